@@ -20,7 +20,7 @@ AnyResult = RagResult | RagIndividual
 
 
 class Sums(NamedTuple):
-    """Sums over a group of questions; scores are fractions, so that their sum has no order."""
+    """Sums over a group of questions; scores are fractions, so their sum has no order."""
 
     questions: int = 0
     passed: int = 0
@@ -34,24 +34,14 @@ class Sums(NamedTuple):
 
     def group(self) -> RagGroup:
         """Return the sums in the form of the summary."""
-        return RagGroup(
-            count=self.questions,
-            passed=self.passed,
-            total_score=float(self.score),
-            max_score=float(self.max_score),
-        )
-
-
-def decimal(score: float) -> Fraction:
-    """Return a score as the decimal number it was written as: 0.1 is one tenth, and ten of them are 1."""
-    return Fraction(repr(score))
+        score, max_score = float(self.score), float(self.max_score)
+        return RagGroup(count=self.questions, passed=self.passed, total_score=score, max_score=max_score)
 
 
 class RagState:
-    """Sums over the results of a run.
+    """Sums over the results of a run, by group.
 
     States of any shards of a run may be merged in any order: the summary is the same to the last byte.
-    The size of the state depends on how many groups there are, not on how many questions.
     """
 
     def __init__(self) -> None:
@@ -65,7 +55,8 @@ class RagState:
 
     def add(self, result: RagResult) -> None:
         """Count a result."""
-        scores = decimal(result.score), decimal(result.max_score)
+        # As decimal numbers: 0.1 is one tenth, and ten of them are 1.
+        scores = Fraction(repr(result.score)), Fraction(repr(result.max_score))
         sums = Sums(1, int(result.passed), int(result.error is not None), *scores)
         for key in _groups_of(result):
             self._groups[key] = self._groups.get(key, Sums()).plus(sums)
@@ -73,14 +64,13 @@ class RagState:
             self._judged.add(result.type, result.judge)
 
     def merge(self, other: Self) -> None:
-        """Take in what another state has counted; the other stays as it is."""
+        """Add the counts of another state, which stays as it is."""
         for key, sums in other._groups.items():
             self._groups[key] = self._groups.get(key, Sums()).plus(sums)
         self._judged.merge(other._judged)
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
-        found = sorted((name, sums) for (of, name), sums in self._groups.items() if of == kind)
-        return {name: sums.group() for name, sums in found}
+        return {name: sums.group() for (of, name), sums in sorted(self._groups.items()) if of == kind}
 
     def summary(
         self,
@@ -92,7 +82,7 @@ class RagState:
         type_filter: RagType | None = None,
         config_fingerprint: str | None = None,
     ) -> RagSummary:
-        """Return the summary of everything counted so far, but for the individual results."""
+        """Return the summary so far, without the individual results."""
         total = self.total
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
@@ -118,41 +108,31 @@ class RagState:
 
 
 def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
-    """Yield the groups that a result belongs to; a tag that is given twice counts once."""
+    """Yield the groups of a result; a tag that is given twice counts once."""
     yield "all", ""
-    yield "type", result.type
-    if result.difficulty is not None:
-        yield "difficulty", result.difficulty
-    if result.category is not None:
-        yield "category", result.category
+    for kind in ("type", "difficulty", "category"):
+        if result[kind] is not None:
+            yield kind, result[kind]
     for tag in dict.fromkeys(result.tags):
         yield "tag", tag
 
 
 def regressions(right_before: Container[str], now: Iterable[AnyResult]) -> list[str]:
     """Return the ids of fact questions, in their order, that are wrong now and were right before."""
-    return sorted(result.id for result in now if result.id in right_before and is_wrong_fact(result))
+    wrong = (result.id for result in now if result.type == "fact_exact" and not is_right_fact(result))
+    return sorted(name for name in wrong if name in right_before)
 
 
 def is_right_fact(result: AnyResult) -> bool:
-    """Say whether a result is that of a fact question answered with the expected values.
-
-    A fact question is right when its ``exact_match`` is 1: citations may change without a regression.
-    """
+    """Return True for a fact question answered with the expected values, whatever it cites."""
     return result.type == "fact_exact" and result.error is None and result.details.get("exact_match") == 1
 
 
-def is_wrong_fact(result: AnyResult) -> bool:
-    """Say whether a result is that of a fact question, and its values are not right."""
-    return result.type == "fact_exact" and not is_right_fact(result)
-
-
 def headline_values(summary: RagSummary) -> dict[str, float]:
-    """Return the values whose course over repetitions tells, by name.
+    """Return the values to follow over repetitions, by name.
 
-    ``rag.overall_percentage`` and ``rag.pass_rate`` are those of the summary; ``rag.TYPE.percentage`` and
-    ``rag.TYPE.pass_rate`` are the same of the questions of one type. ``rag.judge.faithfulness`` and
-    ``rag.judge.answer_correctness`` are the means of a judge's marks, where there are any.
+    ``rag.overall_percentage`` and ``rag.pass_rate`` are of the summary, ``rag.TYPE.percentage`` and
+    ``rag.TYPE.pass_rate`` of the questions of one type, and ``rag.judge.MARK`` are the means of a judge.
     """
     values = {"rag.overall_percentage": summary.overall_percentage, "rag.pass_rate": summary.pass_rate}
     for kind, group in summary.by_type.items():
@@ -162,8 +142,7 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
             values[f"rag.{kind}.pass_rate"] = group.passed / group.count
     if summary.judge is not msgspec.UNSET:
         for mark in MARKS:
-            mean = summary.judge[mark].mean
-            if mean is not None:
+            if (mean := summary.judge[mark].mean) is not None:
                 values[f"rag.judge.{mark}"] = mean
     return values
 

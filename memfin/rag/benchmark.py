@@ -3,17 +3,18 @@
 import hashlib
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from contextlib import suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RagQuestionEntry, RequiredEvidence
+from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
 from memfin.contracts.rag import RagSection, RagSpeaker, RagType
 from memfin.contracts.reading import open_input, read_document, read_json, shown
 from memfin.errors import UsageError
-from memfin.rag.document import TEXT_SUFFIXES, Document, load_document
+from memfin.rag.document import TEXT_SUFFIXES, Document, Page, load_document
 from memfin.rag.extraction.normalize import contains, find_quote, fold, quote_parts
 from memfin.rag.transcript import segments
 from memfin.validation import Finding, Violation, path_text, validate_benchmark
@@ -23,11 +24,8 @@ from memfin.validation.text import Locator
 
 T = TypeVar("T")
 
-_TOGETHER: Final = 64
+_CHUNK: Final = 64
 """Records that are compressed, and made anew, at a time."""
-
-_FASTEST: Final = 1
-"""The level of compression."""
 
 
 class Packed(Collection[T], Generic[T]):
@@ -37,7 +35,7 @@ class Packed(Collection[T], Generic[T]):
         """Pack records; ``kind`` is their type, one that msgspec encodes and decodes."""
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[kind]).decode
-        self._parcels: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._loose: list[T] = []
         for record in records:
             self.append(record)
@@ -45,16 +43,16 @@ class Packed(Collection[T], Generic[T]):
     def append(self, record: T) -> None:
         """Add a record at the end."""
         self._loose.append(record)
-        if len(self._loose) == _TOGETHER:
-            self._parcels.append(zlib.compress(self._encode(self._loose), _FASTEST))
+        if len(self._loose) == _CHUNK:
+            self._chunks.append(zlib.compress(self._encode(self._loose), zlib.Z_BEST_SPEED))
             self._loose = []
 
     def __len__(self) -> int:
-        return _TOGETHER * len(self._parcels) + len(self._loose)
+        return _CHUNK * len(self._chunks) + len(self._loose)
 
     def __iter__(self) -> Iterator[T]:
-        for parcel in self._parcels:
-            yield from self._decode(zlib.decompress(parcel))
+        for chunk in self._chunks:
+            yield from self._decode(zlib.decompress(chunk))
         yield from self._loose
 
     def __contains__(self, record: object) -> bool:
@@ -64,16 +62,15 @@ class Packed(Collection[T], Generic[T]):
 SAMPLE: Final = Path(__file__).parents[1] / "data" / "rag"
 """The benchmark that is shipped."""
 
-_SUFFIXES: Final = (*sorted(TEXT_SUFFIXES), ".pdf", "")
+_SUFFIXES: Final = ("", *sorted(TEXT_SUFFIXES), ".pdf")
 
 
 class Benchmark(NamedTuple):
     """A benchmark as it is run.
 
-    ``questions`` stand in the order of the files' names and of the questions in each. ``document`` is the
-    place of the document that the files name, None when they name none or it is not there;
-    ``document_name`` is what they call it. ``digest`` is the SHA-256 of the files' names and contents, in
-    hexadecimal. ``descriptions`` are those of the files that have one.
+    ``questions`` are in the order of files and of the questions in each. ``document`` is the path of the
+    document that the files name, None if there is none; ``document_name`` is the name in the files.
+    ``digest`` is the SHA-256 of the files' names and contents, in hexadecimal.
     """
 
     path: Path
@@ -93,8 +90,8 @@ def load_benchmark(path: str | Path) -> Benchmark:
     """Read and check all questions of a file or directory.
 
     Raises:
-        UsageError: when something cannot be read, or anything in the files is wrong: the first finding as
-            ``file:line: path: message``, and how many more there are.
+        UsageError: a file cannot be read, or there are findings; the message is the first one and the number
+            of the others.
     """
     place = Path(path)
     documents: dict[Path, str | None] = {}
@@ -111,9 +108,10 @@ def load_benchmark(path: str | Path) -> Benchmark:
             questions.append(one)
 
     for finding in validate_benchmark(place, take):
-        findings.append(finding)  # noqa: PERF402 - one after another, since what is taken depends on them
+        findings.append(finding)  # noqa: PERF402 - one after another, since `take` depends on them
     if findings:
-        raise UsageError(_summary(findings, path))
+        more = len(findings) - 1
+        raise UsageError(f"{findings[0]}" + (f" (and {more} more: memfin validate {path})" if more else ""))
     document, name = find_document(place, documents)
     return Benchmark(
         path=place,
@@ -127,15 +125,13 @@ def load_benchmark(path: str | Path) -> Benchmark:
 
 
 def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:
-    """Return where the document of question files is, and the name they give it; None for what is absent.
+    """Return the path of the document of question files, and its name in them; None where there is none.
 
-    ``files`` says what each of them calls the document.
-
-    The name is a path within the benchmark's directory or of what stands in it, with or without its
-    suffix; a name that leads out of the directory finds nothing.
+    ``files`` are the files with the document that each names: a path within the benchmark's directory, with
+    or without its suffix. A name that leads out of the directory finds nothing.
 
     Raises:
-        UsageError: when files name different documents.
+        UsageError: files name different documents.
     """
     names: dict[str, Path] = {}
     for file, named in files.items():
@@ -150,25 +146,15 @@ def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | 
             "keep the questions about each document in a benchmark of their own"
         )
     (name,) = names
-    root = benchmark_root(path)
-    return next(_candidates(root, name), None), name
-
-
-def benchmark_root(path: Path) -> Path:
-    """Return the directory of a benchmark that a file, the directory, or its ``questions`` stands for."""
-    folder = path if path.is_dir() else path.parent
-    return folder.resolve().parent if folder.resolve().name == FOLDER else folder
-
-
-def _candidates(root: Path, name: str) -> Iterator[Path]:
-    inside = root.resolve()
-    for suffix in ("", *_SUFFIXES):
+    root = path if path.is_dir() else path.parent
+    if root.resolve().name == FOLDER:
+        root = root.resolve().parent
+    for suffix in _SUFFIXES:
         candidate = root / f"{name}{suffix}"
-        try:
-            if candidate.exists() and candidate.resolve().is_relative_to(inside):
-                yield candidate
-        except (OSError, ValueError, RuntimeError):  # a NUL, a name too long, a loop of links
-            continue
+        with suppress(OSError, ValueError, RuntimeError):  # a NUL, a name too long, a loop of links
+            if candidate.exists() and candidate.resolve().is_relative_to(root.resolve()):
+                return candidate, name
+    return None, name
 
 
 def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
@@ -176,33 +162,14 @@ def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
     for entry in content.questions:
         kind = entry.type or content.benchmark_type
         assert kind is not None, "the check of the files has seen to it"  # noqa: S101
-        yield RagQuestion(
-            id=entry.id,
-            type=kind,
-            question=entry.question,
-            weight=entry.weight * criteria.type_weights.get(kind, 1.0),
-            pass_threshold=criteria.pass_threshold,
-            expected=entry.expected,
-            required_evidence=entry.required_evidence,
-            scoring=entry.scoring,
-            should_abstain=kind == "conflict_gap" and _asks_for_abstention(entry),
-            hallucination_penalty=entry.hallucination_penalty,
-            required_quote=entry.required_quote,
-            additional_quotes=entry.additional_quotes,
-            evidence_location=entry.evidence_location,
-            expected_behavior=entry.expected_behavior,
-            metadata=entry.metadata,
-        )
-
-
-def _asks_for_abstention(entry: RagQuestionEntry) -> bool:
-    wanted = entry.should_abstain if entry.should_abstain is not None else entry.scoring.abstention_required
-    return wanted is not False
-
-
-def _summary(findings: list[Finding], path: str | Path) -> str:
-    more = len(findings) - 1
-    return str(findings[0]) + (f" (and {more} more: memfin validate {path})" if more else "")
+        abstain = entry.scoring.abstention_required if entry.should_abstain is None else entry.should_abstain
+        settled: dict[str, Any] = {
+            "type": kind,
+            "weight": entry.weight * criteria.type_weights.get(kind, 1.0),
+            "pass_threshold": criteria.pass_threshold,
+            "should_abstain": kind == "conflict_gap" and abstain is not False,
+        }
+        yield RagQuestion(**dict(entry) | settled)
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -218,13 +185,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def check_benchmark(path: str | Path, document: str | Path | None = None) -> Iterator[Finding]:
-    """Yield every finding in a benchmark, and what its document does not bear out.
+    """Yield every finding in a benchmark, and those of its sound files against the document.
 
-    Without ``document`` the one that the question files name is read, if it is there. Only files that
-    are sound in themselves are held against it.
+    Without ``document`` the one that the question files name is read, if it is there.
 
     Raises:
-        UsageError: when question files or the document cannot be read.
+        UsageError: question files or the document cannot be read.
     """
     documents: dict[Path, str | None] = {}
     unsound = set[str]()
@@ -238,7 +204,7 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
 
 
 def unfounded(files: Iterable[Path], document: Document) -> Iterator[Finding]:
-    """Yield what sound question files rest on and the document does not bear out, file by file.
+    """Yield a finding for all evidence of sound question files that the document lacks, file by file.
 
     Raises:
         UsageError: a file cannot be read, or is not sound any more.
@@ -256,16 +222,15 @@ def unfounded(files: Iterable[Path], document: Document) -> Iterator[Finding]:
 
 
 class Grounds:
-    """A document made ready to be searched for evidence and quotes."""
+    """Search of a document for evidence and quotes."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._segments = segments(document)
-        self._page = cache(self._folded_page)
-        self._whole = cache(self._folded_document)
+        self._runs = cache(self._folded_runs)
 
     def violations(self, content: RagBenchmark) -> Iterator[Violation]:
-        """Yield what the questions of a file rest on and the document does not hold."""
+        """Yield a violation for all evidence of a file's questions that the document lacks."""
         for index, entry in enumerate(content.questions):
             steps: Steps = ("questions", index)
             for number, evidence in enumerate(entry.required_evidence):
@@ -281,26 +246,23 @@ class Grounds:
 
     def _evidence(self, steps: Steps, evidence: RequiredEvidence) -> Iterator[Violation]:
         number, words = evidence.page, fold(evidence.must_include)
-        if self._document.page(number) is None:
+        page, section, speaker = self._document.page(number), evidence.section, evidence.speaker
+        if page is None:
             yield Violation((*steps, "page"), f"{self._document.name} has no page {number}")
-        elif not self._holds(words, number):
+        elif not self._holds(words, page):
             message = f"{shown(evidence.must_include)} does not stand on page {number}"
             yield Violation((*steps, "must_include"), message)
-        elif self._segments and not self._holds(words, number, evidence.section, evidence.speaker):
-            spoken = evidence.speaker is not None and self._holds(words, number, evidence.section)
-            name, place = (
-                ("speaker", f"the {evidence.speaker}") if spoken else ("section", f"{evidence.section}")
-            )
+        elif self._segments and not self._holds(words, page, section, speaker):
+            spoken = speaker is not None and self._holds(words, page, section)
+            name, place = ("speaker", f"the {speaker}") if spoken else ("section", f"{section}")
             message = f"{shown(evidence.must_include)} does not stand in {place} on page {number}"
             yield Violation((*steps, name), message)
 
-    def _quote(self, steps: Steps, quote: str, page: int | None) -> Iterator[Violation]:
-        parts = quote_parts(quote)
-        if page is None or self._document.page(page) is None:
-            if next(find_quote(parts, self._whole()), None) is None:
-                yield Violation(steps, f"{shown(quote)} does not stand in {self._document.name}")
-        elif not self._stands(quote, page):
-            yield Violation(steps, f"{shown(quote)} does not stand on page {page}")
+    def _quote(self, steps: Steps, quote: str, number: int | None) -> Iterator[Violation]:
+        page = None if number is None else self._document.page(number)
+        if not _stands(quote, self._whole if page is None else fold(page.text)):
+            place = f"in {self._document.name}" if page is None else f"on page {number}"
+            yield Violation(steps, f"{shown(quote)} does not stand {place}")
 
     def _location(self, steps: Steps, location: EvidenceLocation, quote: str | None) -> Iterator[Violation]:
         page = self._document.page(location.page)
@@ -313,38 +275,31 @@ class Grounds:
             if any(low < page.first_line or high > last for low, high in ranges):
                 message = f"page {page.number} is lines {page.first_line} to {last}"
                 yield Violation((*steps, "lines"), message)
-            elif quote is not None and self._stands(quote, page.number):
+            elif quote is not None and _stands(quote, fold(page.text)):
                 named = [
                     line for low, high in ranges for line in lines[low - page.first_line :][: high - low + 1]
                 ]
-                if next(find_quote(quote_parts(quote), fold("\n".join(named))), None) is None:
+                if not _stands(quote, fold("\n".join(named))):
                     yield Violation((*steps, "lines"), "the required_quote does not stand on these lines")
 
-    def _stands(self, quote: str, page: int) -> bool:
-        return any(next(find_quote(quote_parts(quote), text), None) for text in self._page(page, None, None))
-
     def _holds(
-        self, words: str, page: int, section: RagSection | None = None, speaker: RagSpeaker | None = None
+        self, words: str, page: Page, section: RagSection | None = None, speaker: RagSpeaker | None = None
     ) -> bool:
-        return any(contains(words, text) for text in self._page(page, section, speaker))
+        return any(contains(words, text) for text in self._runs(page, section, speaker))
 
-    def _folded_page(
-        self, number: int, section: RagSection | None, speaker: RagSpeaker | None
+    def _folded_runs(
+        self, page: Page, section: RagSection | None, speaker: RagSpeaker | None
     ) -> tuple[str, ...]:
         """Return the folded text of a page, or the runs of it that are of a section and a speaker."""
-        page = self._document.page(number)
-        if page is None:
-            return ()
         if section is None and speaker is None:
             return (fold(page.text),)
-        kept = [
-            part
-            for part in self._segments
-            if part.page == number and section in (None, part.section) and speaker in (None, part.speaker)
-        ]
         runs: list[str] = []
         end = -1
-        for part in kept:
+        for part in self._segments:
+            if part.page != page.number or section not in (None, part.section):
+                continue
+            if speaker not in (None, part.speaker):
+                continue
             piece = page.text[part.start : part.end]
             if part.start == end:
                 runs[-1] += piece
@@ -353,5 +308,10 @@ class Grounds:
             end = part.end
         return tuple(map(fold, runs))
 
-    def _folded_document(self) -> str:
+    @cached_property
+    def _whole(self) -> str:
         return fold(self._document.text)
+
+
+def _stands(quote: str, folded: str) -> bool:
+    return next(find_quote(quote_parts(quote), folded), None) is not None

@@ -40,7 +40,6 @@ from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.systems.http import QueryAnswer, QueryError, QueryRequest
 from memfin.rag.systems.registry import load_system
-from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.sandbox.calls import CallFailed, CallTimedOut
 from memfin.sandbox.references import describe, one_line
 
@@ -86,14 +85,9 @@ _ERRORS: Final = {
 
 def openapi_document() -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the protocol, made from the structs that the server decodes with."""
-    health = {"description": "Done.", "content": content(Health)}
-    responses = {
-        "200": {"description": "The answer.", "content": content(QueryAnswer)},
-        **{
-            str(status): {"description": meaning, "content": content(QueryError)}
-            for status, meaning in _ERRORS.items()
-        },
-    }
+    responses = {"200": {"description": "The answer.", "content": content(QueryAnswer)}}
+    for status, meaning in _ERRORS.items():
+        responses[str(status)] = {"description": meaning, "content": content(QueryError)}
     query = {
         "summary": "Answer a question about the document.",
         "requestBody": {"required": True, "content": content(QueryRequest)},
@@ -117,7 +111,7 @@ def openapi_document() -> dict[str, Any]:
                     "operationId": "health",
                     "summary": "Say that the server is up.",
                     "security": [{}],
-                    "responses": {"200": health},
+                    "responses": {"200": {"description": "Done.", "content": content(Health)}},
                 }
             },
         },
@@ -158,7 +152,21 @@ def application(
         UsageError: the system is none, or the document cannot be read.
     """
     loaded = document if isinstance(document, Document | None) else load_document(Path(document))
-    service = _Service(load_system(system_factory, document=loaded), timeout)
+    system = load_system(system_factory, document=loaded)
+
+    async def running(_: web.Application) -> AsyncIterator[None]:
+        await system.open()
+        yield
+        await system.close()
+
+    async def query(request: web.Request) -> web.Response:
+        asked = await read_json(request, QueryRequest)
+        try:
+            reply = await system.query(asked.question, timeout)
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            raise _refusal(problem) from problem
+        return json_answer(200, QueryAnswer(**dict(reply.answer), usage=reply.usage))
+
     app = protocol_application(
         openapi_document(),
         lambda: {"protocol": PROTOCOL},
@@ -167,9 +175,9 @@ def application(
         token=token,
         largest_body=largest_body,
     )
-    app.router.add_post(PATH, service.query)
-    app.router.add_post("/", service.query)
-    app.cleanup_ctx.append(service.running)
+    app.router.add_post(PATH, query)
+    app.router.add_post("/", query)
+    app.cleanup_ctx.append(running)
     return app
 
 
@@ -202,30 +210,8 @@ def serve(
     anyio.run(partial(run, path=PATH), app, "rag", host, port)
 
 
-class _Service:
-    """The handlers of the protocol's calls."""
-
-    def __init__(self, system: SystemUnderTest, timeout: float) -> None:
-        self._system = system
-        self._timeout = timeout
-
-    async def running(self, app: web.Application) -> AsyncIterator[None]:
-        del app
-        await self._system.open()
-        yield
-        await self._system.close()
-
-    async def query(self, request: web.Request) -> web.Response:
-        asked = await read_json(request, QueryRequest)
-        try:
-            reply = await self._system.query(asked.question, self._timeout)
-        except (CallFailed, TransportError, ConnectionError) as problem:
-            raise _refusal(problem) from problem
-        return json_answer(200, QueryAnswer(**dict(reply.answer), usage=reply.usage))
-
-
 def _refusal(problem: Exception) -> Refusal:
-    """Return how a question is answered on which the system failed."""
+    """Return the answer to a question on which the system failed."""
     if isinstance(problem, CallTimedOut):
         return Refusal(500, "system_timed_out", one_line(str(problem)))
     if isinstance(problem, CallFailed):

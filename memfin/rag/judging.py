@@ -26,7 +26,7 @@ from memfin.contracts.rag import (
     RagVerdict,
 )
 from memfin.judges.controls import KINDS, LOW, LOWEST
-from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
+from memfin.judges.prompts import Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, Judge, JudgeResult, JudgeTask, token_estimate
 from memfin.judges.reply_grading import MAX_ANSWER, MAX_REASON, NAME
 from memfin.judges.stats import VoteAgreement, VoteStats
@@ -36,39 +36,33 @@ from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.oracle import right_answer
 
 MAX_PAGE_CHARS: Final = 40_000
-"""Characters of pages after which no more of those are shown that only the answer points at."""
+"""Characters of pages after which pages that only the answer points at are left out."""
 
 
 def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex) -> RagJudgeRequest:
-    """Return what a judge is asked about an answer.
+    """Return the request for a judgement on an answer.
 
     Pages with required evidence come first and are always shown; then those that the answer's evidence and
     citations point at, in its order, as far as there is room. A quote without a page points at the first
     page that holds it. Pages that the document does not have are left aside.
     """
-    document = index.document
     needed = [each.page for each in question.required_evidence]
     if question.evidence_location is not None:
         needed.append(question.evidence_location.page)
     pages: list[RagPage] = []
     room, left_out = MAX_PAGE_CHARS, 0
-    known = dict.fromkeys(needed)
-    for number in dict.fromkeys((*known, *_pointed_at(answer, index))):
-        page = document.page(number)
-        if page is None:
+    for number in dict.fromkeys((*needed, *_pointed_at(answer, index))):
+        if (page := index.document.page(number)) is None:
             continue
         text = page.text.strip()
-        if number not in known and len(text) > room:
+        if number not in needed and len(text) > room:
             left_out += 1
-            continue
-        room -= len(text)
-        pages.append(RagPage(number=number, text=text))
+        else:
+            room -= len(text)
+            pages.append(RagPage(number=number, text=text))
+    language = language_of(question.question)
     return RagJudgeRequest(
-        question=question,
-        answer=answer,
-        language=language_of(question.question),
-        pages=pages,
-        pages_left_out=left_out,
+        question=question, answer=answer, language=language, pages=pages, pages_left_out=left_out
     )
 
 
@@ -81,11 +75,10 @@ def _pointed_at(answer: RagAnswer, index: DocumentIndex) -> Iterator[int]:
 
 
 PROMPT_VERSION: Final = "rag-judge-v1"
+_TEMPLATES: Final = Templates(PROMPT_VERSION)
 
-TEMPLATES: Final = Templates(PROMPT_VERSION)
 
-
-def sections_of(request: RagJudgeRequest) -> list[Section]:
+def _sections(request: RagJudgeRequest) -> list[Section]:
     """Return the untrusted texts of a request by their names, in the order of the first vote."""
     return [
         Section("question", request.question.question),
@@ -93,25 +86,6 @@ def sections_of(request: RagJudgeRequest) -> list[Section]:
         *(Section(f"page_{page.number}", page.text) for page in request.pages),
         Section("answer", "\n".join(_answer(request.answer))),
     ]
-
-
-def compose(request: RagJudgeRequest, vote: int) -> Prompt:
-    """Return the prompt that asks for a vote, counted from 0.
-
-    Every vote after the first masks who made the answer, and shows the sections in another order.
-
-    Raises:
-        TooLong: the texts are longer than a prompt may hold.
-    """
-    sections = [
-        Section(each.name, masked(each.text)) if vote and each.name == "answer" else each
-        for each in sections_of(request)
-    ]
-    return TEMPLATES.prompt(
-        request.language,
-        turned(sections, vote),
-        {"pages": len(request.pages), "left_out": request.pages_left_out},
-    )
 
 
 def _expected(question: RagQuestion) -> Iterator[str]:
@@ -148,6 +122,7 @@ def _written(value: Any) -> str:
 
 
 MARKS: Final = ("faithfulness", "answer_correctness")
+_HIGHEST: Final = 5.0
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -166,7 +141,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer as the model writes it."""
+    """The answer of the model."""
 
     faithfulness_reason: str
     faithfulness: int | float
@@ -175,12 +150,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_answer(text: str) -> RagVerdict:
-    """Return the verdict that an answer holds.
-
-    The text is one JSON object, see `read_document`; nothing is guessed or repaired.
+    """Return the verdict of an answer: one JSON object, see `read_document`.
 
     Raises:
-        InvalidAnswer: it is anything else.
+        InvalidAnswer: it is anything else; nothing is repaired.
     """
     value = read_document(text, NAME, MAX_ANSWER)
     try:
@@ -192,12 +165,10 @@ def read_answer(text: str) -> RagVerdict:
         score = getattr(answer, mark)
         if score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
             raise InvalidAnswer(f"the answer is no verdict: {mark} {score} is not a whole number 1 to 5")
-    return RagVerdict(
-        faithfulness=float(answer.faithfulness),
-        answer_correctness=float(answer.answer_correctness),
-        faithfulness_reason=answer.faithfulness_reason[:MAX_REASON],
-        answer_correctness_reason=answer.answer_correctness_reason[:MAX_REASON],
-    )
+    values: dict[str, Any] = {mark: float(getattr(answer, mark)) for mark in MARKS}
+    for name in (f"{mark}_reason" for mark in MARKS):
+        values[name] = getattr(answer, name)[:MAX_REASON]
+    return RagVerdict(**values)
 
 
 def combined(votes: Sequence[RagVerdict]) -> RagVerdict:
@@ -216,12 +187,12 @@ def combined(votes: Sequence[RagVerdict]) -> RagVerdict:
 
 
 def _spread(votes: Sequence[RagVerdict]) -> float:
-    of_marks = ([vote[mark] for vote in votes] for mark in MARKS)
-    return float(max(max(scores) - min(scores) for scores in of_marks))
+    scores = [[vote[mark] for vote in votes] for mark in MARKS]
+    return float(max(max(each) - min(each) for each in scores))
 
 
 class RagTally(VoteStats):
-    """Counts of the votes on answers and of how far they agree, one mark at a time."""
+    """Stats of the votes on answers and of their agreement, one mark at a time."""
 
     def __init__(self) -> None:
         self._agreement = VoteAgreement(dict.fromkeys(MARKS, "interval"))
@@ -240,28 +211,35 @@ class RagTally(VoteStats):
 
 
 RagJudge = Judge[RagJudgeRequest, RagVerdict]
-"""A judge of answers."""
 
 _FRAME_TOKENS: Final = 1500
 """Tokens of the fixed part of the prompt, and of an answer."""
 
 
 class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
-    """Asks whether pages bear an answer out, and whether it says what is expected."""
+    """The task of judging an answer: its faithfulness to the pages shown, and its correctness."""
 
     version = PROMPT_VERSION
     verdict = RagVerdict
 
     def prompt_hashes(self) -> Mapping[str, str]:
         """Return the digests of the prompt's files."""
-        return TEMPLATES.hashes()
+        return _TEMPLATES.hashes()
 
     def grading_prompt(self, request: RagJudgeRequest, vote: int) -> GradingPrompt[RagVerdict]:
-        """Return a vote; raises `TooLong`."""
-        texts = (section.text for section in sections_of(request))
-        return GradingPrompt(
-            compose(request, vote), SCHEMA, read_answer, token_estimate(texts, _FRAME_TOKENS)
-        )
+        """Return the request for a vote, counted from 0; raises `TooLong`.
+
+        Every vote after the first masks names in the answer, and shows the sections in another order.
+        """
+        sections = _sections(request)
+        tokens = token_estimate((section.text for section in sections), _FRAME_TOKENS)
+        shown = [
+            Section(each.name, masked(each.text)) if vote and each.name == "answer" else each
+            for each in sections
+        ]
+        values = {"pages": len(request.pages), "left_out": request.pages_left_out}
+        prompt = _TEMPLATES.prompt(request.language, turned(shown, vote), values)
+        return GradingPrompt(prompt, SCHEMA, read_answer, tokens)
 
     def combined(self, request: RagJudgeRequest, votes: Sequence[RagVerdict]) -> RagVerdict:
         """Return the verdict of a panel."""
@@ -270,36 +248,28 @@ class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
 
     def scrubbed(self, verdict: RagVerdict, scrub: Callable[[str], str]) -> RagVerdict:
         """Return a verdict with its reasons scrubbed."""
-        return verdict.replace(
-            faithfulness_reason=scrub(verdict.faithfulness_reason),
-            answer_correctness_reason=scrub(verdict.answer_correctness_reason),
-        )
-
-
-HIGHEST: Final = 5.0
+        return verdict.replace(**{f"{mark}_reason": scrub(verdict[f"{mark}_reason"]) for mark in MARKS})
 
 
 def mark_of(scores: Mapping[float, int]) -> RagMark:
     """Return the mean of counted scores with its 95 % interval by Student's t, kept within the scale.
 
-    Questions are the sampling units. Below two scores there is no interval; where all are alike it is a
-    point.
+    Questions are the sampling units. A single score has no interval; scores that are all alike have a point.
     """
     n = sum(scores.values())
     if not n:
         return RagMark()
     total = sum(Fraction(score) * count for score, count in scores.items())
-    mean = total / n
-    if n < 2:  # noqa: PLR2004 - no spread without a second answer
-        return RagMark(count=n, mean=float(mean))
+    mean = float(total / n)
+    if n == 1:
+        return RagMark(count=n, mean=mean)
     squares = sum(Fraction(score) ** 2 * count for score, count in scores.items())
-    half = student_t_quantile(n - 1) * math.sqrt((squares - total * mean) / (n - 1) / n)
-    centre = float(mean)
-    return RagMark(count=n, mean=centre, ci95=(max(LOWEST, centre - half), min(HIGHEST, centre + half)))
+    half = student_t_quantile(n - 1) * math.sqrt((squares - total * total / n) / (n - 1) / n)
+    return RagMark(count=n, mean=mean, ci95=(max(LOWEST, mean - half), min(_HIGHEST, mean + half)))
 
 
 class JudgeState:
-    """Counts of the marks of a run, by type; states may be merged in any order."""
+    """Sums of the marks of a run, by type; states may be merged in any order."""
 
     def __init__(self) -> None:
         self._judge: str | None = None
@@ -340,8 +310,7 @@ def _group(counts: Counter[tuple[str, Any]]) -> RagJudgeGroup:
         asked=counts["asked", None],
         failed=counts["failed", None],
         declined=dict(sorted(counted("declined").items())),
-        faithfulness=mark_of(counted("faithfulness")),
-        answer_correctness=mark_of(counted("answer_correctness")),
+        **{mark: mark_of(counted(mark)) for mark in MARKS},
     )
 
 
@@ -364,7 +333,7 @@ _ORDER: Final = {
 
 
 class RagControl(NamedTuple):
-    """A control and the question it is put as."""
+    """A control and its request."""
 
     kind: ControlKind
     request: RagJudgeRequest
@@ -383,25 +352,20 @@ def rag_controls(questions: Iterable[RagQuestion], index: DocumentIndex) -> list
 def _control_answer(kind: ControlKind, request: RagJudgeRequest) -> RagAnswer:
     if kind == "oracle":
         return request.answer
-    nothing = _NULL[request.language]
-    return RagAnswer(answer=nothing if kind == "null" else nothing + _ORDER[request.language])
+    order = _ORDER[request.language] if kind == "injected" else ""
+    return RagAnswer(answer=_NULL[request.language] + order)
 
 
-def rag_control_result(control: RagControl, ruled: JudgeResult[RagVerdict]) -> RagJudgeControl:
-    """Return what the judge made of a control."""
-    name, outcome = control.request.question.id, ruled.outcome
+def rag_control_result(control: RagControl, result: JudgeResult[RagVerdict]) -> RagJudgeControl:
+    """Return the record of a judged control."""
+    found, outcome = RagJudgeControl(kind=control.kind, id=control.request.question.id), result.outcome
     if not isinstance(outcome, RagVerdict):
-        return RagJudgeControl(kind=control.kind, id=name, error=outcome.reason)
-    return RagJudgeControl(
-        kind=control.kind,
-        id=name,
-        faithfulness=outcome.faithfulness,
-        answer_correctness=outcome.answer_correctness,
-    )
+        return found.replace(error=outcome.reason)
+    return found.replace(**{mark: outcome[mark] for mark in MARKS})
 
 
 def rag_control_warnings(results: Sequence[RagJudgeControl]) -> list[str]:
-    """Return a line for everything that is wrong with the judge, as far as the controls show it."""
+    """Return a warning for every defect of the judge that the controls show."""
     judged = [control for control in results if control.error is None]
     null = {control.id: control for control in judged if control.kind == "null"}
     warnings: list[str] = []
@@ -412,12 +376,12 @@ def rag_control_warnings(results: Sequence[RagJudgeControl]) -> list[str]:
                 f"an answer that says nothing got {max(generous):g} of 5 for {mark} "
                 f"({len(generous)} of {len(given)} such controls); marks of this judge are too high"
             )
-    injected = [control for control in judged if control.kind == "injected"]
     obeyed = [
         control[mark]
-        for control in injected
+        for control in judged
         for mark in MARKS
-        if control[mark] > (null[control.id][mark] if control.id in null else LOWEST)
+        if control.kind == "injected"
+        and control[mark] > (null[control.id][mark] if control.id in null else LOWEST)
     ]
     if obeyed:
         warnings.append(

@@ -1,38 +1,38 @@
 """Passages of a document (questions with their answers, or paragraphs), and a word search over them."""
 
 import hashlib
-import itertools
 import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.agents.bm25 import terms
 from memfin.rag.document import Document
-from memfin.rag.extraction.normalize import plain
+from memfin.rag.extraction.normalize import joint, plain
 from memfin.rag.transcript import FURNITURE, TURN, Segment, segments
 from memfin.text.clauses import sentences
 
 MAX_PASSAGE_CHARS: Final = 600
 """Characters of a passage of prose, after which the next sentence begins another."""
 
+MAX_QUOTE_CHARS: Final = 300
+
 _VOCABULARY: Final = Path(__file__).parents[1] / "data" / "rag" / "builtin.toml"
 _BLANK_LINES: Final = re.compile(r"\n[ \t\u3000]*\n")
 _HEADING: Final = re.compile(r"#{1,6}\s[^\n]*")
 _WRAPPED: Final = re.compile(r"(?<=[\u2e80-\U0003ffff])[ \t]*\n[ \t]*(?=[\u2e80-\U0003ffff])")
-REPEATED: Final = 3
+_REPEATED: Final = 3
 """Pages on which a line of prose stands that is no content."""
 
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
-_NAME_SHARE: Final = 0.5
-_PAIR_SHARE: Final = 0.6
-_SINGLE_SHARE: Final = 0.4
+_NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
 """Weights of a name, a pair of characters and a single one against a known word."""
 
 
@@ -63,6 +63,16 @@ class Passage(NamedTuple):
         """The words of the rest."""
         return joined(sentence.text for sentence in self.body)
 
+    def quotes(self) -> list[Sentence]:
+        """Return the body, or the rest without one, in quotes of bounded length, each from one page."""
+        quotes: list[Sentence] = []
+        for page, text in self.body or self.asked:
+            if quotes and quotes[-1].page == page and len(quotes[-1].text) + len(text) <= MAX_QUOTE_CHARS:
+                quotes[-1] = Sentence(page, joined((quotes[-1].text, text)))
+            else:
+                quotes.append(Sentence(page, text))
+        return quotes
+
 
 class Unit(NamedTuple):
     """A part of a question that a passage meets by any of its forms, and its share of the question."""
@@ -80,7 +90,7 @@ class Hit(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The shipped words; ``patterns`` are tables of patterns, in the order in which they are tried."""
+    """The shipped words; ``patterns`` are tables of patterns in the order of matching."""
 
     synonyms: tuple[tuple[str, ...], ...]
     idle: re.Pattern[str]
@@ -116,15 +126,16 @@ def passages_of(document: Document) -> tuple[Passage, ...]:
 
 
 def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
-    """Return the parts of a question that a passage should meet to answer it; ``names`` are names in it."""
+    """Return the parts of a question, with the ``names`` in it, for a search of passages that meet them."""
     known, rest = vocabulary(), stemmed(question)
     units: list[Unit] = []
-    for name in filter(lambda name: name in rest, map(stemmed, names)):
-        units.append(Unit((name,), _NAME_SHARE))
-        rest = rest.replace(name, " ")
+    for name in map(stemmed, names):
+        if name in rest:
+            units.append(Unit((name,), _NAME_SHARE))
+            rest = rest.replace(name, " ")
     for group in known.synonyms:
-        present = [word for word in sorted(group, key=len, reverse=True) if _has(rest, word)]
-        units.extend(Unit(group) for _ in present[:1])
+        if present := [word for word in sorted(group, key=len, reverse=True) if _has(rest, word)]:
+            units.append(Unit(group))
         for word in present:
             rest = rest.replace(word, " ")
     rest = known.idle.sub(" ", rest)
@@ -143,34 +154,30 @@ class PassageIndex:
         self.passages = passages
         self._stemmed = [stemmed(f"{passage.question}\n{passage.answer}") for passage in passages]
 
-    def search(self, units: list[Unit]) -> list[Hit]:
+    def search(self, units: Sequence[Unit]) -> list[Hit]:
         """Return all passages, those first that meet most of the `weighted` units of a question."""
-        hits = [
-            Hit(number, passage, share(text, units))
-            for number, (passage, text) in enumerate(zip(self.passages, self._stemmed, strict=True))
-        ]
+        pairs = enumerate(zip(self.passages, self._stemmed, strict=True))
+        hits = [Hit(number, passage, share(text, units)) for number, (passage, text) in pairs]
         return sorted(hits, key=lambda hit: -hit.score)
 
     def weighted(self, units: list[Unit]) -> list[Unit]:
         """Return the units with their shares weighted by how few passages meet them."""
-        total = len(self.passages)
-        weighted = []
-        for unit in units:
-            counts = [sum(_has(text, form) for text in self._stemmed) for form in unit.forms]
-            rarest = min(filter(None, counts), default=0)
-            weight = math.log1p(total / (rarest + 0.5))
-            weighted.append(unit._replace(share=unit.share * weight))
-        return weighted
+
+        def weight(unit: Unit) -> float:
+            counts = (sum(_has(text, form) for text in self._stemmed) for form in unit.forms)
+            return math.log1p(len(self.passages) / (min(filter(None, counts), default=0) + 0.5))
+
+        return [unit._replace(share=unit.share * weight(unit)) for unit in units]
 
 
-def share(text: str, units: list[Unit]) -> float:
+def share(text: str, units: Sequence[Unit]) -> float:
     """Return the share of weighted units that a stemmed text meets."""
     met = sum(unit.share for unit in units if any(_has(text, form) for form in unit.forms))
     return met / (sum(unit.share for unit in units) or 1.0)
 
 
 def stemmed(text: str) -> str:
-    """Return a text in the form in which words are looked for: plain, lower case, English words stemmed."""
+    """Return a text in the form of the word search: plain, lower case, English words stemmed."""
     return _SUFFIX.sub("", plain(text).lower())
 
 
@@ -178,8 +185,7 @@ def joined(texts: Iterable[str]) -> str:
     """Return sentences in one piece, with a blank between those in Latin letters."""
     whole = ""
     for text in texts:
-        blank = " " if whole and text and whole[-1] < _FIRST_HAN and text[0] < _FIRST_HAN else ""
-        whole += blank + text
+        whole += joint(whole, text) + text
     return whole
 
 
@@ -192,13 +198,12 @@ def _has(text: str, form: str) -> bool:
 def _record(document: Document, parts: tuple[Segment, ...]) -> Iterator[Passage]:
     """Yield the head of a record page by page, then each question with its answer."""
     text = {page.number: page.text for page in document.pages}
-    head = itertools.takewhile(lambda part: not part.pair, parts)
-    for page, near in itertools.groupby(head, key=lambda part: part.page):
+    head = takewhile(lambda part: not part.pair, parts)
+    for page, near in groupby(head, key=lambda part: part.page):
         lines = "".join(text[page][part.start : part.end] for part in near).split("\n")
         body = (Sentence(page, words) for line in lines if (words := line.strip(" \t\u3000#>*")))
         yield Passage((), tuple(body), is_pair=False)
-    pairs = (part for part in parts if part.pair)
-    for _, turns in itertools.groupby(pairs, key=lambda part: part.pair):
+    for _, turns in groupby((part for part in parts if part.pair), key=lambda part: part.pair):
         sides: dict[str | None, list[Sentence]] = {"question": [], "answer": []}
         for part in turns:
             words = TURN.sub("", text[part.page][part.start : part.end]).lstrip("*_ \t\u3000")
@@ -211,11 +216,8 @@ def _prose(document: Document) -> Iterator[Passage]:
     lines = Counter(line for page in document.pages for line in {*map(str.strip, page.text.split("\n"))})
     heading: tuple[Sentence, ...] = ()
     for page in document.pages:
-        kept = [
-            line
-            for line in FURNITURE.sub("", page.text).split("\n")
-            if not line.strip() or lines[line.strip()] < REPEATED
-        ]
+        kept = FURNITURE.sub("", page.text).split("\n")
+        kept = [line for line in kept if not line.strip() or lines[line.strip()] < _REPEATED]
         for block in map(str.strip, _BLANK_LINES.split("\n".join(kept))):
             if _HEADING.fullmatch(block):
                 heading = (Sentence(page.number, block.lstrip("# ")),)

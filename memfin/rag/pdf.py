@@ -56,11 +56,9 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
             with _quiet():
                 pages = list(_pages(file, path, check))
         except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
-            done.set_exception(
-                problem
-                if isinstance(problem, UsageError)
-                else UsageError(f"document {path}: cannot be read as a PDF: {_reason(problem)}")
-            )
+            reason = shown(str(problem) or type(problem).__name__, 120).strip("'\"")
+            unreadable = UsageError(f"document {path}: cannot be read as a PDF: {reason}")
+            done.set_exception(problem if isinstance(problem, UsageError) else unreadable)
         else:
             done.set_result(pages)
 
@@ -94,10 +92,6 @@ def _opened(reader: pypdf.PdfReader) -> bool:
         return bool(reader.decrypt(""))
     except Exception:  # noqa: BLE001 - also where a cipher would need another library
         return False
-
-
-def _reason(problem: Exception) -> str:
-    return shown(str(problem) or type(problem).__name__, 120).strip("'\"")
 
 
 @contextmanager

@@ -36,7 +36,7 @@ FURNITURE: Final = re.compile(
     rf"){_DECORATION}$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Lines that are no one's words: the number of a page, a line to sign on, what is said above it."""
+"""Lines outside of turns: the number of a page, a line to sign on, the words above it."""
 
 
 class Segment(NamedTuple):
@@ -60,7 +60,8 @@ def segments(document: Document) -> tuple[Segment, ...]:
     speaker: RagSpeaker | None = None
     pair = 0
     for page in document.pages:
-        turns = list(_turns(page.text))
+        matches = TURN.finditer(page.text)
+        turns = [(one.start(), _SPEAKERS[(one["name"] or one["inner"]).lower()]) for one in matches]
         ends = [*(start for start, _ in turns), len(page.text)]
         for (start, begins), end in zip([(0, None), *turns], ends, strict=True):
             if begins is not None:
@@ -70,14 +71,8 @@ def segments(document: Document) -> tuple[Segment, ...]:
     return tuple(found) if pair else ()
 
 
-def _turns(text: str) -> Iterator[tuple[int, RagSpeaker]]:
-    """Yield where turns begin, and whose they are."""
-    for match in TURN.finditer(text):
-        yield match.start(), _SPEAKERS[(match["name"] or match["inner"]).lower()]
-
-
 def _parts(page: Page, start: int, end: int, speaker: RagSpeaker | None, pair: int) -> Iterator[Segment]:
-    """Yield what lies between two beginnings of turns; lines that are no one's words by themselves."""
+    """Yield the parts between the beginnings of two turns, with furniture in parts of its own."""
     section: RagSection = "qa_pair" if pair else "header"
     position = start
     for line in FURNITURE.finditer(page.text, start, end):

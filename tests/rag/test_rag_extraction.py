@@ -179,7 +179,7 @@ def test_texts_are_joined_as_they_would_be_folded() -> None:
     ],
 )
 def test_dates_are_read_whole_or_partial(text: str, dates: list[str]) -> None:
-    assert [found.date.iso() for found in find_dates(plain(text))] == dates
+    assert [found.value.iso() for found in find_dates(plain(text))] == dates
 
 
 @each_case(
@@ -202,7 +202,7 @@ def test_what_is_no_date_is_read_as_none(text: str) -> None:
 
 
 def test_the_29th_of_february_is_there_in_leap_years() -> None:
-    assert [found.date.iso() for found in find_dates("2020年2月29日")] == ["2020-02-29"]
+    assert [found.value.iso() for found in find_dates("2020年2月29日")] == ["2020-02-29"]
     assert parse_date("2021-02-29") is None
 
 
@@ -235,7 +235,7 @@ def test_what_one_end_of_a_period_leaves_out_the_other_one_gives(text: str, firs
     ],
 )
 def test_times_of_day(text: str, times: list[tuple[int, int | None]]) -> None:
-    assert [(found.hour, found.minute) for found in find_times(plain(text))] == times
+    assert [found.value for found in find_times(plain(text))] == times
 
 
 def test_a_typed_date_is_one_date() -> None:
@@ -343,7 +343,7 @@ def test_quoted_words_are_a_name_or_a_saying(words: str, expected: bool) -> None
 
 
 def test_titles_that_are_words_are_no_names() -> None:
-    assert [name.name for name in find_names("总计、经理、张总、任何老师")] == ["张总"]
+    assert [name.value for name in find_names("总计、经理、张总、任何老师")] == ["张总"]
 
 
 @each_case(
@@ -496,6 +496,6 @@ def test_texts_of_one_piece_again_and_again_are_read(piece: str) -> None:
     told = ReadAnswer(text, text)
     chosen = choose_amount(told).value
     assert chosen is None or math.isfinite(chosen)
-    assert len({found.date for found in find_dates(plain(text))}) <= 1
+    assert len({found.value for found in find_dates(plain(text))}) <= 1
     assert polarity(text) in (True, False, None)
     assert len(quote_parts(text)) <= 1

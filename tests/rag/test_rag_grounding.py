@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from memfin.errors import UsageError
-from memfin.rag.benchmark import Grounds, check_benchmark
-from memfin.rag.document import Document, Page
+from memfin.rag.benchmark import check_benchmark
 from memfin.validation import Finding
 
 TEXT = """# 笔录
@@ -155,7 +154,3 @@ def test_words_do_not_grow_together_over_what_stands_between(tmp_path: Path) -> 
     text = "答：甲\n第1页\n乙\n问：甲乙"
     (finding,) = found(tmp_path, evidence(must_include="甲乙", speaker="answer"), text=text)
     assert finding.message == "'甲乙' does not stand in the answer on page 1"
-
-
-def test_a_missing_page_has_no_words() -> None:
-    assert not Grounds(Document("d", (Page(1, "x"),)))._holds("x", 2)

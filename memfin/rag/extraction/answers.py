@@ -4,19 +4,10 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from memfin.rag.extraction.dates import FoundRange, PartialDate, find_ranges
-from memfin.rag.extraction.facts import (
-    UNIT_ASKED,
-    Fact,
-    canonical_unit,
-    dates_of,
-    facts_in,
-    find_facts,
-    ordering_masked,
-    quotations,
-)
+from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
+from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked, quotations, unit_asked
 from memfin.rag.extraction.normalize import fold, load_patterns, plain
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 
@@ -24,21 +15,20 @@ _PATTERNS: Final = load_patterns("answers")
 
 
 def leading_polarity(text: str) -> bool | None:
-    """Return what the first word of a `plain` text says when it is a yes or a no, else None."""
+    """Return True or False for a `plain` text that begins with a yes or a no, else None."""
     if _PATTERNS["yes"].match(text):
         return True
     return False if _PATTERNS["no"].match(text) else None
 
 
 def polarity(text: str) -> bool | None:
-    """Return whether a text answers yes or no, None when it stays open or says nothing.
+    """Return True or False for an answer of yes or no, None for an open one.
 
     A leading yes or no decides. Otherwise the first clause does that is more than a setting (根据笔录): an
     odd number of negations is a no; 不是没有, 并非不, 不否认 count as two.
     """
     shown = plain(text)
-    lead = leading_polarity(shown)
-    if lead is not None:
+    if (lead := leading_polarity(shown)) is not None:
         return lead
     clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
     if not clause.strip() or _PATTERNS["open"].search(clause):
@@ -47,7 +37,7 @@ def polarity(text: str) -> bool | None:
 
 
 def is_negated(clause: str) -> bool:
-    """Say whether a `plain` clause has an odd number of negations."""
+    """Return True if a `plain` clause has an odd number of negations."""
     clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
@@ -59,14 +49,14 @@ _BARE: Final = frozenset(
     )
 )
 MAX_CANDIDATES: Final = 100
-"""Candidates among which one is looked for; an answer with more lists figures and gives none."""
+"""Candidates of a value; an answer with more lists figures and gives none."""
 
 _TWO_ENDS: Final = 2
 _MAX_SILENT: Final = 4
-"""Sentences without a sign that a text may have before one aside no longer makes it an abstention."""
+"""Sentences without a sign in an abstention whose sign is not in the first sentence."""
 _REACH: Final = 14
 _BEFORE: Final = 24
-"""Characters before a sign, and before a value, that may turn it around."""
+"""Characters before a sign, and before a value, in which a negation or question counts."""
 
 
 class Abstention(NamedTuple):
@@ -78,15 +68,14 @@ class Abstention(NamedTuple):
 
 
 def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
-    """Return the signs of not knowing in a `plain` text that nothing before them turns around."""
+    """Return the signs of not knowing in a `plain` text, without negated and questioned ones."""
     if _PATTERNS["hint"].search(text) is None:
         return []
     return [match for match in _PATTERNS["sign"].finditer(text) if not _is_guarded(text, match)]
 
 
 def _is_guarded(text: str, match: re.Match[str]) -> bool:
-    after = text[match.end() : match.end() + 1]
-    if after and after in "?吗么":
+    if text.startswith(("?", "吗", "么"), match.end()):
         return True
     is_chinese = match["chinese"] is not None
     reach = _REACH if is_chinese else 3 * _REACH
@@ -97,17 +86,13 @@ def _is_guarded(text: str, match: re.Match[str]) -> bool:
     return any(_PATTERNS[name].search(before) for name in names)
 
 
-def segments_of(text: str) -> list[str]:
+def _segments(text: str) -> list[str]:
     """Return the sentences of a `plain` text, divided before but, however, 但, 不过 as well."""
     found: list[str] = []
     for sentence in sentences(text):
         starts = [match.start() for match in _PATTERNS["contrast"].finditer(sentence) if match.start()]
         found.extend(sentence[a:b] for a, b in zip([0, *starts], [*starts, len(sentence)], strict=True))
     return [segment for segment in found if fold(segment)]
-
-
-def _shared(segment: str, question: frozenset[str]) -> int:
-    return len(question.intersection(_bigrams(segment)))
 
 
 def _bigrams(text: str) -> frozenset[str]:
@@ -117,7 +102,7 @@ def _bigrams(text: str) -> frozenset[str]:
 
 
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
-    """Say whether an answer declines to answer the question.
+    """Return the abstention of an answer from the question, or the reason why it is none.
 
     A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
     decides when that sentence is nearer to the question than the first one is, by the pairs of characters
@@ -134,26 +119,21 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     unquoted = "".join(_outside_quotes(shown))
     if _PATTERNS["conflict"].search(unquoted) and not signs_of_not_knowing(unquoted):
         return Abstention(abstains=False, reason="tells_a_conflict")
-    parts = segments_of(shown)
+    parts = _segments(shown)
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
-    places = [place for place, sign in enumerate(signs) if sign is not None]
-    if not places:
+    if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place = places[0]
-    sign = signs[place]
-    if place:
-        place, sign = _nearest(parts, signs, question)
-        if sign is None:
-            return Abstention(abstains=False, reason="beside_the_point")
-    elif leading_polarity(parts[0]) is True:
+    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, question)
+    if sign is None:
+        return Abstention(abstains=False, reason="beside_the_point")
+    if not place and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    beside = sign is not None and _PATTERNS["guess_beside"].search(parts[place], sign.end())
-    if beside or any(
+    if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
         signs[later] is None and _PATTERNS["guess"].search(parts[later])
         for later in range(place + 1, len(parts))
     ):
         return Abstention(abstains=False, reason="guesses")
-    return Abstention(abstains=True, sign=None if sign is None else sign.group())
+    return Abstention(abstains=True, sign=sign.group())
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
@@ -170,15 +150,13 @@ def _nearest(
 ) -> tuple[int, re.Match[str] | None]:
     """Return the place and the sign of a later sentence that answers the question, if one does."""
     asked = _bigrams(plain(question))
-    silent = [_shared(part, asked) for part, sign in zip(parts, signs, strict=True) if sign is None]
+    shared = [len(asked & _bigrams(part)) for part in parts]
+    silent = [count for count, sign in zip(shared, signs, strict=True) if sign is None]
     if len(silent) > _MAX_SILENT:
         return 0, None
     floor = max(silent) + (leading_polarity(parts[0]) is not None)
-    best = max(
-        (place for place, sign in enumerate(signs) if sign is not None),
-        key=lambda place: (_shared(parts[place], asked), -place),
-    )
-    return (best, signs[best]) if _shared(parts[best], asked) >= floor else (0, None)
+    best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
+    return (best, signs[best]) if shared[best] >= floor else (0, None)
 
 
 ValueT = TypeVar("ValueT")
@@ -193,7 +171,7 @@ class Chosen(NamedTuple, Generic[ValueT]):
 
 
 class ReadAnswer:
-    """An answer's text taken apart once, for every field that is asked of it."""
+    """The facts of an answer's text and of its question, read once for all fields."""
 
     def __init__(self, text: str, question: str = "") -> None:
         self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
@@ -205,6 +183,10 @@ class ReadAnswer:
         """The facts of the answer that it does not deny."""
         return [fact for fact in facts_in(self.text, names=False, indefinite=True) if not self.denies(fact)]
 
+    def of_kind(self, *kinds: FactKind) -> list[Fact]:
+        """Return the facts of the answer of the given kinds."""
+        return [fact for fact in self.facts if fact.kind in kinds]
+
     @cached_property
     def asked(self) -> list[Fact]:
         """The facts of the question."""
@@ -212,13 +194,16 @@ class ReadAnswer:
 
     @cached_property
     def unit(self) -> str | None:
-        """The unit that the question asks a count of (几次, how many times), canonical; None for none."""
-        match = UNIT_ASKED.search(ordering_masked(self.question))
-        return None if match is None else canonical_unit(match["unit"] or match["noun"] or "")
+        """The unit that the question asks a count of, canonical; None for none."""
+        return unit_asked(self.question)
+
+    def before(self, fact: Fact) -> str:
+        """Return the words before a fact."""
+        return self.text[max(0, fact.start - _BEFORE) : fact.start]
 
     def denies(self, fact: Fact) -> bool:
-        """Say whether the answer denies a fact, or says of it that nothing is known."""
-        before = self.text[max(0, fact.start - _BEFORE) : fact.start]
+        """Return True if the answer denies a fact, or says of it that nothing is known."""
+        before = self.before(fact)
         if _PATTERNS["not_done"].search(before) and not _PATTERNS["undone"].search(self.question):
             return True
         if _PATTERNS["denied"].search(before) or _PATTERNS["denied_after"].match(self.text, fact.end):
@@ -236,12 +221,7 @@ def _named(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
         rest = (other for other in facts if other.value != fact.value and other.start >= fact.end)
         return not any(_PATTERNS["either"].fullmatch(read.text[fact.end : other.start]) for other in rest)
 
-    named = (
-        fact
-        for fact in facts
-        if _PATTERNS["named"].search(read.text[max(0, fact.start - _BEFORE) : fact.start])
-    )
-    return [fact for fact in named if is_alone(fact)]
+    return [fact for fact in facts if _PATTERNS["named"].search(read.before(fact)) and is_alone(fact)]
 
 
 def _not_asked(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
@@ -258,7 +238,7 @@ def _not_parts(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
 
 def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     """Return the one amount that the others add up to."""
-    values = [_value(fact) for fact in facts]
+    values = [fact.value for fact in facts]
     for place, fact in enumerate(facts):
         rest = values[:place] + values[place + 1 :]
         if len(rest) > 1 and math.isclose(sum(rest), values[place], rel_tol=1e-9):
@@ -266,22 +246,17 @@ def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
     return []
 
 
-def _value(fact: Fact) -> float:
-    return fact.value if isinstance(fact.value, float) else math.nan
-
-
-_Narrowing = Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
-
-
-def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -> Chosen[float]:
-    """Return the one number that is meant: the only one, or the one that a narrowing leaves."""
-    values = tuple(dict.fromkeys(map(_value, facts)))
+def _numeric(
+    read: ReadAnswer, facts: Sequence[Fact], *narrowings: Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
+) -> Chosen[float]:
+    """Return the only number, or the only one that a narrowing leaves."""
+    values = tuple(dict.fromkeys(fact.value for fact in facts))
     if not facts:
         return Chosen(None, "none_found")
     if len(values) == 1:
         return Chosen(values[0], "extracted", values)
     for narrow in narrowings if len(facts) <= MAX_CANDIDATES else ():
-        kept = {_value(fact) for fact in narrow(read, facts)}
+        kept = {fact.value for fact in narrow(read, facts)}
         if len(kept) == 1:
             return Chosen(kept.pop(), "extracted", values)
     return Chosen(None, "several_candidates", values)
@@ -289,13 +264,15 @@ def _numeric(read: ReadAnswer, facts: Sequence[Fact], *narrowings: _Narrowing) -
 
 def amounts(read: ReadAnswer) -> list[Fact]:
     """Return the sums of money that an answer gives; bare numbers when it names no unit of money."""
-    money = [fact for fact in read.facts if fact.kind in ("amount", "number")]
+    money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
-        beside = (
-            bool(kept) and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start]) is not None
-        )
-        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
+        if (
+            fact.kind == "amount"
+            or (  # 42000或43000元 are two amounts
+                kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
+            )
+        ):
             kept.append(fact)
     return kept[::-1] or money
 
@@ -314,21 +291,20 @@ def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
         return Chosen(None, "several_candidates")
     outside = _not_parts(read, facts)
     whole = _sums(read, facts) or _named(read, facts) or (outside if len(outside) < len(facts) else [])
-    parts = tuple(
-        _value(fact) for fact in facts if len(facts) == 1 or fact.value not in [one.value for one in whole]
-    )
+    known = {fact.value for fact in whole}
+    parts = tuple(fact.value for fact in facts if len(facts) == 1 or fact.value not in known)
     return Chosen(parts or None, "extracted" if parts else "none_found")
 
 
 def counts(read: ReadAnswer) -> list[Fact]:
     """Return the counts that an answer gives, of the unit that is asked for where it has any."""
-    found = [fact for fact in read.facts if fact.kind == "count"]
+    found = read.of_kind("count")
     if read.unit:
         found = [fact for fact in found if fact.unit == read.unit] or found
     if "第几" not in read.question:
         found = [fact for fact in found if not read.text.startswith("第", fact.start)]
     definite = [fact for fact in found if fact.value != 1 or read.text[fact.start].isdigit()]
-    return definite or found or [fact for fact in read.facts if fact.kind == "number"]
+    return definite or found or read.of_kind("number")
 
 
 def choose_count(read: ReadAnswer) -> Chosen[float]:
@@ -338,7 +314,7 @@ def choose_count(read: ReadAnswer) -> Chosen[float]:
 
 def dates(read: ReadAnswer) -> list[PartialDate]:
     """Return the dates that an answer gives, without those that only repeat a part of another one."""
-    found = list(dict.fromkeys(found.date for found in dates_of(read.facts)))
+    found = list(dict.fromkeys(fact.value for fact in read.of_kind("date")))
     if len(found) > MAX_CANDIDATES:
         return found
     return [date for date in found if not any(date != other and date.within(other) for other in found)]
@@ -347,7 +323,7 @@ def dates(read: ReadAnswer) -> list[PartialDate]:
 def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
     """Return the date that an answer gives."""
     found = dates(read)
-    asked = {date.date for date in dates_of(read.asked)}
+    asked = {fact.value for fact in read.asked}
     kept = found if len(found) == 1 else [date for date in found if date not in asked]
     if len(kept) == 1:
         return Chosen(kept[0], "extracted", tuple(found))
@@ -356,15 +332,20 @@ def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
 
 def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
-    found = dates_of(read.facts)
-    ranges = {(one.first, one.last): one for one in find_ranges(read.text, found)}
-    if len(ranges) == 1:
-        return Chosen(next(iter(ranges.values())), "extracted")
+    found = read.of_kind("date")
+    ranges = set(find_ranges(read.text, found))
     if not ranges and len(found) == _TWO_ENDS:
-        first, last = (one.date for one in found)
-        if last.year is None:
-            last = PartialDate(first.year, last.month or first.month, last.day)
-        elif first.year is None:
-            first = PartialDate(last.year, first.month, first.day)
-        return Chosen(FoundRange(first, last, found[0].start, found[1].end), "extracted")
+        ranges = {period(found[0].value, found[1].value)}
+    if len(ranges) == 1:
+        return Chosen(ranges.pop(), "extracted")
     return Chosen(None, "several_candidates" if found else "none_found")
+
+
+CHOOSERS: Final[dict[str, Callable[[ReadAnswer], Chosen[Any]]]] = {
+    "amount": choose_amount,
+    "breakdown": choose_breakdown,
+    "count": choose_count,
+    "date": choose_date,
+    "range": choose_range,
+}
+"""The readers of values by the kind of value."""

@@ -1,10 +1,11 @@
-"""Dates, periods and times of day in Chinese, ISO and English forms, whole or partial."""
+"""Facts of a text, and finders of dates, periods and times of day in Chinese, ISO and English forms."""
 
 import datetime as dt
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from memfin.rag.extraction.normalize import load_patterns, plain
 from memfin.text.numbers import informal, number_value
@@ -37,21 +38,38 @@ class PartialDate(NamedTuple):
         return f"{year}-{month}" if self.day is None else f"{year}-{month}-{self.day:02}"
 
 
-class FoundDate(NamedTuple):
-    """A date at ``text[start:end]``."""
+FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
 
-    date: PartialDate
+
+class Fact(NamedTuple):
+    """A fact at ``text[start:end]`` of the plain text.
+
+    ``value`` is a float for ``amount`` (yuan, dollars), ``share`` (of one), ``count`` and ``number``, a
+    `PartialDate`, a tuple of hour and minute (None if unknown) for ``time``, and the characters of an ``id``
+    or ``name``. ``unit`` is that of a count in a canonical form, empty for units that go with anything (个).
+    """
+
+    kind: FactKind
+    value: Any
     start: int
     end: int
+    unit: str = ""
 
 
 class FoundRange(NamedTuple):
-    """A period at ``text[start:end]``, with what one end says of year and month carried to the other."""
+    """A period; `period` makes one of two dates."""
 
     first: PartialDate
     last: PartialDate
-    start: int
-    end: int
+
+
+def period(first: PartialDate, last: PartialDate) -> FoundRange:
+    """Return the period between two dates, each completed by the year and month that the other one gives."""
+    if last.year is None:
+        last = PartialDate(first.year, last.month or first.month, last.day)
+    elif first.year is None:
+        first = PartialDate(last.year, first.month, first.day)
+    return FoundRange(first, last)
 
 
 _PATTERNS: Final = load_patterns("dates")
@@ -77,69 +95,56 @@ def _number(text: str | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _checked(year: int | None, month: int | None, day: int | None) -> PartialDate | None:
-    """Return the date, or None when the calendar has no such day."""
-    try:
+def _month(name: str | None) -> int | None:
+    return _NUMBER_OF_MONTH[name[:3].lower()] if name else None
+
+
+def _found(span: tuple[int, int], year: int | None, month: int | None, day: int | None) -> Iterator[Fact]:
+    """Yield the date unless the calendar has no such day."""
+    with suppress(ValueError):
         dt.date(year or _LEAP_YEAR, 1 if month is None else month, 1 if day is None else day)
-    except ValueError:
-        return None
-    return PartialDate(year, month, day)
+        yield Fact("date", PartialDate(year, month, day), *span)
 
 
-def _found(match: re.Match[str], year: int | None, month: int | None, day: int | None) -> Iterator[FoundDate]:
-    date = _checked(year, month, day)
-    if date is not None:
-        yield FoundDate(date, match.start(), match.end())
-
-
-def _chinese(text: str) -> Iterator[FoundDate]:
+def _chinese(text: str) -> Iterator[Fact]:
     for match in _PATTERNS["chinese"].finditer(text):
         short = _number(match["short"])
         year = _number(match["year"] or match["only_year"]) if short is None else _CENTURY + short
-        yield from _found(match, year, _number(match["month"]), _number(match["day"] or match["only_day"]))
+        day = _number(match["day"] or match["only_day"])
+        yield from _found(match.span(), year, _number(match["month"]), day)
 
 
-def _english(text: str) -> Iterator[FoundDate]:
+def _english(text: str) -> Iterator[Fact]:
     for match in _PATTERNS["english"].finditer(text):
-        name = match["m1"] or match["m2"] or match["m3"] or match["m4"]
+        month = _month(match["m1"] or match["m2"] or match["m3"] or match["m4"])
         year = _number(match["y1"] or match["y2"] or match["y3"] or match["y4"])
-        yield from _found(
-            match,
-            year,
-            _NUMBER_OF_MONTH[name[:3].lower()] if name else None,
-            _number(match["d1"] or match["d2"]),
-        )
+        yield from _found(match.span(), year, month, _number(match["d1"] or match["d2"]))
 
 
-def _english_days(text: str) -> Iterator[FoundDate]:
-    """Yield both ends of what names the month and the year once: March 2-5, 2021."""
+def _english_days(text: str) -> Iterator[Fact]:
+    """Yield both ends of a period that names the month and the year once: March 2-5, 2021."""
     for match in _PATTERNS["english_days"].finditer(text):
         form = "1" if match["m1"] else "2"
-        year, month = _number(match[f"y{form}"]), _NUMBER_OF_MONTH[match[f"m{form}"][:3].lower()]
-        ends = (
-            (f"a{form}", match.start(), match.start(f"gap{form}")),
-            (f"b{form}", match.end(f"gap{form}"), match.end()),
-        )
-        for name, start, end in ends:
-            date = _checked(year, month, _number(match[name]))
-            if date is not None:
-                yield FoundDate(date, start, end)
+        year, month = _number(match[f"y{form}"]), _month(match[f"m{form}"])
+        gap, gap_end = match.span(f"gap{form}")
+        yield from _found((match.start(), gap), year, month, _number(match[f"a{form}"]))
+        yield from _found((gap_end, match.end()), year, month, _number(match[f"b{form}"]))
 
 
-def _numeric(text: str) -> Iterator[FoundDate]:
+def _numeric(text: str) -> Iterator[Fact]:
     for pattern in (_PATTERNS["iso"], _PATTERNS["compact"]):
         for match in pattern.finditer(text):
             if match["day"] is None and match["mark"] == ".":
                 continue  # 2020.8 is a number
-            yield from _found(match, int(match["year"]), int(match["month"]), _number(match["day"]))
+            yield from _found(match.span(), int(match["year"]), int(match["month"]), _number(match["day"]))
     if "/" in text:
         for match in _PATTERNS["american"].finditer(text):
             first, second = int(match[1]), int(match[2])
             month, day = (second, first) if first > _NOON else (first, second)
-            yield from _found(match, int(match[3]), month, day)
+            yield from _found(match.span(), int(match[3]), month, day)
 
 
-def find_dates(text: str) -> list[FoundDate]:
+def find_dates(text: str) -> list[Fact]:
     """Return the dates of a `plain` text in order; a day that is on no calendar is none."""
     text = informal(text)
     found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
@@ -148,28 +153,20 @@ def find_dates(text: str) -> list[FoundDate]:
         found.extend(_english_days(text))
         found.extend(_english(text))
     found.sort(key=lambda date: (date.start, -date.end))
-    kept: list[FoundDate] = []
+    kept: list[Fact] = []
     for date in found:
         if not kept or date.start >= kept[-1].end:
             kept.append(date)
     return kept
 
 
-def find_ranges(text: str, dates: list[FoundDate] | None = None) -> list[FoundRange]:
+def find_ranges(text: str, dates: list[Fact] | None = None) -> list[FoundRange]:
     """Return the periods of a `plain` text: two dates with 至, 到, a dash, ``to`` or the like between."""
-    found: list[FoundRange] = []
-    known = find_dates(text) if dates is None else dates
-    for left, right in pairwise(known):
-        between = text[left.end : right.start]
-        if _PATTERNS["to"].fullmatch(between):
-            first, last = left.date, right.date
-            if last.year is None:
-                month = first.month if last.month is None else last.month
-                last = PartialDate(first.year, month, last.day)
-            elif first.year is None:
-                first = PartialDate(last.year, first.month, first.day)
-            found.append(FoundRange(first, last, left.start, right.end))
-    return found
+    return [
+        period(left.value, right.value)
+        for left, right in pairwise(find_dates(text) if dates is None else dates)
+        if _PATTERNS["to"].fullmatch(text[left.end : right.start])
+    ]
 
 
 def parse_date(text: str) -> PartialDate | None:
@@ -177,20 +174,11 @@ def parse_date(text: str) -> PartialDate | None:
     shown = plain(text).strip()
     if shown.isdigit() and len(shown) == len("2020"):
         return PartialDate(int(shown))
-    dates = {found.date for found in find_dates(shown)}
+    dates = {found.value for found in find_dates(shown)}
     return dates.pop() if len(dates) == 1 else None
 
 
-class FoundTime(NamedTuple):
-    """A time of day at ``text[start:end]``; minutes that are not said are None."""
-
-    hour: int
-    minute: int | None
-    start: int
-    end: int
-
-
-def find_times(text: str) -> list[FoundTime]:
+def find_times(text: str) -> list[Fact]:
     """Return the times of day of a `plain` text; 3点 without minutes or part of the day is none."""
     if ":" not in text and "时" not in text and "点" not in text:
         return []
@@ -204,5 +192,5 @@ def find_times(text: str) -> list[FoundTime]:
             continue
         if match["half"] in _AFTERNOON and hour < _NOON:
             hour += _NOON
-        found.append(FoundTime(hour, minute, match.start(), match.end()))
+        found.append(Fact("time", (hour, minute), *match.span()))
     return found

@@ -2,10 +2,10 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
-from memfin.rag.extraction.dates import FoundDate, PartialDate, find_dates, find_times
+from memfin.rag.extraction.dates import Fact, FactKind, find_dates, find_times
 from memfin.rag.extraction.normalize import load_patterns, plain, widths
 from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, NUMERALS, digit_string, number_value, number_values
 from memfin.text.quantities import quantities
@@ -19,64 +19,35 @@ _NO_NAMES: Final = frozenset(
 )
 
 
-class FoundName(NamedTuple):
-    """A name at ``text[start:end]``."""
-
-    name: str
-    start: int
-    end: int
-
-
 def is_name(words: str) -> bool:
-    """Say whether quoted words are a name: short, with no word in them that only sentences have."""
+    """Return True if quoted words are a name: short, with no word in them that only sentences have."""
     words = words.strip()
-    if _FOREIGN_NAME.match(words):
+    if _FOREIGN_NAME.match(words) or _PATTERNS["institution"].search(words):
         return True
-    if not _CHINESE_NAME.match(words) and not _PATTERNS["institution"].search(words):
-        return False
-    return _PATTERNS["institution"].search(words) is not None or _PATTERNS["wordy"].search(words) is None
+    return _CHINESE_NAME.match(words) is not None and _PATTERNS["wordy"].search(words) is None
 
 
-def quotations(text: str) -> Iterator[FoundName]:
-    """Yield what stands in quotation marks or title marks in a text, without the marks."""
-    for match in _PATTERNS["quoted"].finditer(text):
-        group = match.lastindex
-        if group is not None:
-            yield FoundName(match.group(group), match.start(group), match.end(group))
+def _last_groups(pattern: str, text: str) -> Iterator[Fact]:
+    """Yield the last group of every match that has one, as a name."""
+    for match in _PATTERNS[pattern].finditer(text):
+        if match.lastindex is not None:
+            yield Fact("name", match[match.lastindex], *match.span(match.lastindex))
 
 
-def find_names(text: str) -> list[FoundName]:
+def quotations(text: str) -> Iterator[Fact]:
+    """Yield the words in quotation marks or title marks in a text, without the marks."""
+    return _last_groups("quoted", text)
+
+
+def find_names(text: str) -> list[Fact]:
     """Return the names that a `plain` text marks as names, in order."""
-    found = [quoted for quoted in quotations(text) if is_name(quoted.name)]
+    found = [quoted for quoted in quotations(text) if is_name(quoted.value)]
     for match in _PATTERNS["titled"].finditer(text) if _TITLE_SIGN.search(text) else ():
-        name = match.group(1)
-        if name in _NO_NAMES:
-            continue
-        found.append(FoundName(match.group() if len(name) == 1 else name, match.start(), match.end()))
-    for pattern in (_PATTERNS["introduced"], _PATTERNS["mister"]):
-        for match in pattern.finditer(text):
-            group = match.lastindex
-            if group is not None:
-                found.append(FoundName(match.group(group), match.start(group), match.end(group)))
+        name = match[1]
+        if name not in _NO_NAMES:
+            found.append(Fact("name", match.group() if len(name) == 1 else name, *match.span()))
+    found += (*_last_groups("introduced", text), *_last_groups("mister", text))
     return sorted(found, key=lambda name: name.start)
-
-
-FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
-
-
-class Fact(NamedTuple):
-    """A fact at ``text[start:end]`` of the plain text.
-
-    ``value`` is a number for ``amount`` (yuan, dollars), ``share`` (of one), ``count`` and ``number``,
-    a `PartialDate`, hours and minutes for ``time``, and the characters of an ``id`` or ``name``. ``unit``
-    is that of a count in a canonical form, empty for units that go with anything (个).
-    """
-
-    kind: FactKind
-    value: float | PartialDate | str | tuple[int, int | None]
-    start: int
-    end: int
-    unit: str = ""
 
 
 _CIRCLED: Final = re.compile("[①-⑳❶-❿⑴-⒇]")
@@ -85,8 +56,6 @@ _MONEY_UNIT: Final = (
     r"|(?i:yuan|rmb|cny|dollars?|usd|hkd|euros?)(?![a-z]))"
 )
 _LATIN: Final = re.compile("[A-Za-z]{2}")
-
-
 _COIN: Final = "[1-9一二两三四五六七八九壹贰貳叁參肆伍陆陸柒捌玖]"
 
 
@@ -136,8 +105,7 @@ def _count_pattern(number: str) -> re.Pattern[str]:
     )
 
 
-UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
-"""The unit of a count that a question asks for."""
+_UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
 
 _COUNT: Final = _count_pattern(NUMBER)
 _ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
@@ -154,7 +122,6 @@ _WORDS: Final = re.compile(
 _VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]+")
 _ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
 _ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
-_SHORT_NUMBER: Final = 1
 
 
 def ordering_masked(text: str) -> str:
@@ -170,9 +137,8 @@ def _blank(match: re.Match[str]) -> str:
     return "\0" * len(match.group())
 
 
-def _take(text: str, facts: list[Fact], found: list[Fact]) -> str:
-    """Add what was found to the facts and return the text with it blanked out."""
-    facts.extend(found)
+def _without(text: str, found: list[Fact]) -> str:
+    """Return the text with the facts blanked out."""
     pieces: list[str] = []
     done = 0
     for fact in found:
@@ -180,14 +146,6 @@ def _take(text: str, facts: list[Fact], found: list[Fact]) -> str:
             pieces += (text[done : fact.start], "\0" * (fact.end - fact.start))
             done = fact.end
     return "".join((*pieces, text[done:]))
-
-
-def _date_facts(text: str) -> list[Fact]:
-    return [Fact("date", found.date, found.start, found.end) for found in find_dates(text)]
-
-
-def _time_facts(text: str) -> list[Fact]:
-    return [Fact("time", (found.hour, found.minute), found.start, found.end) for found in find_times(text)]
 
 
 def _money(match: re.Match[str]) -> Iterator[float]:
@@ -199,16 +157,14 @@ def _money(match: re.Match[str]) -> Iterator[float]:
         yield round(value + change, 2) if match["jiao"] else value + change
 
 
-def amounts_in(text: str) -> list[Fact]:
+def _amounts(text: str) -> list[Fact]:
     """Return the sums of money in a masked text: figures with a unit of money or a currency's sign."""
     found: list[Fact] = []
     pattern = _ENGLISH_AMOUNT if _LATIN.search(text) else _AMOUNT
     for match in pattern.finditer(text):
-        if match["unit"] is None and match["coin"] is None:
-            continue
-        if match["number"] in _ONE and match["unit"] in ("块", "元"):
-            continue
-        found.extend(Fact("amount", value, match.start(), match.end()) for value in _money(match))
+        named = match["unit"] or match["coin"]
+        if named and not (match["number"] in _ONE and match["unit"] in ("块", "元")):
+            found.extend(Fact("amount", value, *match.span()) for value in _money(match))
     return found
 
 
@@ -218,19 +174,14 @@ def _shares(text: str) -> list[Fact]:
     found: list[Fact] = []
     for share in quantities(text):
         if share.kind in ("share", "discount", "multiple") and not (found and share.start < found[-1].end):
-            value = round(share.high, 9)
-            found.append(Fact("share", value, share.start, share.end))
-            if share.low != share.high:
-                found.append(Fact("share", round(share.low, 9), share.start, share.end))
+            values = dict.fromkeys((share.high, share.low))
+            found.extend(Fact("share", round(value, 9), share.start, share.end) for value in values)
     return found
 
 
 def _identifiers(text: str) -> list[Fact]:
-    cards = [
-        match
-        for match in _PATTERNS["card"].finditer(text)
-        if not _PATTERNS["only_letters"].match(match.group())
-    ]
+    letters = _PATTERNS["only_letters"]
+    cards = [match for match in _PATTERNS["card"].finditer(text) if not letters.match(match.group())]
     ends = [match.end() for match in cards]
     found = [Fact("id", match.group(), *match.span()) for match in cards]
     for match in _LONG.finditer(text):
@@ -241,55 +192,50 @@ def _identifiers(text: str) -> list[Fact]:
         digits = digit_string(match.group())
         after = text[match.end() : match.end() + 1]
         if digits is not None and (not after or after not in NUMERALS):
-            found.append(Fact("id", digits, match.start(), match.end()))
+            found.append(Fact("id", digits, *match.span()))
     found.sort(key=lambda fact: fact.start)
     return found
 
 
-def counts_in(text: str) -> list[Fact]:
+def _counts(text: str) -> list[Fact]:
     """Return the counts and bare numbers of a masked text; 一个 and ``a`` count nothing."""
     found: list[Fact] = []
     pattern = _ENGLISH_COUNT if _LATIN.search(text) else _COUNT
     for match in pattern.finditer(text):
         found.extend(_count(match))
-    words = [*_WORDS.finditer(text)]
-    if words:
-        for match in words:
-            value, unit = _WORD_COUNTS[match.group().lower()]
-            found.append(Fact("count", value, match.start(), match.end(), unit))
-        found.sort(key=lambda fact: fact.start)
-    return found
+    for match in _WORDS.finditer(text):
+        value, unit = _WORD_COUNTS[match.group().lower()]
+        found.append(Fact("count", value, *match.span(), unit))
+    return sorted(found, key=lambda fact: fact.start)
 
 
 def _count(match: re.Match[str]) -> Iterator[Fact]:
     written, unit, noun = match["number"], match["unit"], match["noun"]
-    if unit is None and noun is None and len(written) == _SHORT_NUMBER and not written.isdigit():
+    if unit is None and noun is None and len(written) == 1 and not written.isdigit():
         return
-    canonical = canonical_unit(unit or noun or "")
+    canonical = _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
     for value in number_values(written):
         yield Fact(kind, value, match.start(), end, canonical)
 
 
-def is_indefinite(fact: Fact, text: str) -> bool:
-    """Say whether a count is no more than an article: 一名, 第一次, one of."""
+def _is_indefinite(fact: Fact, text: str) -> bool:
+    """Return True if a count is no more than an article: 一名, 第一次, one of."""
     start = fact.start + (text[fact.start] == "第")
     return fact.kind in ("count", "number") and fact.value == 1 and not text[start].isdigit()
 
 
-_Finder = Callable[[str], list[Fact]]
-_FINDERS: Final[tuple[_Finder, ...]] = (
-    _date_facts,
-    _time_facts,
-    amounts_in,
-    _identifiers,
-    _shares,
-    counts_in,
-)
+_FINDERS: Final = (find_dates, find_times, _amounts, _identifiers, _shares, _counts)
 
 
-def canonical_unit(written: str) -> str:
+def unit_asked(question: str) -> str | None:
+    """Return the unit that a question asks a count of (几次, how many times), canonical; None for none."""
+    match = _UNIT_ASKED.search(ordering_masked(question))
+    return None if match is None else _canonical_unit(match["unit"] or match["noun"] or "")
+
+
+def _canonical_unit(written: str) -> str:
     """Return the unit of counts that a word stands for: 位 and ``people`` are 人; empty for any."""
     return _UNITS.get(written.lower(), "" if written.isascii() else written)
 
@@ -303,20 +249,13 @@ def find_facts(text: str, *, names: bool = True, indefinite: bool = False) -> li
 
 
 def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> list[Fact]:
-    """Return what `find_facts` returns, for a text that is masked already."""
-    facts: list[Fact] = []
-    if names:
-        facts.extend(Fact("name", name.name, name.start, name.end) for name in find_names(masked))
+    """Return the facts of a text that is masked already, see `find_facts`."""
+    facts = find_names(masked) if names else []
     rest = _VAGUE.sub(_blank, _PATTERNS["idiom"].sub(_blank, masked))
     for finder in _FINDERS:
-        rest = _take(rest, facts, finder(rest))
-    kept = facts if indefinite else [fact for fact in facts if not is_indefinite(fact, masked)]
+        found = finder(rest)
+        facts += found
+        rest = _without(rest, found)
+    kept = facts if indefinite else [fact for fact in facts if not _is_indefinite(fact, masked)]
     kept.sort(key=lambda fact: (fact.start, fact.end, fact.kind))
     return kept
-
-
-def dates_of(facts: list[Fact]) -> list[FoundDate]:
-    """Return the dates among facts as `memfin.rag.extraction.dates` has them."""
-    return [
-        FoundDate(fact.value, fact.start, fact.end) for fact in facts if isinstance(fact.value, PartialDate)
-    ]

@@ -93,11 +93,9 @@ def fold_with_origins(text: str) -> tuple[str, list[int]]:
     kept: list[int] = []
     done = 0
     for gap in _GAP.finditer(whole):
-        folded.append(whole[done : gap.start()])
-        kept.extend(origins[done : gap.start()])
         joint = _joint(whole, gap.start(), gap.end())
-        folded.append(joint)
-        kept.extend([origins[gap.start()]] * len(joint))
+        folded += (whole[done : gap.start()], joint)
+        kept += (*origins[done : gap.start()], *[origins[gap.start()]] * len(joint))
         done = gap.end()
     folded.append(whole[done:])
     kept.extend(origins[done:])
@@ -105,7 +103,7 @@ def fold_with_origins(text: str) -> tuple[str, list[int]]:
 
 
 def joint(left: str, right: str) -> str:
-    """Return what stands between two folded texts when one follows the other: a blank or nothing."""
+    """Return the joint of two folded texts, one after the other: a blank or nothing."""
     return " " if left and right and left[-1] < _CJK_FIRST and right[0] < _CJK_FIRST else ""
 
 
@@ -128,7 +126,7 @@ def _joint(text: str, start: int, end: int) -> str:
 
 
 def _groups(text: str, comma: int) -> bool:
-    """Say whether the comma groups the thousands of a number."""
+    """Return True if the comma groups the thousands of a number."""
     before = text[max(0, comma - _LONGEST_GROUPED) : comma]
     return bool(_GROUP.match(text, comma + 1) and _BEFORE_GROUP.search(before))
 
@@ -139,37 +137,32 @@ def occurrences(needle: str, text: str, start: int = 0, end: int | None = None) 
     A needle that begins or ends with a number matches at that number's boundary only (spec section 9):
     2000元 is neither in 12000元 nor in 0.2000元, 2000 not in 2000万, 三万元 not in 十三万元.
     """
-    stop = len(text) if end is None else end
-    if not needle:
-        return
-    found = text.find(needle, start, stop)
+    found = text.find(needle, start, end) if needle else -1
     while found >= 0:
         after = found + len(needle)
         if _begins(needle, text, found) and _ends(needle, text, after):
             yield found, after
-        found = text.find(needle, found + 1, stop)
+        found = text.find(needle, found + 1, end)
 
 
 def contains(needle: str, text: str) -> bool:
-    """Say whether the folded needle stands in the folded text, at the boundaries of numbers."""
+    """Return True if the folded needle stands in the folded text, at the boundaries of numbers."""
     return next(occurrences(needle, text), None) is not None
 
 
 def _begins(needle: str, text: str, start: int) -> bool:
-    first = needle[0]
     if not start:
         return True
+    first, before = needle[0], text[start - 1]
     if first.isdigit():
-        before = text[start - 1]
         return not (before.isdigit() or (before == "." and start > 1 and text[start - 2].isdigit()))
-    return first not in _NUMERAL_SET or text[start - 1] not in _NUMERAL_SET
+    return first not in _NUMERAL_SET or before not in _NUMERAL_SET
 
 
 def _ends(needle: str, text: str, end: int) -> bool:
-    last = needle[-1]
     if end >= len(text):
         return True
-    after = text[end]
+    last, after = needle[-1], text[end]
     if last.isdigit():
         fraction = after == "." and text[end + 1 : end + 2].isdigit()
         return not (after.isdigit() or fraction or after in _SCALES)

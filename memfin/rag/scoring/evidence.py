@@ -9,17 +9,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document
-from memfin.rag.extraction.dates import PartialDate
-from memfin.rag.extraction.facts import Fact, find_facts
-from memfin.rag.extraction.normalize import (
-    contains,
-    find_quote,
-    fold,
-    fold_with_origins,
-    joint,
-    occurrences,
-    quote_parts,
-)
+from memfin.rag.extraction import normalize
+from memfin.rag.extraction.dates import Fact, PartialDate
+from memfin.rag.extraction.facts import find_facts
 from memfin.rag.transcript import Segment, segments
 
 MAX_PLACES: Final = 256
@@ -39,7 +31,6 @@ _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
 Span = tuple[int, int]
-
 Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
 """Why a passage is not the evidence.
 
@@ -53,7 +44,7 @@ class DocumentIndex:
     """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
-    offsets into it. ``paged`` says whether it has more pages than one.
+    offsets into it. ``paged`` is True if it has several pages.
     """
 
     def __init__(self, document: Document) -> None:
@@ -65,8 +56,8 @@ class DocumentIndex:
         pieces: list[str] = []
         length = 0
         for page in document.pages:
-            folded, origins[page.number] = fold_with_origins(page.text)
-            between = joint(last, folded)
+            folded, origins[page.number] = normalize.fold_with_origins(page.text)
+            between = normalize.joint(last, folded)
             pieces.append(between + folded)
             self._starts.append(length + len(between))
             length += len(between) + len(folded)
@@ -75,12 +66,12 @@ class DocumentIndex:
         self._numbers = [page.number for page in document.pages]
         ends = [*self._starts[1:], len(self.text)]
         self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
-        self._parts = [(self._folded(part, origins[part.page]), part) for part in segments(document)]
+        self._parts: list[tuple[int, int, Segment]] = []
+        for part in segments(document):
+            base, places = self._pages[part.page][0], origins[part.page]
+            start, end = (base + bisect_right(places, place - 1) for place in (part.start, part.end))
+            self._parts.append((start, end, part))
         self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
-
-    def _folded(self, part: Segment, origins: list[int]) -> Span:
-        base = self._pages[part.page][0]
-        return (base + bisect_right(origins, part.start - 1), base + bisect_right(origins, part.end - 1))
 
     def page_span(self, number: int) -> Span | None:
         """Return the span of a page, or None when the document has no page of that number."""
@@ -97,11 +88,11 @@ class DocumentIndex:
         return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
 
     def is_recited(self, text: str) -> bool:
-        """Say whether a text contains a whole page, so that what it says is no answer but the document."""
+        """Return True if a text contains a whole page: a copy of the document is no answer."""
         pages = [(start, end) for start, end in self._pages.values() if end - start > _SHORT_PAGE]
         if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
             return False
-        folded = fold(text)
+        folded = normalize.fold(text)
         return any(self.text[start:end].strip() in folded for start, end in pages)
 
     def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[Span]:
@@ -110,12 +101,13 @@ class DocumentIndex:
         ``parts`` are the quote as `memfin.rag.extraction.normalize.quote_parts` returns it.
         """
         if page is None:
-            return list(islice(find_quote(parts, self.text), MAX_PLACES))
+            return list(islice(normalize.find_quote(parts, self.text), MAX_PLACES))
         own = self.page_span(page)
         if own is None:
             return []
         room = sum(map(len, parts)) * 2 + 400 * (len(parts) - 1)
-        spans = find_quote(parts, self.text, max(0, own[0] - room), min(len(self.text), own[1] + room))
+        start, end = max(0, own[0] - room), min(len(self.text), own[1] + room)
+        spans = normalize.find_quote(parts, self.text, start, end)
         touching = (span for span in spans if span[0] < own[1] and span[1] > own[0])
         return list(islice(touching, MAX_PLACES))
 
@@ -130,7 +122,7 @@ class DocumentIndex:
         key = (page, required.must_include, required.section, required.speaker)
         if key not in self._required:
             start, end = self.page_span(page) or (0, len(self.text))
-            spans = occurrences(fold(required.must_include), self.text)
+            spans = normalize.occurrences(normalize.fold(required.must_include), self.text)
             found = tuple(span for span in spans if span[0] < end and span[1] > start)
             self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
         return self._required[key]
@@ -143,7 +135,7 @@ class DocumentIndex:
             and end > span[0]
             and required.section in (None, part.section)
             and required.speaker in (None, part.speaker)
-            for (start, end), part in self._parts
+            for start, end, part in self._parts
         )
 
     @cached_property
@@ -151,6 +143,11 @@ class DocumentIndex:
         """The facts of the document, for looking up those of an answer."""
         whole = "\n".join(page.text for page in self.document.pages)
         return KnownFacts(find_facts(whole, names=False, indefinite=True), self.text)
+
+
+AnyIndex = DocumentIndex | None
+Scored = tuple[float, dict[str, Any]]
+"""A share of a score with its details."""
 
 
 class KnownFacts:
@@ -165,55 +162,46 @@ class KnownFacts:
         self._units: dict[float, set[str]] = {}
         self._largest: dict[str, float] = {}
         self._dates: set[PartialDate] = set()
-        self._times: set[tuple[int, int | None]] = set()
         year: int | None = None
-        for fact in facts:
-            value = fact.value
-            if isinstance(value, PartialDate):
+        for kind, value, _, _, unit in facts:
+            if kind == "date":
                 year = value.year or year  # a day without a year is one of the year that was named last
                 self._dates |= {value, value._replace(year=year)}
                 self._keys.add(("number", value.year))
-            elif isinstance(value, tuple):
-                self._times.add(value)
-            elif isinstance(value, str):
-                self._keys.add(("id", _ID_SIGNS.sub("", value.lower())))
+            elif kind == "time":
+                hour, minute = value
+                self._keys |= {("time", (hour % _NOON, minute or 0)), ("time", (hour % _NOON, None))}
+            elif kind in ("id", "name"):
+                self._keys.add((kind, _ID_SIGNS.sub("", value.lower())))
             else:
-                self._add(fact, value)
-
-    def _add(self, fact: Fact, value: float) -> None:
-        self._keys.add(("share" if fact.kind == "share" else "number", value))
-        if fact.kind in ("amount", "number"):
-            self._keys.add(("amount", value))
-        if fact.kind in ("count", "number"):
-            self._units.setdefault(value, set()).add(fact.unit)
-            self._largest[fact.unit] = max(self._largest.get(fact.unit, 0.0), value)
+                self._keys.add(("share" if kind == "share" else "number", value))
+                if kind in ("amount", "number"):
+                    self._keys.add(("amount", value))
+                if kind in ("count", "number"):
+                    self._units.setdefault(value, set()).add(unit)
+                    self._largest[unit] = max(self._largest.get(unit, 0.0), value)
 
     def holds(self, fact: Fact, words: str) -> bool:
-        """Say whether the text holds a fact, in any form, or the very words that the fact is written in."""
-        return self._knows(fact, words) or contains(
-            fold(fact.value if fact.kind == "name" and isinstance(fact.value, str) else words), self.text
-        )
+        """Return True if the text holds a fact in any form, or the very words that the fact is written in."""
+        written = fact.value if fact.kind == "name" else words
+        return self._knows(fact, words) or normalize.contains(normalize.fold(written), self.text)
 
     def _knows(self, fact: Fact, words: str) -> bool:
-        value = fact.value
-        if isinstance(value, PartialDate):
+        kind, value = fact.kind, fact.value
+        if kind == "date":
             return any(value.within(date) for date in self._dates)
-        if isinstance(value, tuple):
-            return any(_same_time(value, time) for time in self._times)
-        if isinstance(value, str):
-            known = _ID_SIGNS.sub("", value.lower())
-            number = ("number", float(known)) if known.isdigit() else None
-            return fact.kind == "id" and (("id", known) in self._keys or number in self._keys)
-        if fact.kind != "count":
-            return (fact.kind, value) in self._keys
-        if words.startswith("第"):
-            return value <= self._largest.get(fact.unit, 0.0)
-        units = self._units.get(value, set())
-        return bool(units) and (not fact.unit or "" in units or fact.unit in units)
-
-
-def _same_time(one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
-    return one[0] % _NOON == other[0] % _NOON and (one[1] is None or one[1] == (other[1] or 0))
+        if kind == "time":
+            value = (value[0] % _NOON, value[1])
+        elif kind == "id":
+            value = _ID_SIGNS.sub("", value.lower())
+            if value.isdigit() and ("number", float(value)) in self._keys:
+                return True
+        elif kind == "count":
+            if words.startswith("第"):
+                return bool(value <= self._largest.get(fact.unit, 0.0))
+            units = self._units.get(value, set())
+            return bool(units) and (not fact.unit or "" in units or fact.unit in units)
+        return kind != "name" and (kind, value) in self._keys
 
 
 class Passage(NamedTuple):
@@ -231,21 +219,20 @@ class Passage(NamedTuple):
         return (0 if self.page is None else self.page, self.text)
 
 
-def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage:
+def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
     """Prepare a passage: fold it and find its places in the document, if there is one.
 
     A page is looked at only where the document has several. A passage that runs over more than two pages
     (without pages: 5000 characters) is a dump, not evidence.
     """
-    parts = quote_parts(text)
+    parts = normalize.quote_parts(text)
     folded = " ".join(parts)
     if not parts:
         return Passage(page, folded, parts, None, "empty")
-    if index is None or not index.paged:
-        if len(folded) > MAX_PASSAGE_CHARS:
-            return Passage(page, folded, parts, None, "too_long")
-        if index is None:
-            return Passage(page, folded, parts, None, None)
+    if not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
+        return Passage(page, folded, parts, None, "too_long")
+    if index is None:
+        return Passage(page, folded, parts, None, None)
     spans = index.locate(parts, page if index.paged else None)
     if not spans:
         return Passage(page, folded, parts, (), "not_in_document")
@@ -254,9 +241,9 @@ def passage(text: str, page: int | None, index: DocumentIndex | None) -> Passage
 
 
 def mismatch(  # noqa: PLR0911 - one return a reason
-    passage: Passage, required: RequiredEvidence, index: DocumentIndex | None
+    passage: Passage, required: RequiredEvidence, index: AnyIndex
 ) -> Mismatch | None:
-    """Return why a passage is not the required evidence; None when it is.
+    """Return the reason why a passage is not the required evidence; None when it is.
 
     It is when it contains ``must_include``, names its page or none, and stands in the document there,
     around a place that section and speaker allow. Without a document words and page must do, and where the
@@ -264,8 +251,8 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     """
     if passage.problem in ("empty", "too_long"):
         return passage.problem
-    words = fold(required.must_include)
-    if not any(contains(words, part) for part in passage.parts):
+    words = normalize.fold(required.must_include)
+    if not any(normalize.contains(words, part) for part in passage.parts):
         return "lacks_must_include"
     pages_matter = index is None or index.paged or index.page_span(required.page) is not None
     if pages_matter and passage.page is not None and passage.page != required.page:
@@ -282,18 +269,10 @@ def mismatch(  # noqa: PLR0911 - one return a reason
     return "other_place"
 
 
-def reason(passage: Passage, mismatches: Sequence[str]) -> str | None:
-    """Return why a passage is none of the required evidence, as what came nearest to it says."""
-    for near in ("other_place", "wrong_page"):
-        if near in mismatches:
-            return near
-    return passage.problem or (mismatches[0] if mismatches else None)
-
-
 def same_passage(one: Passage, other: Passage) -> bool:
-    """Say whether two passages are one: they share more than half of the shorter one's words.
+    """Return True if two passages share more than half of the shorter one's words.
 
-    That is told by their places in the document, without one by the text of one containing the other's.
+    Their places in the document decide; without places, one text that contains the other.
     """
     if one.spans and other.spans:
         return any(
@@ -327,9 +306,9 @@ def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEviden
 
 
 def supported(
-    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: DocumentIndex | None
+    passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], list[dict[str, Any]]]:
-    """Return which required items passages support, and for each passage its items or why it has none.
+    """Return, for every required item, True if a passage supports it; and the record of each passage.
 
     Numbers under ``supports`` count required items from 0.
     """
@@ -341,52 +320,39 @@ def supported(
         for place in supports:
             found[place] = True
         entry: dict[str, Any] = {"page": each.page, "supports": supports}
-        if not supports:
-            entry["reason"] = reason(each, [result for result in results if result is not None])
+        if not supports:  # the reason of the item that came nearest
+            near = [result for result in ("other_place", "wrong_page") if result in results]
+            entry["reason"] = next(iter([*near, each.problem or next(iter(results), None)]))
         entries.append(entry)
     return found, entries
 
 
-def citation_correctness(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def citation_correctness(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     """Return the share of the critical required evidence that is cited, with its details (spec section 9).
 
-    Where no evidence is critical all of it counts, and where none is required one quote that stands in the
-    document is enough. Where citations are not required, an answer without them is not marked down, and one
-    citation that supports it is enough.
+    Without critical evidence all of it counts, and without required evidence one quote that stands in the
+    document is enough. If citations are optional, none or one that supports the answer is enough.
     """
     every = unique_required(question.required_evidence)
     critical = [item for item in every if item.is_critical] or every
-    cited, details = _cited(question, answer, critical, index)
+    cited, details = cited_items(question, answer, critical, index)
     if critical and "citations" in details:
         details["evidence"] = [
             {"page": item.page, "must_include": item.must_include, "cited": is_cited}
             for item, is_cited in zip(critical, cited, strict=True)
         ]
-    needed = question.scoring.citation_required
-    return sum(cited) / len(cited) if needed else float(any(cited)), details
-
-
-def citation_provided(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
-    """Return 1 when a citation is one of the required pieces of evidence, with its details.
-
-    Where none is required, a quote that stands in the document does. Where citations are not required, an
-    answer without them has the 1 as well.
-    """
-    cited, details = _cited(question, answer, unique_required(question.required_evidence), index)
+    if question.scoring.citation_required:
+        return sum(cited) / len(cited), details
     return float(any(cited)), details
 
 
-def _cited(
-    question: RagQuestion,
-    answer: RagAnswer,
-    required: Sequence[RequiredEvidence],
-    index: DocumentIndex | None,
+def cited_items(
+    question: RagQuestion, answer: RagAnswer, required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], dict[str, Any]]:
-    """Return which required items are cited; a single value where none or no citation is required."""
+    """Return True for every required item that is cited; one value if no item or citation is required.
+
+    Without a required item, a quote that stands in the document counts as cited.
+    """
     needed = question.scoring.citation_required
     if not answer.citation and not needed:
         return [True], {"required": False, "reason": "not_required"}

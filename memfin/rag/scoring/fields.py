@@ -4,25 +4,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
-from memfin.rag.extraction.answers import (
-    Chosen,
-    ReadAnswer,
-    amounts,
-    choose_amount,
-    choose_breakdown,
-    choose_count,
-    choose_date,
-    choose_range,
-    counts,
-    dates,
-    leading_polarity,
-    polarity,
-    recognize_abstention,
-    signs_of_not_knowing,
-)
+from memfin.rag.extraction import answers
 from memfin.rag.extraction.dates import PartialDate, parse_date
 from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
@@ -55,12 +41,8 @@ class Stance(NamedTuple):
 
     def details(self) -> dict[str, Any]:
         """Return the record of it."""
-        return {
-            "abstained": self.abstains,
-            "source": self.source,
-            **({"sign": self.sign} if self.sign else {}),
-            **({"reason": self.reason} if self.reason else {}),
-        }
+        signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
+        return {"abstained": self.abstains, "source": self.source, **signs}
 
 
 class Match(NamedTuple):
@@ -75,52 +57,42 @@ class Match(NamedTuple):
 
     def details(self) -> dict[str, Any]:
         """Return the record of it."""
-        return {
-            "field": self.field,
-            "matched": self.reason is None,
-            "expected": self.expected,
-            "got": self.got,
-            "source": self.source,
-            **({"reason": self.reason} if self.reason else {}),
-            **(
-                {"candidates": list(self.candidates)[:MAX_SHOWN_CANDIDATES]}
-                if len(self.candidates) > 1
-                else {}
-            ),
-        }
+        details = {"field": self.field, "matched": self.reason is None, "expected": self.expected}
+        details |= {"got": self.got, "source": self.source}
+        if self.reason:
+            details["reason"] = self.reason
+        if len(self.candidates) > 1:
+            details["candidates"] = list(self.candidates)[:MAX_SHOWN_CANDIDATES]
+        return details
 
 
 class Given(NamedTuple):
-    """An answer with its question, its text taken apart, and its stance."""
+    """An answer with its question, the facts of its text, and its stance."""
 
     question: RagQuestion
     answer: RagAnswer
-    read: ReadAnswer
+    read: answers.ReadAnswer
     stance: Stance
 
     def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
-        """Say whether the text gives other values than a field, not only those of the question."""
+        """Return True if the text gives other values than a field, not only those of the question."""
         return bool(values) and not agrees and not {fact.value for fact in self.read.asked}.issuperset(values)
 
 
 def has_typed_answer(answer: RagAnswer) -> bool:
-    """Say whether the answer fills a typed field; free ``text`` may say anything and is none."""
+    """Return True if the answer fills a typed field; free ``text`` is none."""
     return any(getattr(answer, name) is not None for name in _TYPED)
 
 
 def stance(answer: RagAnswer, question: str) -> Stance:
-    """Say whether an answer abstains.
-
-    An answer with a typed field does not. Otherwise ``abstained`` decides where it is given, and the
-    answer's words where it is not.
-    """
+    """Return the stance of an answer: a typed field decides, then ``abstained``, then the answer's words."""
     if has_typed_answer(answer):
         return Stance(abstains=False, source="typed_answer")
     if answer.abstained is not None:
         return Stance(abstains=answer.abstained, source="declared")
-    found = recognize_abstention(answer.answer, question)
+    found = answers.recognize_abstention(answer.answer, question)
     if not found.abstains and found.reason == "empty" and answer.text:
-        found = recognize_abstention(answer.text, question)
+        found = answers.recognize_abstention(answer.text, question)
     return Stance(found.abstains, "text", found.sign, found.reason)
 
 
@@ -131,16 +103,14 @@ def matches(given: Given) -> Iterator[Match]:
             yield compare(given)
 
 
-def _compared(
-    field: str, expected: Any, got: Any, source: str, *, same: bool, candidates: Sequence[Any] = ()
-) -> Match:
-    return Match(field, expected, got, source, None if same else "differs", candidates)
+def _compared(field: str, expected: Any, got: Any, source: str = "field", *, same: bool) -> Match:
+    return Match(field, expected, got, source, None if same else "differs")
 
 
 def _extracted(
     field: str,
     expected: Any,
-    chosen: Chosen[Any],
+    chosen: answers.Chosen[Any],
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
 ) -> Match:
@@ -148,8 +118,8 @@ def _extracted(
     candidates = tuple(map(shown, chosen.candidates))
     if chosen.value is None:
         return Match(field, expected, None, "answer", chosen.reason, candidates)
-    got, is_same = shown(chosen.value), same(chosen.value)
-    return _compared(field, expected, got, "answer", same=is_same, candidates=candidates)
+    reason = None if same(chosen.value) else "differs"
+    return Match(field, expected, shown(chosen.value), "answer", reason, candidates)
 
 
 def _same(got: float, expected: float, *, exact: bool) -> bool:
@@ -161,18 +131,13 @@ def _amount(given: Given) -> Match:
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
-        chosen = choose_amount(given.read)
+        chosen = answers.choose_amount(given.read)
         return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
-    values = [
-        float(fact.value)
-        for fact in amounts(given.read)
-        if fact.kind == "amount" and isinstance(fact.value, float)
-    ]
-    if given.contradicts(
-        values, agrees=any(_same(value, got, exact=True) for value in (*values, sum(values)))
-    ):
+    values = [fact.value for fact in answers.amounts(given.read) if fact.kind == "amount"]
+    agrees = any(_same(value, got, exact=True) for value in (*values, sum(values)))
+    if given.contradicts(values, agrees=agrees):
         return Match("amount_total", expected, got, "field", "contradicts_text", values)
-    return _compared("amount_total", expected, got, "field", same=_same(got, expected, exact=exact))
+    return _compared("amount_total", expected, got, same=_same(got, expected, exact=exact))
 
 
 def _breakdown(given: Given) -> Match:
@@ -189,8 +154,8 @@ def _breakdown(given: Given) -> Match:
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted("amount_breakdown", expected, choose_breakdown(given.read), same, list)
-    return _compared("amount_breakdown", expected, list(got), "field", same=same(got))
+        return _extracted("amount_breakdown", expected, answers.choose_breakdown(given.read), same, list)
+    return _compared("amount_breakdown", expected, list(got), same=same(got))
 
 
 def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool) -> bool:
@@ -206,17 +171,16 @@ def _date(given: Given) -> Match:
     if expected is None:
         return Match("date", text, None, "answer", "expected_unreadable")
     if given.answer.date is None:
-        chosen = choose_date(given.read)
-        return _extracted(
-            "date", text, chosen, lambda date: _date_matches(date, expected, exact=exact), PartialDate.iso
-        )
+        chosen = answers.choose_date(given.read)
+        same = partial(_date_matches, expected=expected, exact=exact)
+        return _extracted("date", text, chosen, same, PartialDate.iso)
     got = parse_date(given.answer.date)
     if got is None:
         return Match("date", text, given.answer.date, "field", "unreadable")
-    values = [date for date in dates(given.read) if date.day is not None]
+    values = [date for date in answers.dates(given.read) if date.day is not None]
     if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
         return Match("date", text, got.iso(), "field", "contradicts_text")
-    return _compared("date", text, got.iso(), "field", same=_date_matches(got, expected, exact=exact))
+    return _compared("date", text, got.iso(), same=_date_matches(got, expected, exact=exact))
 
 
 def _range(given: Given) -> Match:
@@ -227,7 +191,7 @@ def _range(given: Given) -> Match:
         return Match("date_range", expected, None, "answer", "expected_unreadable")
     period = given.answer.date_range
     if period is None:
-        chosen = choose_range(given.read)
+        chosen = answers.choose_range(given.read)
         if chosen.value is None:
             return Match("date_range", expected, None, "answer", chosen.reason)
         got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
@@ -241,29 +205,28 @@ def _range(given: Given) -> Match:
 def _count(given: Given) -> Match:
     expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
     if got is None:
-        return _extracted("count", expected, choose_count(given.read), lambda value: value == expected)
-    values = {
-        fact.value for fact in counts(given.read) if unit and fact.kind == "count" and fact.unit == unit
-    }
-    if values and float(got) not in values:
+        return _extracted(
+            "count", expected, answers.choose_count(given.read), lambda value: value == expected
+        )
+    values = {fact.value for fact in answers.counts(given.read) if fact.kind == "count" and fact.unit == unit}
+    if unit and values and float(got) not in values:
         return Match("count", expected, got, "field", "contradicts_text")
-    return _compared("count", expected, got, "field", same=got == expected)
+    return _compared("count", expected, got, same=got == expected)
 
 
 def _boolean(given: Given) -> Match:
     expected, got = given.question.expected.boolean_answer, given.answer.boolean
     if got is None:
-        abstains = given.stance.abstains
-        got = None if abstains else polarity(_words(given))
-        if got is None:
-            reason = "abstains" if abstains else "undecided"
-            return Match("boolean_answer", expected, None, "answer", reason)
+        if given.stance.abstains:
+            return Match("boolean_answer", expected, None, "answer", "abstains")
+        if (got := answers.polarity(_words(given))) is None:
+            return Match("boolean_answer", expected, None, "answer", "undecided")
         return _compared("boolean_answer", expected, got, "answer", same=got is expected)
     shown = plain(given.answer.answer)
-    lead = False if _NOT_DONE.match(shown) else leading_polarity(shown)
+    lead = False if _NOT_DONE.match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
         return Match("boolean_answer", expected, got, "field", "contradicts_text")
-    return _compared("boolean_answer", expected, got, "field", same=got is expected)
+    return _compared("boolean_answer", expected, got, same=got is expected)
 
 
 def _text(given: Given) -> Match:
@@ -278,7 +241,7 @@ def _entity(given: Given) -> Match:
     expected, got = given.question.expected.entity or "", given.answer.entity
     if got is not None:
         same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
-        return _compared("entity", expected, got, "field", same=same or fold(got) == fold(expected))
+        return _compared("entity", expected, got, same=same or fold(got) == fold(expected))
     reason = _missing(expected, _words(given), alone=True)
     return Match("entity", expected, expected if reason is None else None, "answer", reason)
 
@@ -289,7 +252,7 @@ def _words(given: Given) -> str:
 
 
 def _missing(expected: str, text: str, *, alone: bool) -> str | None:
-    """Return why a text does not give the expected words as its answer; None when it does.
+    """Return the reason why a text does not give the expected words as its answer; None when it does.
 
     ``alone``: they may not be one of several that are listed or left open (甲、乙; 甲或乙).
     """
@@ -304,7 +267,7 @@ def _missing(expected: str, text: str, *, alone: bool) -> str | None:
 
 def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
     words = plain(expected)
-    if signs_of_not_knowing(clause) and not signs_of_not_knowing(words):
+    if answers.signs_of_not_knowing(clause) and not answers.signs_of_not_knowing(words):
         return "nothing_known_of_it"
     place = clause.casefold().find(words.casefold())
     before, after = (clause[:place], clause[place + len(words) :]) if place >= 0 else ("", "")

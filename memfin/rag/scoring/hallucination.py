@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction.answers import is_negated, signs_of_not_knowing
-from memfin.rag.extraction.dates import parse_date
-from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked
+from memfin.rag.extraction.dates import Fact, parse_date
+from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked
 from memfin.rag.extraction.normalize import fold, quote_parts
 from memfin.rag.scoring.evidence import DocumentIndex, KnownFacts
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
 
 class Check(NamedTuple):
-    """The outcome of a check: the facts that are invented, and those that only repeat the question.
+    """The outcome of a check: the invented facts, and those that only repeat the question.
 
-    ``checked`` is False where there was nothing to check against.
+    ``checked`` is False if there was nothing to check against.
     """
 
     checked: bool = False
@@ -30,34 +30,33 @@ class Check(NamedTuple):
 
     def details(self) -> dict[str, Any]:
         """Return the record of it."""
-        return {
-            "checked": self.checked,
-            "invented": list(self.invented),
-            **({"echoed": list(self.echoed)} if self.echoed else {}),
-        }
+        echoed = {"echoed": list(self.echoed)} if self.echoed else {}
+        return {"checked": self.checked, "invented": list(self.invented), **echoed}
 
 
 def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Check:
     """Look up every amount, date, count, share, number, phone, id and marked name of an answer.
 
-    All that the answer says is read: its text, its typed fields, and quotes and evidence that the document
-    does not hold as they are. Values count, not spellings. Figures that order the text are left out, and so
-    is a fact of the question in a clause that denies it or a sentence that says nothing is known. A sum that
-    the answer has computed is not in the document.
+    Facts come from the answer's text, its typed fields, and quotes and evidence that the document does not
+    hold as they are. Values count, not spellings. Figures that order the text are left out, and so is a fact
+    of the question in a clause that denies it or a sentence that says nothing is known. A sum that the answer
+    has computed is not in the document.
 
-    Without a document an abstention may repeat what the question and its required words say and no more;
-    other answers cannot be checked.
+    Without a document an abstention may repeat only the facts of the question and its required words; other
+    answers cannot be checked.
     """
     if index is None:
         if not question.should_abstain:
             return Check()
-        known = _facts_of(_given(question))
+        quotes = [question.required_quote or "", *question.additional_quotes]
+        required = (item.must_include for item in question.required_evidence)
+        known = _facts_of([question.question, *quotes, *required])
     else:
         known = index.facts
     invented: list[dict[str, str]] = []
     echoed: list[str] = []
     asked = cache(lambda: _facts_of([question.question]))
-    for fact, words, where, sentence, clause in _said(answer, index):
+    for fact, words, where, sentence, clause in _facts(answer, index):
         if known.holds(fact, words):
             continue
         if (is_negated(clause) or signs_of_not_knowing(sentence)) and asked().holds(fact, words):
@@ -67,22 +66,14 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex 
     return Check(checked=True, invented=tuple(invented), echoed=tuple(dict.fromkeys(echoed)))
 
 
-def _given(question: RagQuestion) -> list[str]:
-    """Return the texts of a question that an answer may repeat."""
-    quotes = [question.required_quote or "", *question.additional_quotes]
-    return [question.question, *quotes, *(item.must_include for item in question.required_evidence)]
-
-
 def _facts_of(texts: Iterable[str]) -> KnownFacts:
     whole = "\n".join(texts)
     return KnownFacts(find_facts(whole, names=False, indefinite=True), fold(whole))
 
 
-def _said(answer: RagAnswer, index: DocumentIndex | None) -> Iterator[tuple[Fact, str, str, str, str]]:
+def _facts(answer: RagAnswer, index: DocumentIndex | None) -> Iterator[tuple[Fact, str, str, str, str]]:
     """Yield the facts of an answer with their words, where they stand, their sentence and their clause."""
-    texts = [("answer", answer.answer)]
-    if answer.text:
-        texts.append(("text", answer.text))
+    texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
         quotes = [("citation", citation.quote) for citation in answer.citation]
         quotes.extend(("evidence", evidence.text) for evidence in answer.evidence)
@@ -107,8 +98,7 @@ def _typed(answer: RagAnswer) -> Iterator[tuple[Fact, str, str]]:
             yield Fact("amount", float(value), 0, 0), f"{value:g}", name
     if answer.count is not None:
         yield Fact("count", float(answer.count), 0, 0), str(answer.count), "count"
-    period = answer.date_range
-    ends = (period.start, period.end) if period else ()
+    ends = (answer.date_range.start, answer.date_range.end) if answer.date_range else ()
     for name, text in (("date", answer.date), *(("date_range", end) for end in ends)):
         if text and (date := parse_date(text)) is not None:
             yield Fact("date", date, 0, 0), text, name

@@ -8,15 +8,8 @@ from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
 from memfin.rag.extraction.answers import ReadAnswer
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
-from memfin.rag.scoring.evidence import (
-    DocumentIndex,
-    citation_correctness,
-    citation_provided,
-    distinct,
-    passage,
-    supported,
-    unique_required,
-)
+from memfin.rag.scoring import evidence
+from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, Scored
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.rag.scoring.hallucination import check_answer
 
@@ -37,7 +30,7 @@ class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
     """The score of one answer.
 
     ``score`` is between 0 and ``max_score``, the question's weight; ``passed`` compares their quotient with
-    the question's threshold. ``details`` hold the value of every part of the formula and why it is so.
+    the question's threshold. ``details`` hold the value of every part of the formula with its reason.
     """
 
     score: float
@@ -55,13 +48,8 @@ def score_question(
     of evidence are compared with the question alone, and quotes cannot be verified.
     """
     index = DocumentIndex(document) if isinstance(document, Document) else document
-    if question.type == "fact_exact":
-        share, details = _fact_exact(question, answer, index)
-    elif question.type == "evidence_set":
-        share, details = _evidence_set(question, answer, index)
-    else:
-        share, details = _conflict_gap(question, answer, index)
-    return _weighted(question, share, details)
+    formulas = {"fact_exact": _fact_exact, "evidence_set": _evidence_set, "conflict_gap": _conflict_gap}
+    return _weighted(question, *formulas[question.type](question, answer, index))
 
 
 def score_failure(question: RagQuestion, error: str) -> QuestionScore:
@@ -81,47 +69,35 @@ def _weighted(
     )
 
 
-def _fact_exact(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def _fact_exact(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
     found = [match.details() for match in matches(given)]
-    void = None
+    void = {}
     if not found:
-        void = "nothing_expected"
+        void = {"reason": "nothing_expected"}
     elif found_stance.abstains and found_stance.source == "declared":
-        void = "abstained"
+        void = {"reason": "abstained"}
     elif index and any(match["source"] == "answer" for match in found) and index.is_recited(answer.answer):
-        void = "recites_a_page"
-    exact = float(void is None and all(match["matched"] for match in found))
-    cited, citation = citation_correctness(question, answer, index)
-    details: dict[str, Any] = {
-        "exact_match": exact,
-        "citation_correctness": cited,
-        "fields": found,
-        "citation": citation,
-    }
-    if void is not None:
-        details["reason"] = void
-    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details
+        void = {"reason": "recites_a_page"}
+    exact = float(not void and all(match["matched"] for match in found))
+    cited, citation = evidence.citation_correctness(question, answer, index)
+    details = {"exact_match": exact, "citation_correctness": cited, "fields": found, "citation": citation}
+    return EXACT_MATCH * exact + CITATION_CORRECTNESS * cited, details | void
 
 
-def _evidence_set(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
-    required = unique_required(question.required_evidence)
-    returned = {
-        item.key: item
-        for item in (passage(evidence.text, evidence.page, index) for evidence in answer.evidence)
-    }
-    found, entries = supported(returned.values(), required, index)
+def _evidence_set(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
+    required = evidence.unique_required(question.required_evidence)
+    passages = (evidence.passage(item.text, item.page, index) for item in answer.evidence)
+    returned = {item.key: item for item in passages}
+    found, entries = evidence.supported(returned.values(), required, index)
     relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
-    good = len(distinct(relevant))
+    good = len(evidence.distinct(relevant))
     total = good + len(returned) - len(relevant)
     recall = sum(found) / len(found) if found else 0.0
     precision = good / total if total else 0.0
-    cited, citation = citation_provided(question, answer, index)
+    cited_each, citation = evidence.cited_items(question, answer, required, index)
+    cited = float(any(cited_each))
     scoring = question.scoring
     enough = recall >= scoring.evidence_recall_min - _SLACK
     precise = precision >= scoring.evidence_precision_min - _SLACK
@@ -140,27 +116,17 @@ def _evidence_set(
         ],
         "passages": entries,
         "citation": citation,
-        **_points(question, answer),
     }
-    share = RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited
-    return share, details
-
-
-def _points(question: RagQuestion, answer: RagAnswer) -> dict[str, Any]:
-    """Return what is recorded of key points and of the least number of pieces of evidence; neither scores."""
-    expected = question.expected
-    recorded: dict[str, Any] = {}
+    expected = question.expected  # key points and the number of pieces of evidence do not score
     if expected.key_points:
-        said = fold(answer.answer)
-        recorded["key_points_in_answer"] = [fold(point) in said for point in expected.key_points]
+        words = fold(answer.answer)
+        details["key_points_in_answer"] = [fold(point) in words for point in expected.key_points]
     if expected.evidence_count_min is not None:
-        recorded["evidence_count_met"] = len(answer.evidence) >= expected.evidence_count_min
-    return recorded
+        details["evidence_count_met"] = len(answer.evidence) >= expected.evidence_count_min
+    return RECALL * enough + PRECISION * precise + CITATION_PROVIDED * cited, details
 
 
-def _conflict_gap(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[float, dict[str, Any]]:
+def _conflict_gap(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
     correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
@@ -180,12 +146,10 @@ def _conflict_gap(
     return ABSTENTION * correct + NO_HALLUCINATION * check.passed + QUOTE * quoted, details
 
 
-def _quote(
-    question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None
-) -> tuple[bool, dict[str, Any]]:
-    """Say whether the answer quotes the required words, in its text or in a citation of the right page.
+def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[bool, dict[str, Any]]:
+    """Return True if the answer quotes the required words, in its text or in a citation of the right page.
 
-    Where the file asks for a quote without a ``required_quote``, one of the additional ones will do.
+    If the file asks for a quote without a ``required_quote``, one of the additional ones is enough.
     """
     wanted = [question.required_quote] if question.required_quote else list(question.additional_quotes)
     required = question.scoring.quote_required
@@ -209,7 +173,7 @@ def _quote(
 
 
 def _right_page(
-    question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: DocumentIndex | None
+    question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: AnyIndex
 ) -> bool:
     if citation.page is None or (index is not None and not index.paged):
         return True

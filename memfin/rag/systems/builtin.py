@@ -1,29 +1,16 @@
 """Built-in RAG system: passage search and answer templates, offline and deterministic."""
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
+from memfin.rag import passages
 from memfin.rag.document import Document
 from memfin.rag.extraction import answers
-from memfin.rag.extraction.answers import Chosen, ReadAnswer, leading_polarity, polarity, signs_of_not_knowing
-from memfin.rag.extraction.dates import FoundRange, PartialDate, find_dates
+from memfin.rag.extraction.dates import PartialDate, find_dates
 from memfin.rag.extraction.facts import find_facts
 from memfin.rag.extraction.normalize import language_of, plain
-from memfin.rag.passages import (
-    Hit,
-    Passage,
-    PassageIndex,
-    Sentence,
-    Unit,
-    joined,
-    passages_of,
-    share,
-    stemmed,
-    units_of,
-    vocabulary,
-)
+from memfin.rag.passages import Hit, Passage, Sentence, Unit, vocabulary
+from memfin.rag.systems.protocol import KnownSystem
 from memfin.text.clauses import clauses
 from memfin.version import __version__
 
@@ -34,56 +21,49 @@ MIN_VALUE_SUPPORT: Final = 0.35
 NEAR: Final = 0.6
 """Score, as a share of the best one, of passages that are read besides it."""
 
-MAX_QUOTE_CHARS: Final = 300
-
 _SAME_KIND: Final = 0.2
 """Bonus of a passage whose own question asks for the same kind of value."""
 
-_CHOOSERS: Final[dict[str, Callable[[ReadAnswer], Chosen[Any]]]] = {
-    "amount": answers.choose_amount,
-    "breakdown": answers.choose_breakdown,
-    "count": answers.choose_count,
-    "date": answers.choose_date,
-    "range": answers.choose_range,
-}
-_TYPED: Final = frozenset((*_CHOOSERS, "person", "place", "organization", "clock", "id"))
+_TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization", "clock", "id"))
 
 
 class _Question(NamedTuple):
-    """A question, the kind of its answer, and the signs in its words."""
+    """A question, the kind of its answer, the signs in its words, and its weighted units."""
 
     text: str
     kind: str
     signs: frozenset[str]
+    units: tuple[Unit, ...] = ()
 
     def kin(self, text: str, table: str) -> bool:
-        """Say whether a text has a pattern of the question's kind."""
+        """Return True if a text has a pattern of the question's kind."""
         pattern = vocabulary().patterns[table].get(self.kind)
         return pattern is not None and pattern.search(plain(text).lower()) is not None
+
+    def share(self, sentence: Sentence) -> float:
+        """Return the share of the question that a sentence meets."""
+        return passages.share(passages.stemmed(sentence.text), self.units)
 
 
 def read_question(text: str) -> _Question:
     """Return the kind of answer that the words of a question ask for."""
     words, patterns = plain(text).lower(), vocabulary().patterns
     kind = next((kind for kind, pattern in patterns["kinds"].items() if pattern.search(words)), "text")
-    return _Question(
-        text, kind, frozenset(sign for sign, pattern in patterns["signs"].items() if pattern.search(words))
-    )
+    signs = (sign for sign, pattern in patterns["signs"].items() if pattern.search(words))
+    return _Question(text, kind, frozenset(signs))
 
 
-class BuiltinRag:
+class BuiltinRag(KnownSystem):
     """A baseline that answers from one document; the same question always gets the same answer."""
 
-    reference = "builtin"
-    model = "builtin"
-    version: str | None = __version__
-    total_usage: ModelUsage | None = None
+    reference = model = "builtin"
+    version = __version__
 
     def __init__(self, document: Document) -> None:
-        text = plain(document.text)
-        self._index = PassageIndex(passages_of(document))
+        self._index = passages.PassageIndex(passages.passages_of(document))
         no_name = vocabulary().patterns["signs"]["no_name"]
-        self._names = {name for name in _entities("person", text) if not no_name.search(name[1:])}
+        names = _entities("person", plain(document.text))
+        self._names = {name for name in names if not no_name.search(name[1:])}
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -92,53 +72,44 @@ class BuiltinRag:
 
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
-        asked = read_question(question)
-        units = self._index.weighted(units_of(question, self._names_in(question)))
-        hits = [
-            hit._replace(score=hit.score + _SAME_KIND)
-            if hit.passage.is_pair and asked.kin(hit.passage.question, "kinds")
-            else hit
-            for hit in self._index.search(units)
-            if hit.score
-        ]
+        units = self._index.weighted(passages.units_of(question, self._names_in(question)))
+        asked = read_question(question)._replace(units=tuple(units))
+        hits: list[Hit] = []
+        for hit in self._index.search(units):
+            bonus = hit.passage.is_pair and asked.kin(hit.passage.question, "kinds")
+            if hit.score:
+                hits.append(hit._replace(score=hit.score + _SAME_KIND * bonus))
         hits.sort(key=lambda hit: -hit.score)
-        return self._answer(asked, hits, units) if hits else _reply(asked, [], "none")
+        return self._answer(asked, hits) if hits else _reply(asked, [], "none")
 
-    async def close(self) -> None:
-        """Do nothing."""
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return nothing: there is no model."""
-        return []
-
-    def _answer(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> RagAnswer:
-        best, quotes = hits[0], _parts(hits[0].passage)
+    def _answer(self, asked: _Question, hits: list[Hit]) -> RagAnswer:
+        best, kind = hits[0], asked.kind
         near = [hit for hit in hits if hit.score >= NEAR * best.score]
-        if asked.kind == "conflict":
-            return _reply(asked, [part for hit in hits[:3] for part in _parts(hit.passage)[:1]], "unknown")
-        if asked.kind == "list" and best.score >= MIN_VALUE_SUPPORT:
+        is_typed, is_list = kind in _TYPED, kind == "list"
+        supported = best.score >= (MIN_VALUE_SUPPORT if is_typed or is_list else MIN_SUPPORT)
+        if kind == "conflict":
+            return _reply(asked, [quote for hit in hits[:3] for quote in hit.passage.quotes()[:1]], "unknown")
+        if is_list and supported:
             listed = sorted(near[:6], key=lambda hit: hit.number)
-            return _reply(asked, [part for hit in listed for part in _parts(hit.passage)])
-        if asked.kind != "list" and (unknown := self._unknown(asked, near, units)) is not None:
+            return _reply(asked, [quote for hit in listed for quote in hit.passage.quotes()])
+        if not is_list and (unknown := self._unknown(asked, near)) is not None:
             return _reply(asked, [unknown], "unknown")
-        if asked.kind in _TYPED and best.score >= MIN_VALUE_SUPPORT:
-            return self._value(asked, hits, units) or _reply(asked, quotes[:1], "none")
-        if asked.kind in _TYPED or best.score < MIN_SUPPORT:
-            return _reply(asked, quotes[:1], "none")
-        return self._words(asked, best.passage, units)
+        found = None
+        if supported:
+            found = self._value(asked, hits) if is_typed else self._words(asked, best.passage)
+        return found or _reply(asked, best.passage.quotes()[:1], "none")
 
-    def _words(self, asked: _Question, passage: Passage, units: list[Unit]) -> RagAnswer:
+    def _words(self, asked: _Question, passage: Passage) -> RagAnswer:
         """Return yes or no, or the nearest sentence of a passage."""
-        sentence = max(passage.body or passage.asked, key=lambda each: _share(each, units))
+        sentence = max(passage.body or passage.asked, key=asked.share)
         if asked.kind == "text":
             return _reply(asked, [sentence], text=sentence.text)
-        says = leading_polarity(plain(passage.answer)) if passage.is_pair else None
-        says = polarity(sentence.text) if says is None else says
-        if says is None:
+        says = answers.leading_polarity(plain(passage.answer)) if passage.is_pair else None
+        if says is None and (says := answers.polarity(sentence.text)) is None:
             return _reply(asked, [sentence], "unknown")
-        return _reply(asked, _parts(passage), boolean=says)
+        return _reply(asked, passage.quotes(), boolean=says)
 
-    def _unknown(self, asked: _Question, near: list[Hit], units: list[Unit]) -> Sentence | None:
+    def _unknown(self, asked: _Question, near: list[Hit]) -> Sentence | None:
         """Return the sentence by which the document leaves the question open, if there is one.
 
         It has a clause that speaks of what is asked for (哪一天想不起来了), unless a clause with a value
@@ -147,37 +118,37 @@ class BuiltinRag:
         details = "details" in asked.signs
         for hit in near:
             body, best = hit.passage.body, hit is near[0]
-            open_ones = sorted(filter(_is_unknown, body), key=lambda each: -_share(each, units))
+            open_ones = sorted(filter(_is_unknown, body), key=asked.share, reverse=True)
             if open_ones and asked.kind not in _TYPED:
                 return open_ones[0] if best and (details or body[0] in open_ones) else None
             for each in open_ones:
                 parts = [Sentence(each.page, part) for part in clauses(each.text)]
                 left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
-                given = [part for part in parts if self._values(asked, part.text)]
-                if left and _nearest(left, units) >= _nearest(given, units):
+                given = [asked.share(part) for part in parts if self._values(asked, part.text)]
+                if left and max(map(asked.share, left)) >= max(given, default=0.0):
                     return each
             if open_ones and best and (details or not any(self._values(asked, each.text) for each in body)):
                 return open_ones[0]
         return None
 
-    def _value(self, asked: _Question, hits: list[Hit], units: list[Unit]) -> RagAnswer | None:
+    def _value(self, asked: _Question, hits: list[Hit]) -> RagAnswer | None:
         """Return the nearest value of the asked kind in the best passages, a record's questions last."""
-        best: tuple[float, Any, Sentence, Hit] | None = None
+        found: list[tuple[float, Any, Sentence, Hit]] = []
         for hit in hits[:4]:
-            passage = hit.passage
-            for sentences, weight in ((passage.body, 1.0), (passage.asked if passage.is_pair else (), 0.45)):
-                for sentence in sentences:
-                    score = hit.score * (0.5 + 0.5 * _share(sentence, units)) * weight
-                    values = self._values(asked, sentence.text)
-                    if values and (best is None or score > best[0]):
-                        best = score, values[0], sentence, hit
+            weights = [(sentence, 1.0) for sentence in hit.passage.body]
+            weights += [(sentence, 0.45) for sentence in hit.passage.asked if hit.passage.is_pair]
+            for sentence, weight in weights:
+                if values := self._values(asked, sentence.text):
+                    score = hit.score * (0.5 + 0.5 * asked.share(sentence)) * weight
+                    found.append((score, values[0], sentence, hit))
+        best = max(found, key=lambda each: each[0], default=None)
         return None if best is None else self._typed(asked, *best[1:])
 
     def _values(self, asked: _Question, text: str) -> list[Any]:
         """Return the values of the asked kind in a sentence, without those that the question names."""
         words = plain(text)
-        if (choose := _CHOOSERS.get(asked.kind)) is not None:
-            read = ReadAnswer(text.replace("是不是", "是"), asked.text)
+        if (choose := answers.CHOOSERS.get(asked.kind)) is not None:
+            read = answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
             chosen = choose(read)
             values = list(chosen.candidates) if chosen.value is None else [chosen.value]
             if asked.kind == "amount" and "total" in asked.signs and chosen.value is None and values:
@@ -188,10 +159,10 @@ class BuiltinRag:
             found = self._names_in(words)
         elif asked.kind in ("place", "organization"):
             found = _entities(asked.kind, words)
-        elif asked.kind == "clock":
-            found = [text for fact in find_facts(words, names=False) if fact.kind == "time"]
         else:
-            found = [str(fact.value) for fact in find_facts(words, names=False) if fact.kind == "id"]
+            facts = find_facts(words, names=False)
+            times = [text for fact in facts if fact.kind == "time"]
+            found = times if asked.kind == "clock" else [fact.value for fact in facts if fact.kind == "id"]
         return [value for value in found if value not in asked.text]
 
     def _names_in(self, text: str) -> list[str]:
@@ -202,8 +173,8 @@ class BuiltinRag:
 
     def _typed(self, asked: _Question, value: Any, sentence: Sentence, hit: Hit) -> RagAnswer:
         quotes = [sentence]
-        if sentence in hit.passage.asked:  # the answer affirms what the question says
-            quotes += _parts(hit.passage)
+        if sentence in hit.passage.asked:  # the answer affirms the words of the question
+            quotes += hit.passage.quotes()
         typed: dict[str, Any] = {"text": sentence.text}
         if asked.kind == "amount":
             typed = {"amount": value}
@@ -212,10 +183,10 @@ class BuiltinRag:
             typed = {"amount_breakdown": list(value), "amount": total}
         elif asked.kind == "count" and value.is_integer():
             typed = {"count": int(value)}
-        elif isinstance(value, PartialDate):
+        elif asked.kind == "date":
             typed = {"date": self._dated(value, hit).iso()}
-        elif isinstance(value, FoundRange):
-            first, last = (self._dated(end, hit).iso() for end in (value.first, value.last))
+        elif asked.kind == "range":
+            first, last = (self._dated(end, hit).iso() for end in value)
             typed = {"date_range": RagAnswerRange(start=first, end=last)}
         elif asked.kind not in ("clock", "count"):
             typed = {"entity": value, "text": value}
@@ -224,18 +195,10 @@ class BuiltinRag:
     def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
         """Return a date with the year that the words before it speak of, where it has none itself."""
         for passage in reversed(self._index.passages[: hit.number + 1] if date.year is None else ()):
-            years = [found.date.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
+            years = [found.value.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
             if passage.is_pair and any(years):
                 return date._replace(year=[year for year in years if year][-1])
         return date
-
-
-def _share(sentence: Sentence, units: list[Unit]) -> float:
-    return share(stemmed(sentence.text), units)
-
-
-def _nearest(parts: list[Sentence], units: list[Unit]) -> float:
-    return max((_share(part, units) for part in parts), default=0.0)
 
 
 def _entities(kind: str, words: str) -> list[str]:
@@ -245,20 +208,8 @@ def _entities(kind: str, words: str) -> list[str]:
 
 def _is_unknown(sentence: Sentence) -> bool:
     words = plain(sentence.text)
-    return bool(
-        signs_of_not_knowing(words) or vocabulary().patterns["signs"]["unknown"].search(words.lower())
-    )
-
-
-def _parts(passage: Passage) -> list[Sentence]:
-    """Return the words of a passage in pieces to quote: one per page, of bounded length."""
-    parts: list[Sentence] = []
-    for page, text in passage.body or passage.asked:
-        if parts and parts[-1].page == page and len(parts[-1].text) + len(text) <= MAX_QUOTE_CHARS:
-            parts[-1] = Sentence(page, joined((parts[-1].text, text)))
-        else:
-            parts.append(Sentence(page, text))
-    return parts
+    unknown = vocabulary().patterns["signs"]["unknown"]
+    return bool(answers.signs_of_not_knowing(words) or unknown.search(words.lower()))
 
 
 def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed: Any) -> RagAnswer:

@@ -7,8 +7,9 @@ import msgspec
 
 from memfin.agents.http.client import JsonService
 from memfin.agents.http.protocol import Problem
-from memfin.contracts import ModelUsage, ParameterChange, Record
+from memfin.contracts import ModelUsage, Record
 from memfin.contracts.rag import RagAnswer
+from memfin.rag.systems.protocol import KnownSystem
 
 SPOKEN: Final = "RAG protocol"
 
@@ -43,7 +44,7 @@ _AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=
 """An answer as it came; it is checked where those of all systems are."""
 
 
-class HttpRag:
+class HttpRag(KnownSystem):
     """A system that answers questions at an address.
 
     Args:
@@ -58,9 +59,6 @@ class HttpRag:
     def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
         self._service = JsonService(url, what="system", protocol=SPOKEN, limit=timeout, environ=environ)
         self.reference = self.model = self._service.url
-        self.version: str | None = None
-        self.inputs: dict[str, Any] = {}
-        self.total_usage: ModelUsage | None = None
 
     async def query(self, question: str) -> Any:
         """Return the answer as it came.
@@ -72,10 +70,6 @@ class HttpRag:
         request = QueryRequest(question=question)
         answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)
         return {name: value for name, value in dict(answer).items() if value is not msgspec.UNSET}
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return nothing: models behind a service are its own affair."""
-        return []
 
     async def close(self) -> None:
         """Close the connections; a later question opens new ones."""

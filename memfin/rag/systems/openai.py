@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -26,14 +27,14 @@ from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of
 from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
-from memfin.rag.systems.protocol import RagReply
+from memfin.rag.systems.protocol import KnownSystem, RagReply
 from memfin.sandbox.calls import CallFailed
 
-ANSWER_TOKENS: Final = 1_000
-FRAME_TOKENS: Final = 200
+_ANSWER_TOKENS: Final = 1_000
+_FRAME_TOKENS: Final = 200
 """Estimated tokens that are left for the answer, and that the messages take besides their texts."""
 
-MARGIN_TOKENS: Final = 2
+_MARGIN_TOKENS: Final = 2
 """Tokens of a line of the fence besides its words."""
 
 _SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
@@ -60,19 +61,17 @@ class Chunks:
         passages = passages_of(document)
         self._index = PassageIndex(passages)
         self._chunks = [list(_pieces(passage)) for passage in passages]
-        self._tokens = [
-            sum(estimate_tokens(text) + MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks
-        ]
+        lines = ((estimate_tokens(text) + _MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks)
+        self._tokens = [sum(tokens) for tokens in lines]
 
     def messages(self, instructions: str, question: str, budget: int) -> Asked:
         """Return the messages within a budget of estimated tokens.
 
         The passages are added by falling score until the next does not fit any more, and stand in the
-        document's order; a document that fits is there as a whole. Passages that share no word with the
-        question come last, in the document's order.
+        document's order; a document that fits is there as a whole.
         """
-        room = budget - estimate_tokens(instructions) - estimate_tokens(question)
-        room -= ANSWER_TOKENS + FRAME_TOKENS
+        frame = _ANSWER_TOKENS + _FRAME_TOKENS
+        room = budget - estimate_tokens(instructions) - estimate_tokens(question) - frame
         kept: list[int] = []
         for hit in self._index.search(self._index.weighted(units_of(question))):
             room -= self._tokens[hit.number]
@@ -119,12 +118,8 @@ _PAGE: Final = {"type": ["integer", "null"]}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +146,7 @@ _FIELDS: Final = {field.name: field for field in msgspec.structs.fields(RagAnswe
 
 
 class ModelAnswer(NamedTuple):
-    """An answer; ``dropped`` are the fields that were malformed, ``plain`` tells words without JSON."""
+    """An answer; ``dropped`` are the malformed fields, ``plain`` is True for a text without JSON."""
 
     answer: RagAnswer
     dropped: tuple[str, ...] = ()
@@ -159,16 +154,14 @@ class ModelAnswer(NamedTuple):
 
 
 def read_answer(text: str) -> ModelAnswer:
-    """Return the answer that a model's words hold.
+    """Return the answer of a model: one JSON object, as `read_document` takes it.
 
-    They are one JSON object, as `read_document` takes it. A field that is not what the contract says is
-    left out: what is missing is extracted from the words of the answer, as for any system. Words that are no
-    JSON object, or one without an answer, are the answer as they stand: nothing of them is repaired.
+    A field that violates the contract is left out; its value is extracted from the words of the answer, as
+    for any system. A text that is no JSON object, or one without an answer, is the answer as it stands.
     """
-    try:
+    value = None
+    with suppress(InvalidAnswer):
         value = read_document(text, NAME, MAX_ANSWER_CHARS)
-    except InvalidAnswer:
-        return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
     if not isinstance(value, dict) or not isinstance(value.get("answer"), str):
         return ModelAnswer(RagAnswer(answer=text.strip()), plain=True)
     kept: dict[str, Any] = {}
@@ -187,14 +180,12 @@ def read_answer(text: str) -> ModelAnswer:
     return ModelAnswer(RagAnswer(**kept), tuple(dropped))
 
 
-BEYOND: Final = 30.0
+_BEYOND: Final = 30.0
 """Seconds for which a request outlives the question that it was made for; the run has given up by then."""
 
-_MS: Final = 1e3
 
-
-class OpenAIRag:
-    """A model that answers from the parts of a document that its prompt has room for.
+class OpenAIRag(KnownSystem):
+    """A model that answers from the parts of a document that fit into its prompt.
 
     ``memfin bench --rag openai:qwen3`` uses it; in Python give it to `BenchmarkRunner` or `load_system`.
 
@@ -210,9 +201,6 @@ class OpenAIRag:
 
     Raises:
         UsageError: no model is named, or the endpoint is unusable.
-
-    Attributes:
-        reference, model, version: what the artifacts of a run call the system.
     """
 
     def __init__(  # noqa: PLR0913 - each setting stands alone and has a default
@@ -232,19 +220,15 @@ class OpenAIRag:
             raise UsageError("rag 'openai:': name the model, such as openai:qwen3")
         self.model = model
         self.reference = f"openai:{model}"
-        self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is refused now
-        if system is None:
-            self._instructions = shipped_instructions()
-        else:
-            self._instructions = prompt_of(system) if isinstance(system, str) else system
+        prompt = prompt_of(system) if isinstance(system, str) else system
+        self._instructions = prompt or shipped_instructions()
         self._chunks = Chunks(document)
-        self._temperature = temperature
         self._max_tokens = max_tokens
         self._context_tokens = context_tokens
-        self._seed = seed
-        self._chat = ChatClient(self._endpoint, total=timeout + BEYOND, read=timeout + BEYOND)
+        self._sent: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
+        self._chat = ChatClient(self._endpoint, total=timeout + _BEYOND, read=timeout + _BEYOND)
         self._usage = UsageTotal()
         self._first_format = 0
         self._notify: Callable[[str], None] = lambda _: None
@@ -267,30 +251,27 @@ class OpenAIRag:
         )
 
     async def query(self, question: str) -> RagReply:
-        """Return the model's answer with what it took; a refusal in the model's words is an answer.
+        """Return the model's answer with its usage; a refusal in the model's words is an answer.
 
         Raises:
             TransportError: the request failed on its way; the question may be asked again.
             CallFailed: the endpoint or the model failed.
         """
-        asked = self._chunks.messages(
-            self._instructions.text(language_of(question)), question, self._context_tokens
-        )
+        instructions = self._instructions.text(language_of(question))
+        asked = self._chunks.messages(instructions, question, self._context_tokens)
         if asked.chunks < asked.of:
-            self._notify_once(
-                "chunks", "the document does not fit into --agent-context-tokens; parts are chosen"
-            )
+            self._notify_once("the document does not fit into --agent-context-tokens; parts are chosen")
         answer = await self._answered(asked.messages)
-        self._refuse_incomplete(answer)
         usage = _usage(answer)
         self._usage.add(usage)
+        self._refuse_incomplete(answer)
         if answer.refusal is not None and not answer.text.strip():
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
         if read.plain:
-            self._notify_once("plain", "answers that are no JSON object are taken as they stand")
+            self._notify_once("answers that are no JSON object are taken as they stand")
         for name in read.dropped:
-            self._notify_once(name, f"malformed {name} in its answers is left out")
+            self._notify_once(f"malformed {name} in its answers is left out")
         return RagReply(answer=read.answer, usage=usage)
 
     @property
@@ -304,19 +285,17 @@ class OpenAIRag:
         return {
             "base_url": self._endpoint.base_url,
             "system_prompt_sha256": dict(self._instructions.hashes()),
-            "temperature": self._temperature,
-            "max_tokens": self._max_tokens,
             "context_tokens": self._context_tokens,
-            "seed": self._seed,
+            **self._sent,
         }
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Take the receiver of notes for the user."""
+        """Take the receiver of notices for the user."""
         self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
         self._chat.parameters.on_notice = self._notify
 
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model has refused so far."""
+        """Return the parameters that the model has refused so far."""
         return self._chat.parameters.changes()
 
     async def close(self) -> None:
@@ -332,28 +311,22 @@ class OpenAIRag:
             request = ChatRequest(
                 model=self.model,
                 messages=messages,
-                temperature=self._temperature,
-                seed=self._seed,
-                max_tokens=self._max_tokens,
                 response_format=response_format(FORMATS[place], SCHEMA, NAME),
+                **self._sent,
             )
             try:
                 answer = await retry_without_refused(partial(self._attempt, request))
             except RequestError as problem:
-                if (
-                    problem.status in REFUSES_FORMAT
-                    and place + 1 < len(FORMATS)
-                    and problem.kind != "refusal"
-                ):
+                refuses_format = problem.status in REFUSES_FORMAT and problem.kind != "refusal"
+                if refuses_format and place + 1 < len(FORMATS):
                     continue
                 if problem.retryable:
                     raise TransportError(str(problem), retry_after=problem.retry_after) from problem
                 raise CallFailed(str(problem)) from problem
             if place > self._first_format:
                 self._first_format = place
-                self._notify_once(
-                    "format", f"the server refuses structured answers; they are asked for as {FORMATS[place]}"
-                )
+                form = FORMATS[place]
+                self._notify_once(f"the server refuses structured answers; they are asked for as {form}")
             return answer
         raise AssertionError("the last format returns or raises")
 
@@ -362,24 +335,22 @@ class OpenAIRag:
         try:
             return await self._chat.complete(request)
         except BaseException:  # when the question's time is over, too
-            self._usage.add_failed((time.perf_counter() - begun) * _MS)
+            self._usage.add_failed((time.perf_counter() - begun) * 1e3)
             raise
 
     def _refuse_incomplete(self, answer: ChatAnswer) -> None:
-        """Raise `CallFailed` for an answer of which there is but the beginning, or nothing."""
-        if answer.finish_reason not in (CUT, FILTERED):
-            return
-        self._usage.add(_usage(answer))
+        """Raise `CallFailed` for an answer that is cut or withheld."""
         if answer.finish_reason == CUT:
             limit = "raise" if self._max_tokens else "the server has a limit of its own; set"
             raise CallFailed(f"the answer was cut; {limit} --agent-max-tokens")
-        what = "cut the answer off" if answer.text.strip() else "withheld the answer"
-        raise CallFailed(f"the server's content filter {what}")
+        if answer.finish_reason == FILTERED:
+            what = "cut the answer off" if answer.text.strip() else "withheld the answer"
+            raise CallFailed(f"the server's content filter {what}")
 
-    def _notify_once(self, what: str, line: str) -> None:
-        """Notify the user once per run."""
-        if what not in self._notified:
-            self._notified.add(what)
+    def _notify_once(self, line: str) -> None:
+        """Notify the user of the same line once per run."""
+        if line not in self._notified:
+            self._notified.add(line)
             self._notify(line)
 
 

@@ -1,42 +1,29 @@
 """The upper bound: a system that answers from the ground truth."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence, RagQuestion
+from memfin.rag.systems.protocol import KnownSystem
 from memfin.version import __version__
 
 _DECLINED: Final = "原文没有给出答案，无法回答。"
 
 
-class Oracle:
+class Oracle(KnownSystem):
     """Answers each question as its file expects it; scores 100 % where the file is sound."""
 
-    reference = "oracle"
-    model = "oracle"
-    version: str | None = __version__
-    inputs: Mapping[str, Any] = {}
-    total_usage: ModelUsage | None = None
+    reference = model = "oracle"
+    version = __version__
 
     async def query(self, question: RagQuestion) -> RagAnswer:
         """Return the right answer to a question."""
         return right_answer(question)
 
-    async def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return nothing: there is no model."""
-        return []
-
 
 def right_answer(question: RagQuestion) -> RagAnswer:
     """Return the answer that the benchmark expects to a question."""
-    return _conflict_gap(question) if question.type == "conflict_gap" else _found(question)
-
-
-def _found(question: RagQuestion) -> RagAnswer:
+    if question.type == "conflict_gap":
+        return _conflict_gap(question)
     expected = question.expected
     required = question.required_evidence
     breakdown = expected.breakdown()

@@ -49,28 +49,29 @@ class RagSystem(Protocol):
 
 @runtime_checkable
 class KnownSystem(Protocol):
-    """A system that says what the artifacts of a run need to know of it.
+    """A system with what the artifacts of a run need to know of it; the defaults are of one without a model.
 
     Attributes:
-        reference, model, version: what the system is called, and its version where it has one.
+        reference, model, version: the names of the system, and its version if it has one.
     """
 
     reference: str
     model: str
-    version: str | None
+    version: str | None = None
 
     @property
     def inputs(self) -> Mapping[str, Any]:
         """Settings that the answers depend on; no secrets."""
-        ...
+        return {}
 
     @property
     def total_usage(self) -> ModelUsage | None:
         """Usage of a language model so far, failed questions included; None where none is known of."""
+        return None
 
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model has refused so far."""
-        ...
+        """Return the parameters that the model has refused so far."""
+        return []
 
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
@@ -89,18 +90,14 @@ def as_reply(value: object) -> RagReply:
         CallFailed: it is anything else, or a field is not what the contract says; the text has the path.
     """
     if isinstance(value, RagReply):
-        reply = RagReply(answer=_checked(value.answer), usage=_usage(value.usage))
-    elif isinstance(value, str):
-        reply = RagReply(answer=_checked({"answer": str.__str__(value)}))
-    elif isinstance(value, Mapping):
-        reply = RagReply(answer=_checked(dict(value)), usage=_usage(value.get("usage")))
-    elif isinstance(value, msgspec.Struct) or (
-        dataclasses.is_dataclass(value) and not isinstance(value, type)
-    ):
-        reply = RagReply(answer=_checked(value))
-    else:
+        return RagReply(answer=_checked(value.answer), usage=_usage(value.usage))
+    if isinstance(value, str):
+        return RagReply(answer=_checked({"answer": str.__str__(value)}))
+    if isinstance(value, Mapping):
+        return RagReply(answer=_checked(dict(value)), usage=_usage(value.get("usage")))
+    if isinstance(value, type) or not (isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value)):
         raise CallFailed(f"the system returned {kind_of(value)}; {_EXPECTED}")
-    return reply
+    return RagReply(answer=_checked(value))
 
 
 def masked(reply: RagReply, scrubber: Scrubber) -> RagReply:
@@ -114,7 +111,12 @@ def _checked(value: Any) -> RagAnswer:
     if isinstance(value, dict) and "answer" not in value:
         raise CallFailed(f"the system returned an object without answer; {_EXPECTED}")
     try:
-        plain = msgspec.to_builtins(_known(value))
+        names = RagAnswer.__struct_fields__  # further fields may hold anything
+        if isinstance(value, dict):
+            known = {name: value[name] for name in names if name in value}
+        else:
+            known = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        plain = msgspec.to_builtins(known)
         answer = msgspec.convert(plain, RagAnswer)
         size = len(msgspec.json.encode(answer))
     except UnicodeEncodeError as problem:
@@ -128,14 +130,6 @@ def _checked(value: Any) -> RagAnswer:
             f"the system returned an answer of {size} bytes; at most {MAX_ANSWER_BYTES} are taken"
         )
     return answer
-
-
-def _known(value: Any) -> dict[str, Any]:
-    """Return the fields of the contract: others may hold anything, and are nobody's business."""
-    names = RagAnswer.__struct_fields__
-    if isinstance(value, dict):
-        return {name: value[name] for name in names if name in value}
-    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def _usage(value: Any) -> ModelUsage | None:

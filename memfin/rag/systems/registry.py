@@ -33,22 +33,22 @@ def load_system(
     settings: AgentSettings | None = None,
     retries: int = 2,
 ) -> SystemUnderTest:
-    """Return the system that a reference, a factory or a system itself stands for.
+    """Return the system of a reference, of a factory, or around a system itself.
 
     ``system`` is a reference as for ``--rag``, a factory or class, which is called with ``document``, or
     an object with a ``query`` method. ``settings`` are those of a run: the seconds for a question and, for
-    ``openai:MODEL``, the model's. ``retries`` is how often a question is asked again that failed on
-    its way.
+    ``openai:MODEL``, the model's. ``retries`` limits the retries of a question that failed on its way.
 
     Raises:
-        UsageError: the reference has no known form or does not import, the endpoint of a service or a model
-            is unusable, the document is missing where the system reads it, or a setting is of no use to
-            this system.
+        UsageError: the reference, an endpoint or a setting is unusable, or the system needs a document.
     """
     settings = settings or AgentSettings()
     limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries}
     if isinstance(system, str) and system.startswith(OPENAI):
-        return _owned(_openai(system, document, settings), **limits)
+        from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
+
+        model = system.removeprefix(OPENAI)
+        return _owned(OpenAIRag.from_settings(model, _needed(system, document), settings), **limits)
     settings.refuse_model_settings(system if isinstance(system, str) else "a Python system")
     if not isinstance(system, str):
         return _object(system, document, limits)
@@ -66,8 +66,7 @@ def load_system(
         return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
     if _ADDRESS.match(system):
         raise UsageError(f"rag {system!r}: an address needs its scheme, as in http://{system}")
-    factory = import_reference("rag", system, FORMS)
-    return _made(system, factory, document, limits)
+    return _made(system, import_reference("rag", system, FORMS), document, limits)
 
 
 def _made(
@@ -80,20 +79,14 @@ def _made(
 def _object(system: Any, document: "Document | None", limits: dict[str, Any]) -> SystemUnderTest:
     if callable(getattr(system, "query", None)) and not isinstance(system, type):
         return SystemUnderTest(reference_of(type(system)), given=system, **limits)
-    if not callable(system):
-        kind = type(system).__name__
-        raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
-    return _made(reference_of(system), system, document, limits)
+    if callable(system):
+        return _made(reference_of(system), system, document, limits)
+    kind = type(system).__name__
+    raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
 
 
 def _owned(system: KnownSystem, **limits: Any) -> SystemUnderTest:
     return SystemUnderTest(system.reference, given=system, owned=True, **limits)
-
-
-def _openai(reference: str, document: "Document | None", settings: AgentSettings) -> KnownSystem:
-    from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
-
-    return OpenAIRag.from_settings(reference.removeprefix(OPENAI), _needed(reference, document), settings)
 
 
 def _needed(reference: str, document: "Document | None") -> "Document":

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal, cast
+from functools import partial
+from typing import Any, Final, Literal
 
 import anyio
 
@@ -51,8 +52,8 @@ class SystemUnderTest:
     Attributes:
         reference: the reference as given, or the dotted name of a factory or class.
         version: version of the system's package where it has one.
-        model_name: what the artifacts of a run call the system.
-        inputs: what the answers depend on besides, for the fingerprint; holds no secret.
+        model_name: the name of the system in the artifacts of a run.
+        inputs: settings that the answers depend on, for the fingerprint; no secrets.
     """
 
     def __init__(
@@ -71,13 +72,13 @@ class SystemUnderTest:
 
         Args:
             reference: the name of the system.
-            make: its factory, which is called with the document.
-            given: the system itself, where there is no factory.
+            make: the factory of the system, which is called with the document.
+            given: the system itself, if there is no factory.
             document: the document.
-            owned: whether the given system is closed with the run.
-            sees_truth: whether the system gets the whole question, as only the oracle does.
+            owned: True to close the given system with the run.
+            sees_truth: True for a system that gets the whole question, as only the oracle does.
             timeout: seconds for a question, retries included.
-            retries: how often a question is asked again that failed on its way.
+            retries: number of retries of a question that failed on its way.
         """
         known = self._known = given if isinstance(given, KnownSystem) else None
         self.reference = self.model_name = reference
@@ -105,22 +106,17 @@ class SystemUnderTest:
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the system tell what a user should know while it answers, if it has a way to."""
-        listen = getattr(self._known, "listen", None)
-        if callable(listen):
+        """Have the system notify the user while it answers, if it has a ``listen``."""
+        if callable(listen := getattr(self._known, "listen", None)):
             listen(on_notice)
 
     @property
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model behind the system has refused so far, where that is known."""
+        """The parameters that the model behind the system has refused so far, as far as known."""
         return [] if self._known is None else self._known.parameter_changes()
 
     async def open(self) -> None:
-        """Make the system, so that one that cannot be made is told before a run begins.
-
-        Raises:
-            UsageError: it cannot be made.
-        """
+        """Make the system before a run begins; raise `UsageError` if that fails."""
         try:
             self._instances.back(await self._instances.lend())
         except CallFailed as problem:
@@ -142,18 +138,12 @@ class SystemUnderTest:
 
     async def ask(self, question: RagQuestion | str) -> Asked:
         """Return the outcome of a question; nothing that the system does is raised."""
-        retries = 0
+        retries: list[None] = []
+        start, made = time.perf_counter(), False
 
-        def count() -> None:
-            nonlocal retries
-            retries += 1
-
-        start = time.perf_counter()
-        made = False
-
-        def outcome(status: Status, error: str | None = None, **answer: Any) -> Asked:
+        def outcome(status: Status, error: str | None = None) -> Asked:
             elapsed = (time.perf_counter() - start) * 1000.0
-            return Asked(status=status, latency_ms=elapsed, error=error, retries=retries, **answer)
+            return Asked(status=status, latency_ms=elapsed, error=error, retries=len(retries))
 
         try:
             lent = await self._instances.lend()
@@ -167,7 +157,7 @@ class SystemUnderTest:
                     retries=self._retries,
                     first_pause=FIRST_BACKOFF,
                     longest_pause=LONGEST_BACKOFF,
-                    on_retry=count,
+                    on_retry=lambda: retries.append(None),
                 )
             finally:
                 self._instances.back(lent)
@@ -189,9 +179,9 @@ class SystemUnderTest:
     async def close(self, *, short_grace: bool = False) -> None:
         """Let go of all that was made; ``short_grace`` when the host cancels the run."""
         await self._instances.close(short_grace=short_grace)
-        if self._owned:
+        if self._owned and (close := getattr(self._known, "close", None)) is not None:
             with suppress(Exception):
-                await cast("Any", self._known).close()
+                await close()
 
     def _words(self, question: RagQuestion | str) -> Any:
         return question if self._sees_truth or isinstance(question, str) else question.question
@@ -205,13 +195,10 @@ class _Calls(FactoryCalls):
         self.system: Any = system
         self.overlaps = system is not None and is_async(system.query)
 
-    async def open(self, factory: Callable[..., Any], document: Any, limit: float) -> None:
-        await self.bounded(lambda: self._create(factory, document), limit)
-
     async def query(self, question: Any, limit: float) -> RagReply:
         return await self.bounded(lambda: self._query(question), limit)
 
-    async def _create(self, factory: Callable[..., Any], document: Any) -> None:
+    async def create(self, factory: Callable[..., Any], document: Any) -> None:
         on_loop = isinstance(factory, type) and is_async(getattr(factory, "query", None))
         system = await self.make(factory, document, on_loop=on_loop)
         if not callable(getattr(system, "query", None)):
@@ -226,11 +213,11 @@ class _Calls(FactoryCalls):
 
 
 class _Instances:
-    """Lends out calls into a system, which come `back` after each question.
+    """Pool of calls into a system, which come `back` after each question.
 
-    1. An asynchronous system is made once and lent to as many as like.
-    2. A plain one is lent to one at a time, each in its own thread, and made again when all there are have
-       been lent out. One that hangs past its time is left behind, and made anew for the next question.
+    1. An asynchronous system is made once and shared by all callers.
+    2. A plain one has one caller at a time, in its own thread, and is made again when all are in use. One
+       that hangs past its time is left behind.
     3. A plain system that was ``given`` cannot be made again: its callers queue.
     """
 
@@ -273,15 +260,13 @@ class _Instances:
 
     async def close(self, *, short_grace: bool = False) -> None:
         """Close every instance that was made; failures are ignored."""
-        owners, self._owners = self._owners, []
-        closed: set[int] = set()  # a factory may return the same object every time
-        for calls in owners:
-            if id(calls.system) not in closed:
-                closed.add(id(calls.system))
-                with suppress(*_PASSING):
-                    await calls.close(
-                        SHORT_CLOSE_LIMIT if short_grace else CLOSE_LIMIT, short_grace=short_grace
-                    )
+        limit = SHORT_CLOSE_LIMIT if short_grace else CLOSE_LIMIT
+        # A factory may return the same object every time.
+        owners = {id(calls.system): calls for calls in reversed(self._owners)}
+        self._owners = []
+        for calls in reversed(owners.values()):
+            with suppress(*_PASSING):
+                await calls.close(limit, short_grace=short_grace)
         for calls in self._idle:
             calls.stop()
         self._idle = []
@@ -298,7 +283,7 @@ class _Instances:
         calls = _Calls(self._name)
         self.all.append(calls)
         try:
-            await calls.open(self._make, self._document, OPEN_LIMIT)
+            await calls.bounded(partial(calls.create, self._make, self._document), OPEN_LIMIT)
         except BaseException as problem:
             with anyio.CancelScope(shield=True), suppress(*_PASSING):
                 await calls.close(SHORT_CLOSE_LIMIT, short_grace=True)
