@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from filelock import FileLock
 
@@ -30,9 +30,6 @@ POLL: Final = 0.002
 RESERVED: Final = 64 * 1024
 """Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
 
-_RESERVES: Final = tuple(RESERVED >> halvings for halvings in range(4))
-"""Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
-
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOG: Final = logging.getLogger("memfin.memory")
 _STAGED: Final = "staged"
@@ -46,6 +43,9 @@ def temporary(path: Path) -> Path:
 
 class Files(Disk):
     """Files that only their owner may read; every method raises `OSError` where the system refuses."""
+
+    reserves: ClassVar[tuple[int, ...]] = tuple(RESERVED >> halvings for halvings in range(4))
+    """Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
 
     def open(self, path: Path, flags: int) -> int:
         """Open a file, creating it when the flags say so, and return its descriptor.
@@ -68,6 +68,19 @@ class Files(Disk):
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit the transaction of an index."""
         connection.execute("COMMIT")
+
+    def exclusive(self, path: Path) -> AbstractContextManager[object]:
+        """Return the lock of a file, which one process holds at a time."""
+        return FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE)
+
+    def database(self, path: Path) -> str:
+        """Return the name of a database for SQLite; its file is private from the first byte on."""
+        self.touch(path)
+        return str(path)
+
+    def touch(self, path: Path) -> None:
+        """Create an empty file where there is none."""
+        self.close(self.open(path, os.O_RDWR | os.O_CREAT))
 
     def sync(self) -> None:
         """Return when everything done so far is on the medium, in whichever files."""
@@ -186,7 +199,8 @@ class Locks:
     alike, stay empty, and are never removed: they reveal nobody, also once an account is deleted.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
         self._directory = directory
         self._shards = [threading.Lock() for _ in range(SHARDS)]
         self._everyone = threading.Lock()
@@ -210,7 +224,7 @@ class Locks:
     @contextmanager
     def _held(self, among_threads: threading.Lock, name: str) -> Iterator[None]:
         path = self._directory / f"{name}.lock"
-        with among_threads, FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE):
+        with among_threads, self._files.exclusive(path):
             yield
 
 
@@ -230,7 +244,7 @@ class Reserve:
         """Take the space, or some more of it; where there is none, log that and go on."""
         taken = self._files.load(self._path) or b""
         refused = ""
-        for size in _RESERVES:
+        for size in self._files.reserves:
             if len(taken) >= size:
                 return
             try:

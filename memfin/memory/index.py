@@ -4,7 +4,6 @@ A row is written before the file that it stands for, and removed after it, so th
 whatever is interrupted; a row without a file means nothing. Bytes that are deleted are overwritten.
 """
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,6 @@ _TABLES: Final = (
     ) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
 )
-_CREATE: Final = os.O_RDWR | os.O_CREAT
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -144,19 +142,17 @@ class Index:
 
 def _connected(path: Path, files: Files) -> sqlite3.Connection:
     """Return a connection; a database that cannot be read, or is of another layout, is made anew."""
-    files.close(files.open(path, _CREATE))  # private from the first byte on
     try:
-        return _tried(path)
+        return _tried(files.database(path))
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, sqlite3.OperationalError):
             raise
         files.unlink(path)
         files.unlink(path.with_name(f"{path.name}-journal"))
-        files.close(files.open(path, _CREATE))
-        return _tried(path)
+        return _tried(files.database(path))
 
 
-def _tried(path: Path) -> sqlite3.Connection:
+def _tried(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA secure_delete = ON")

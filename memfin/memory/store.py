@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from memfin.memory.accounts import Accounts
 from memfin.memory.consents import Consents
@@ -55,8 +55,6 @@ class MemoryStore:
         RunFault: the directory cannot be used.
     """
 
-    workspace_type: ClassVar[type[Workspace]] = Workspace
-
     def __init__(
         self,
         root: str | Path,
@@ -69,7 +67,7 @@ class MemoryStore:
     ) -> None:
         self.root = Path(root)
         observer = None if telemetry is None else telemetry.observer(self.root)
-        self.workspace = workspace = self.workspace_type(self.root, clock, gate, files or Files(), observer)
+        self.workspace = workspace = Workspace(self.root, clock, gate, files or Files(), observer)
         self.consents = Consents(workspace, telemetry)
         self.drift = DriftLog(workspace, thresholds or shipped_thresholds())
         self.threads = Threads(workspace, self.drift)

@@ -55,25 +55,30 @@ class Tasks:
 
         Raises:
             ConsentRequired: the person never consented to tasks, or took that back.
-            NotFound: the user has no such thread.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
         workspace = self._workspace
-        with workspace.writing(user_id, {} if fields is None else structs.asdict(fields)):
+        given = {} if fields is None else structs.asdict(fields)
+        with workspace.writing(user_id, given):
             consent = rules.readable(workspace.consent_on_file(user_id))
             if not rules.may_create_task(consent):
                 raise ConsentRequired("tasks need the person's consent; ask for it first", ["create_task"])
             if thread_id is not None:
                 ThreadFiles(workspace).header(user_id, thread_id)
             now = workspace.now()
-            context = task_context(
-                user_id,
-                workspace.id_for("ctx", user_id, workspace.paths.tasks(user_id), now),
-                route,
-                fields or ContextFields(),
-                now,
-                thread_id=thread_id,
+            context_id = workspace.id_for("ctx", user_id, workspace.paths.tasks(user_id), now)
+            context = UserContext(
+                context_id=context_id,
+                user_id=user_id,
+                scope="task",
+                created_at=now,
+                updated_at=now,
+                expires_at=now + KEPT,
                 consent_version=consent.version if consent and consent.revoked_at is None else None,
+                thread_id=thread_id,
+                task_id=with_prefix("task", context_id),
+                route=route,
+                task_status="running",
+                **given,
             )
             self._write(context)
             return context
@@ -81,11 +86,7 @@ class Tasks:
     def end_task(
         self, user_id: str, task_id: str, status: Literal["finished", "failed"] = "finished"
     ) -> UserContext:
-        """Note the end of a task; its context expires 24 hours from now.
-
-        Raises:
-            NotFound: the user has no such task, or not any more.
-        """
+        """Note the end of a task; its context expires 24 hours from now."""
         with self._workspace.writing(user_id):
             now = self._workspace.now()
             context = self.task_context(user_id, task_id)
@@ -94,11 +95,7 @@ class Tasks:
             return context
 
     def task_context(self, user_id: str, task_id: str) -> UserContext:
-        """Return the context of a task.
-
-        Raises:
-            NotFound: the user has no such task, or its 24 hours are over.
-        """
+        """Return the context of a task; raise `NotFound` when its 24 hours are over, as for a stranger's."""
         workspace = self._workspace
         with workspace.faults():
             path = workspace.paths.task(user_id, with_prefix("ctx", task_id))
@@ -118,33 +115,6 @@ class Tasks:
         else:
             workspace.do(user_id, checked)
             workspace.index.expect(user_id, context.context_id, expires_at)
-
-
-def task_context(
-    user_id: str,
-    context_id: str,
-    route: Route,
-    fields: ContextFields,
-    now: datetime,
-    *,
-    thread_id: str | None = None,
-    consent_version: int | None = None,
-) -> UserContext:
-    """Return the context of a task that begins; the task's id is the context's but for the prefix."""
-    return UserContext(
-        context_id=context_id,
-        user_id=user_id,
-        scope="task",
-        created_at=now,
-        updated_at=now,
-        expires_at=now + KEPT,
-        consent_version=consent_version,
-        thread_id=thread_id,
-        task_id=with_prefix("task", context_id),
-        route=route,
-        task_status="running",
-        **structs.asdict(fields),
-    )
 
 
 def is_expired(expires_at: datetime | None, now: datetime) -> bool:

@@ -38,11 +38,7 @@ class ThreadFiles:
         self._paths = workspace.paths
 
     def header(self, user_id: str, thread_id: str) -> ThreadHeader:
-        """Return a thread.
-
-        Raises:
-            NotFound: the user has none of that id.
-        """
+        """Return a thread; raise `NotFound` when the user has none of that id."""
         found = load(self._workspace.files, self._paths.thread(user_id, thread_id), ThreadHeader)
         if found is None or (found.user_id, found.thread_id) != (user_id, thread_id):
             raise NotFound("thread: there is none of that id")
@@ -91,7 +87,6 @@ class Threads(ThreadFiles):
         Raises:
             ConsentRequired: there is no consent in force; a context needs ``save_to_thread``.
             ConsentNotInForce: ``consent_id`` is given, or needed for a context, and is another one.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
@@ -105,7 +100,15 @@ class Threads(ThreadFiles):
                 rules.acknowledged(consent, consent_id)
             now = workspace.now()
             thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
-            header = thread_header(user_id, thread_id, snapshot_id, title, cognition_object, now)
+            header = ThreadHeader(
+                thread_id=thread_id,
+                user_id=user_id,
+                snapshot_id=snapshot_id,
+                title=title,
+                cognition_object=dict(cognition_object),
+                created_at=now,
+                updated_at=now,
+            )
             plan: list[Step] = [Put(self._paths.thread(user_id, thread_id), header)]
             if save_user_context and context is not None and context != ContextFields():
                 plan.append(self._context(header, context, consent))
@@ -126,11 +129,8 @@ class Threads(ThreadFiles):
         """Record a refresh; a context that its person gives is added to those before (memory design §5.4).
 
         Raises:
-            NotFound: the user has no such thread.
-            ThreadClosed: it is closed.
             ConsentRequired: threads are read-only without ``save_to_thread``, and a thread whose
                 preferences were forgotten takes no others.
-            InvalidInput, SensitiveInput: nothing was written.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -143,7 +143,14 @@ class Threads(ThreadFiles):
             header = self.header(user_id, thread_id)
             consent = rules.require(workspace.consent_on_file(user_id), "save_to_thread")
             given = user_supplied_context if user_supplied_context != ContextFields() else None
-            _check_refreshable(header, with_context=given is not None)
+            if header.status == "closed":
+                raise ThreadClosed("thread: is closed; it can be read, not changed")
+            if given is not None and header.consent_blocked:
+                raise ConsentRequired(
+                    "thread: its preferences were forgotten, so no others are saved; "
+                    "save a new thread for them",
+                    ["save_to_thread"],
+                )
             before = self.refreshes(user_id, thread_id)
             now = later(rules.not_before(consent, workspace.now()), [header, *before])
             context = None if given is None else self._context(header, given, consent)
@@ -179,7 +186,6 @@ class Threads(ThreadFiles):
         Both are a person's right with and without consent in force.
 
         Raises:
-            NotFound: the user has no such thread.
             InvalidInput: the thread is closed and ``status`` would open it.
         """
         workspace = self._workspace
@@ -224,11 +230,21 @@ class Threads(ThreadFiles):
             return plan[0].path.stem
 
     def _context(self, header: ThreadHeader, fields: ContextFields, consent: ProfileConsent) -> Put:
+        """Return the step that adds a context to a thread; those before it stay as they are."""
         user_id, thread_id = header.user_id, header.thread_id
         now = later(self._workspace.now(), [header, *self.contexts(user_id, thread_id)])
         directory = self._paths.thread_contexts(user_id, thread_id)
         context_id = self._workspace.id_for("ctx", user_id, directory, now)
-        record = thread_context(header, context_id, fields, consent.version, now)
+        record = UserContext(
+            context_id=context_id,
+            user_id=user_id,
+            scope="thread",
+            created_at=now,
+            updated_at=now,
+            consent_version=consent.version,
+            thread_id=thread_id,
+            **structs.asdict(fields),
+        )
         return Put(self._paths.thread_context(user_id, thread_id, context_id), record)
 
     def _candidate(self, consent: ProfileConsent, source_object_ref: str) -> list[Put]:
@@ -247,59 +263,12 @@ class Threads(ThreadFiles):
         return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
 
 
-def thread_header(
-    user_id: str,
-    thread_id: str,
-    snapshot_id: str,
-    title: str,
-    cognition_object: Mapping[str, Any],
-    now: datetime,
-) -> ThreadHeader:
-    """Return the header of a new thread."""
-    return ThreadHeader(
-        thread_id=thread_id,
-        user_id=user_id,
-        snapshot_id=snapshot_id,
-        title=title,
-        cognition_object=dict(cognition_object),
-        created_at=now,
-        updated_at=now,
-    )
-
-
-def thread_context(
-    header: ThreadHeader, context_id: str, fields: ContextFields, consent_version: int, now: datetime
-) -> UserContext:
-    """Return another context of a thread; those before it stay as they are."""
-    return UserContext(
-        context_id=context_id,
-        user_id=header.user_id,
-        scope="thread",
-        created_at=now,
-        updated_at=now,
-        consent_version=consent_version,
-        thread_id=header.thread_id,
-        **structs.asdict(fields),
-    )
-
-
 def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
     """Return now, or the moment after the last of the others where the clock has not come so far.
 
     Records are thus in the order of their moments, also under a clock that stands still or is set back.
     """
     return max([now, *(other.created_at + _TICK for other in others)])
-
-
-def _check_refreshable(header: ThreadHeader, *, with_context: bool) -> None:
-    """Refuse to refresh a closed thread, or to add a context to one whose preferences were forgotten."""
-    if header.status == "closed":
-        raise ThreadClosed("thread: is closed; it can be read, not changed")
-    if with_context and header.consent_blocked:
-        raise ConsentRequired(
-            "thread: its preferences were forgotten, so no others are saved; save a new thread for them",
-            ["save_to_thread"],
-        )
 
 
 def _fields(context: ContextFields | None) -> dict[str, Any]:

@@ -6,7 +6,6 @@ store, or ``expire`` finishes it.
 """
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,7 +35,6 @@ from memfin.memory.records import EarlyGate, Gate, RecordDamaged, load
 
 Clock = Callable[[], datetime]
 
-_CREATE: Final = os.O_RDWR | os.O_CREAT
 _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
@@ -74,26 +72,14 @@ class Workspace:
         self._clock = clock
         self.gate = EarlyGate(gate)
         self._writer = Writer(files, self.paths, self.gate, observer)
-        self.locks = self.open_locks()
+        self.locks = Locks(files, self.paths.locks)
         with self.faults():
             for directory in self.paths.shared():
                 files.make(directory)
-            self.reserve = self.open_reserve()
-            self.index = self.open_index()
+            self.reserve = Reserve(files, self.paths.reserve)
+            self.index = Index(self.paths.index, files)
             self._recover()
             self.reserve.keep()
-
-    def open_locks(self) -> Locks:
-        """Return the locks of the data root."""
-        return Locks(self.paths.locks)
-
-    def open_index(self) -> Index:
-        """Return the index of the data root, open."""
-        return Index(self.paths.index, self.files)
-
-    def open_reserve(self) -> Reserve:
-        """Return the space that is kept for revocations and deletions."""
-        return Reserve(self.files, self.paths.reserve)
 
     def close(self) -> None:
         """Close the index."""
@@ -195,7 +181,7 @@ class Workspace:
     def mark(self, user_id: str) -> None:
         """Mark a user as one with an operation under way; if it is interrupted, the mark stays."""
         marker = self.paths.marker(user_id)
-        self.files.close(self.files.open(marker, _CREATE))
+        self.files.touch(marker)
         self.files.fsync_directory(marker.parent)
 
     def _settle(self, user_id: str) -> None:
