@@ -26,9 +26,6 @@ class Accounts:
         """Remove all of a user for good, but for the stub that says that there was one.
 
         Deleting a deleted account finishes an interrupted deletion and returns its stub.
-
-        Raises:
-            NotFound: there is no such user.
         """
         check_id(user_id)
         return self._workspace.despite_full_disk(lambda: self._delete(user_id))

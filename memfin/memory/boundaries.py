@@ -60,11 +60,7 @@ class Evidence(Record):
 
 
 class Case(Record):
-    """The input of an impersonal path: a thesis about something, and the evidence.
-
-    Raises:
-        UsageError: a text holds a block of memory.
-    """
+    """The input of an impersonal path: a thesis about something, and the evidence."""
 
     subject: Text
     thesis: Text

@@ -77,12 +77,7 @@ def may_create_task(consent: ProfileConsent | None) -> bool:
 
 
 def require(on_file: ConsentOnFile, *scopes: ConsentScope) -> ProfileConsent:
-    """Return the consent in force when it allows all of the scopes; without scopes, any will do.
-
-    Raises:
-        ConsentRequired: it does not; the details name the scopes.
-        ConsentUnreadable: it cannot be read.
-    """
+    """Return the consent in force; raise `ConsentRequired` unless it allows all of the scopes."""
     consent = readable(on_file)
     missing: list[ConsentScope] = [scope for scope in scopes if not allows(consent, scope)]
     if missing or on_file.in_force is None:
@@ -93,11 +88,7 @@ def require(on_file: ConsentOnFile, *scopes: ConsentScope) -> ProfileConsent:
 
 
 def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
-    """Return the consent on file, revoked or not.
-
-    Raises:
-        ConsentUnreadable: it cannot be read.
-    """
+    """Return the consent on file, revoked or not; raise `ConsentUnreadable` for one that cannot be read."""
     if on_file.data is not None and on_file.consent is None:
         raise ConsentUnreadable(
             "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it anew"
@@ -106,11 +97,7 @@ def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
 
 
 def acknowledged(consent: ProfileConsent, consent_id: str | None) -> None:
-    """Return when a request names the consent in force.
-
-    Raises:
-        ConsentNotInForce: it names another one, or none.
-    """
+    """Raise `ConsentNotInForce` unless a request names the consent in force."""
     if consent_id != consent.consent_id:
         raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
 
@@ -175,11 +162,7 @@ def revoked_unread(user_id: str, consent_id: str, version: int, now: datetime) -
 def to_revoke(
     on_file: ConsentOnFile, consent_id: str | None, scope: ConsentScope | None
 ) -> ProfileConsent | None:
-    """Return the consent that a request would revoke; None for one that cannot be read.
-
-    Raises:
-        NotFound: there is no such consent, or no such scope.
-    """
+    """Return the consent that a request would revoke; None for one that cannot be read."""
     if scope is not None and scope not in SCOPES:
         raise NotFound(f"scope: there is no such scope; there are {', '.join(SCOPES)}")
     if on_file.data is None:

@@ -77,7 +77,6 @@ class Consents:
         profile appear to readers in the same instant.
 
         Raises:
-            InvalidId, InvalidInput, SensitiveInput, AccountDeleted: nothing was written.
             ConsentUnreadable: the consent on file cannot be read.
         """
         workspace = self._workspace
@@ -112,9 +111,6 @@ class Consents:
         Readers see it whole from the rename of the new version on. Records that it forbids to keep are
         removed before this returns. Revoking again returns the result of the first time. ``consent_id``,
         when given, must be that of the consent on file.
-
-        Raises:
-            NotFound: there is no such consent or scope.
         """
         return self._workspace.despite_full_disk(lambda: self._revoke(user_id, consent_id, scope))
 
@@ -165,11 +161,9 @@ class Consents:
         return self._workspace.consistently(user_id, self._workspace.profile_of)
 
     def review_profile(self, user_id: str, changes: Mapping[str, Any]) -> UserContext:
-        """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1, §11.2).
+        """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1).
 
-        Raises:
-            ConsentRequired: the consent in force does not allow a profile.
-            InvalidInput, SensitiveInput: nothing was written.
+        The consent in force must allow a profile.
         """
         workspace = self._workspace
         with workspace.writing(user_id, changes):

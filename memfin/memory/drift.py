@@ -92,11 +92,7 @@ class Thresholds(Record, forbid_unknown_fields=True):
 
 
 def load_thresholds(path: Path | None = None) -> Thresholds:
-    """Read thresholds: those that ship with MemFin, or a file of the same form.
-
-    Raises:
-        UsageError: the file cannot be read, or is not of that form.
-    """
+    """Read thresholds: those that ship with MemFin, or a file of the same form."""
     shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
     try:
         content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
@@ -141,17 +137,6 @@ _MAX_LENGTH: Final = 200
 """Characters of a thesis that a signal quotes."""
 
 
-class Signal(NamedTuple):
-    """A contradiction that was observed, not yet in the log."""
-
-    kind: SignalKind
-    object_ref: str
-    cognition_object: dict[str, Any]
-    prior: DriftSignal
-    current: DriftSignal
-    summary: str
-
-
 class _Side(NamedTuple):
     """One side of a contradiction: the record, the value in it, and the words of the summary."""
 
@@ -160,7 +145,7 @@ class _Side(NamedTuple):
     words: str
 
 
-def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
+def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield ratings that are the opposite of the one before on the same object, soon enough after it.
 
     Ratings that are neither for nor against are passed over.
@@ -180,7 +165,7 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
             yield _signal("grade_reversal", each, prior, current)
 
 
-def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
+def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield comments that contradict earlier ones on the same cognition object, once there are enough.
 
     A word contradicts when an earlier comment took the other side of its topic; words that take an
@@ -226,7 +211,7 @@ class _Comments:
 
 def stance_flips(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], thresholds: Thresholds
-) -> Iterator[Signal]:
+) -> Iterator[DriftRecord]:
     """Yield refreshes that change many inferences and leave a thesis that shares no keywords with the old.
 
     The old thesis is the one that was current 14 days before, or the first of a younger thread.
@@ -250,7 +235,7 @@ def stance_flips(
 
 def reopened_questions(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime, thresholds: Thresholds
-) -> tuple[list[Signal], datetime | None]:
+) -> tuple[list[DriftRecord], datetime | None]:
     """Return the watch questions that were resolved and soon reopened, and when to look again, if ever.
 
     A resolution is looked at an hour after it. A question that is by then resolved again was reopened by
@@ -258,7 +243,7 @@ def reopened_questions(
     """
     limits = thresholds.watch_question_resolved_then_reopened
     delay = timedelta(hours=limits.scan_delay_hours)
-    signals: list[Signal] = []
+    signals: list[DriftRecord] = []
     waiting: list[datetime] = []
     for question_id, updates in _by_question(refreshes).items():
         for at, (resolved, status) in enumerate(updates):
@@ -303,15 +288,19 @@ def _title(feedback: Feedback) -> str:
     return next((_cut(each) for each in named if isinstance(each, str) and each), feedback.related_object_ref)
 
 
-def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> Signal:
-    """Return the signal of two sides, about the object of feedback or of a thread."""
-    return Signal(
-        kind,
-        about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
-        simplified(about.cognition_object),
-        _drift_signal(prior),
-        _drift_signal(current),
-        "; ".join(f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)),
+def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> DriftRecord:
+    """Return the record of two sides, without an id, about the object of feedback or of a thread."""
+    return DriftRecord(
+        drift_id="",
+        object_ref=about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
+        cognition_object=simplified(about.cognition_object),
+        signal_kind=kind,
+        prior_signal=_drift_signal(prior),
+        current_signal=_drift_signal(current),
+        delta_summary="; ".join(
+            f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)
+        ),
+        triggers_alert=False,
     )
 
 
@@ -345,20 +334,6 @@ class DriftIndexLine(Record):
     recorded_at: Moment
 
 
-def drift_record(signal: Signal, drift_id: str, thresholds: Thresholds) -> DriftRecord:
-    """Return the record of a signal."""
-    return DriftRecord(
-        drift_id=drift_id,
-        object_ref=signal.object_ref,
-        cognition_object=signal.cognition_object,
-        signal_kind=signal.kind,
-        prior_signal=signal.prior,
-        current_signal=signal.current,
-        delta_summary=signal.summary,
-        triggers_alert=signal.kind in thresholds.downstream.alerting,
-    )
-
-
 def index_line(record: DriftRecord) -> DriftIndexLine:
     """Return the index's line for a record; when it was recorded stands in its id, if MemFin made that."""
     try:
@@ -374,24 +349,19 @@ def index_line(record: DriftRecord) -> DriftIndexLine:
     )
 
 
-def unrecorded(signals: Iterable[Signal], log: Iterable[DriftRecord]) -> Iterator[Signal]:
+def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> Iterator[DriftRecord]:
     """Yield the signals that the log does not hold: the same two things said in the same two places."""
-    held = {_identity(each.signal_kind, each.prior_signal, each.current_signal) for each in log}
+    held = {_identity(each) for each in log}
     for signal in signals:
-        identity = _identity(signal.kind, signal.prior, signal.current)
-        if identity not in held:
+        if (identity := _identity(signal)) not in held:
             held.add(identity)
             yield signal
 
 
-def _identity(kind: SignalKind, prior: DriftSignal, current: DriftSignal) -> tuple[str, ...]:
-    return (
-        kind,
-        prior.captured_in_object_ref,
-        prior.value,
-        current.captured_in_object_ref,
-        current.value,
-    )
+def _identity(record: DriftRecord) -> tuple[str, ...]:
+    prior, current = record.prior_signal, record.current_signal
+    places = prior.captured_in_object_ref, current.captured_in_object_ref
+    return (record.signal_kind, *places, prior.value, current.value)
 
 
 def warnings_of(

@@ -50,7 +50,6 @@ class DriftLog:
 
         Raises:
             ConsentRequired: the person never consented to tasks, or took that back.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
         """
         workspace = self._workspace
         texts = {
@@ -135,7 +134,7 @@ class DriftLog:
         consent = self._workspace.consent_on_file(user_id).in_force
         if consent is None:
             return 0
-        signals: list[drift.Signal] = []
+        signals: list[DriftRecord] = []
         waiting = False
         for header in self._threads.headers(user_id):
             refreshes = self._threads.refreshes(user_id, header.thread_id)
@@ -149,7 +148,7 @@ class DriftLog:
             self._workspace.files.remove(self._due(user_id))
         return sum(isinstance(step, Put) for step, _ in checked)
 
-    def _steps(self, user_id: str, signals: Iterable[drift.Signal], now: datetime) -> Checked:
+    def _steps(self, user_id: str, signals: Iterable[DriftRecord], now: datetime) -> Checked:
         """Return the steps that bring signals into the log, and its index up to date with it."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
@@ -158,7 +157,8 @@ class DriftLog:
         checked: Checked = []
         for signal in drift.unrecorded(signals, log):
             drift_id = new_id("drift", user_id, now, taken.__contains__)
-            record = drift.drift_record(signal, drift_id, self._thresholds)
+            alerts = signal.signal_kind in self._thresholds.downstream.alerting
+            record = signal.replace(drift_id=drift_id, triggers_alert=alerts)
             # Text from before the gate became stricter stays where it is and is not copied.
             with suppress(MemoryRefusal):
                 checked += workspace.check([Put(paths.drift_record(user_id, drift_id), record)])

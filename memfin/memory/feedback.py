@@ -7,14 +7,11 @@ a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads the
 import re
 import tomllib
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
 import msgspec
-
-_TICK: Final = timedelta(microseconds=1)
 
 Sign = Literal[-1, 1]
 

@@ -104,13 +104,11 @@ class Files(Disk):
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
         """Yield the files in a directory whose names end so, name and content, sorted by name.
 
-        None where there is no such directory; no temporary files, and none that vanish meanwhile.
+        Temporary files, and files that vanish meanwhile, are left out.
         """
-        for name in self.entries(directory):
-            if name.endswith(suffix) and name[0] != ".":
-                data = self.load(directory / name)
-                if data is not None:
-                    yield name, data
+        for name in self.names(directory, suffix):
+            if (data := self.load(directory / f"{name}{suffix}")) is not None:
+                yield f"{name}{suffix}", data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
@@ -165,31 +163,26 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def _empty(self, directory: Path) -> None:
-        for name, is_directory in _listed(directory):
-            if is_directory:
-                self._empty(directory / name)
+        for path in sorted(directory.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                self._empty(path)
             else:
-                self.unlink(directory / name)
+                self.unlink(path)
         self.rmdir(directory)
-
-
-def _listed(directory: Path | str) -> list[tuple[str, bool]]:
-    """Return the names in a directory, sorted, each with whether it is a directory."""
-    with os.scandir(directory) as entries:
-        return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
 
 
 def _temporaries(directory: str) -> Iterator[str]:
     """Yield the temporary files under a directory; most users' directories have none, or are not there."""
-    try:
-        found = _listed(directory)
-    except _MISSING:
-        return
-    for name, is_directory in found:
-        if is_directory:
-            yield from _temporaries(f"{directory}/{name}")
-        elif name.startswith(".") and name.endswith(".tmp"):
-            yield f"{directory}/{name}"
+    for top, directories, names in os.walk(directory, onerror=_unless_missing):
+        directories.sort()
+        yield from (
+            f"{top}/{name}" for name in sorted(names) if name.startswith(".") and name.endswith(".tmp")
+        )
+
+
+def _unless_missing(problem: OSError) -> None:
+    if not isinstance(problem, _MISSING):
+        raise problem
 
 
 class Locks:

@@ -54,74 +54,67 @@ class Index:
 
     def is_built(self) -> bool:
         """Return whether the tables are there and of this layout."""
-        with self._turn:
-            return bool(self._one("PRAGMA user_version") == LAYOUT)
+        return self._rows("PRAGMA user_version") == [(LAYOUT,)]
 
     def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
         """Fill the index in one transaction; what other processes noted meanwhile stays."""
         with self._changing() as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO users VALUES (?, ?)", ((folded(user_id), user_id) for user_id in users)
-            )
+            rows = ((folded(user_id), user_id) for user_id in users)
+            connection.executemany("INSERT OR IGNORE INTO users VALUES (?, ?)", rows)
             connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", map(_row, tasks))
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def namesake(self, user_id: str) -> str | None:
         """Return the id that was claimed and equals this one but for case; None when none was."""
-        with self._turn:
-            found: str | None = self._one("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
-            return found
+        rows = self._rows("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
+        return rows[0][0] if rows else None
 
     def claim(self, user_id: str) -> None:
         """Claim an id for a user, whoever had it."""
-        with self._changing() as connection:
-            connection.execute("INSERT OR REPLACE INTO users VALUES (?, ?)", (folded(user_id), user_id))
+        self._change("INSERT OR REPLACE INTO users VALUES (?, ?)", [(folded(user_id), user_id)])
 
     def users(self) -> list[str]:
         """Return all ids that were claimed, sorted."""
-        with self._turn:
-            return [row[0] for row in self._connection.execute("SELECT user_id FROM users ORDER BY user_id")]
+        return [user_id for (user_id,) in self._rows("SELECT user_id FROM users ORDER BY user_id")]
 
     def expect(self, user_id: str, context_id: str, expires_at: datetime) -> None:
         """Note when a task context expires."""
-        with self._changing() as connection:
-            row = _row((user_id, context_id, expires_at))
-            connection.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", row)
+        self._change(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", [(user_id, context_id, _number(expires_at))]
+        )
 
     def expired(self, now: datetime) -> dict[str, list[str]]:
         """Return the task contexts whose time has come, by user."""
         found: dict[str, list[str]] = {}
-        with self._turn:
-            rows = self._connection.execute(
-                "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id",
-                (_number(now),),
-            )
-            for user_id, context_id in rows:
-                found.setdefault(user_id, []).append(context_id)
+        query = "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id"
+        for user_id, context_id in self._rows(query, _number(now)):
+            found.setdefault(user_id, []).append(context_id)
         return found
 
     def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
         """Return those of a user's contexts whose time has come, still; ask under the user's lock."""
-        with self._turn:
-            rows = self._connection.execute(
-                "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?", (user_id, _number(now))
-            )
-            due = {context_id for (context_id,) in rows}
+        query = "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?"
+        due = {context_id for (context_id,) in self._rows(query, user_id, _number(now))}
         return [context_id for context_id in context_ids if context_id in due]
 
     def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
         """Remove contexts, by user and id, whose files are gone, unless they were written anew since."""
-        moment = _number(now)
-        with self._changing() as connection:
-            connection.executemany(
-                "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
-                ((user_id, context_id, moment) for user_id, context_id in contexts),
-            )
+        self._change(
+            "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
+            ((*context, _number(now)) for context in contexts),
+        )
 
     def forget_user(self, user_id: str) -> None:
         """Remove all contexts of a user; the id stays claimed."""
+        self._change("DELETE FROM tasks WHERE user_id = ?", [(user_id,)])
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        with self._turn:
+            return self._connection.execute(query, values).fetchall()
+
+    def _change(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         with self._changing() as connection:
-            connection.execute("DELETE FROM tasks WHERE user_id = ?", (user_id,))
+            connection.executemany(statement, rows)
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -134,10 +127,6 @@ class Index:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-    def _one(self, query: str, *values: object) -> Any:
-        row = self._connection.execute(query, values).fetchone()
-        return None if row is None else row[0]
 
 
 def _connected(path: Path, files: Files) -> sqlite3.Connection:

@@ -171,11 +171,7 @@ class Package:
 
 @contextmanager
 def open_package(path: Path) -> Iterator[Package]:
-    """Open a package: its directory, the directory around it, or the zip archive of it.
-
-    Raises:
-        UsageError: there is no package, or its archive is broken, encrypted or too large.
-    """
+    """Open a package: its directory, the directory around it, or the zip archive of it."""
     package = Package()
     archive: BinaryIO | None = None
     try:
@@ -304,11 +300,7 @@ class Verified(Record):
 
 
 def verify_package(path: Path) -> Verified:
-    """Compare every byte of a package, a directory or a zip archive, with its manifest.
-
-    Raises:
-        UsageError: there is no package at the path, or it cannot be read as one.
-    """
+    """Compare every byte of a package, a directory or a zip archive, with its manifest."""
     with open_package(path) as package:
         verified = verify_opened(package)
         manifest = verified.manifest

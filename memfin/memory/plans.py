@@ -141,19 +141,11 @@ class Writer:
         self._observer = observer
 
     def check(self, plan: Iterable[Step]) -> Checked:
-        """Return the steps with what they write.
-
-        Raises:
-            InvalidInput, SensitiveInput, ProfileWriteRefused: a step is refused.
-        """
+        """Return the steps with what they write."""
         return [(step, self._checked(step)) for step in plan]
 
     def do(self, checked: Checked) -> None:
-        """Do the steps in order.
-
-        Raises:
-            OSError: the file system refused a step; those before it are done.
-        """
+        """Do the steps in order."""
         for step, data in checked:
             # A removal is looked up before, and observed after.
             observer = self._observer if self._changes(step) else None

@@ -155,9 +155,6 @@ class Reading:
 
         Tasks are known for 24 hours and under the consent in force alone. Without one, the answer is that
         of a person of whom nothing was ever known.
-
-        Raises:
-            InvalidId: it is no id.
         """
         check_id(user_id)
 

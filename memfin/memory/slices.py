@@ -115,12 +115,7 @@ def block_of(lines: Iterable[str]) -> UserContextBlock:
 
 
 def injected(system_prompt: str, block: UserContextBlock) -> str:
-    """Return a system prompt with memory at its end, right before the user's message (§6.4).
-
-    Raises:
-        TypeError: the prompt is no text, such as one that must stay impersonal.
-        UsageError: the prompt holds such a block already.
-    """
+    """Return a system prompt with memory at its end, right before the user's message (§6.4)."""
     if not isinstance(system_prompt, str):
         raise TypeError(f"memory goes into a prompt of text, not into {type(system_prompt).__name__}")
     if OPENING in system_prompt or CLOSING in system_prompt:

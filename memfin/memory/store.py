@@ -29,9 +29,9 @@ def utc_now() -> datetime:
 class MemoryStore:
     """The memory of a data root: consents, and the records that they allow to keep.
 
-    Methods block; a host with an event loop calls them in worker threads. One store may be used by any
-    number of threads, and a data root by any number of processes: writers of one user take turns,
-    readers never wait.
+    An operation that is refused has written nothing. Methods block; a host with an event loop calls them
+    in worker threads. One store may be used by any number of threads, and a data root by any number of
+    processes: writers of one user take turns, readers never wait.
 
     Args:
         root: the directory of the data; created when it is missing.

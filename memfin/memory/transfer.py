@@ -63,10 +63,6 @@ class Packages:
 
         It is the state of one moment: the user's writers wait meanwhile. The same memory at the same time
         of the clock makes the same bytes.
-
-        Raises:
-            NotFound: there is nothing of that user.
-            InvalidId, AccountDeleted: as for every operation.
         """
         workspace = self._workspace
         with workspace.writing(user_id):
@@ -78,7 +74,6 @@ class Packages:
 
         Raises:
             UsageError: there is one already.
-            NotFound, InvalidId, AccountDeleted: as for `export_user`.
         """
         package = self.export_user(user_id)
         files = self._workspace.files
@@ -106,7 +101,6 @@ class Packages:
 
         Raises:
             UsageError: the package is not as it was exported, or the user is known already.
-            InvalidId, AccountDeleted, SensitiveInput: as for every operation.
         """
         workspace = self._workspace
         user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)
@@ -195,9 +189,6 @@ def package_of(
 
     The caller holds the user's lock. What the consent no longer allows is not in it, even where a purge
     that was interrupted has left it on the disk.
-
-    Raises:
-        NotFound: there is nothing of that user.
     """
     found: dict[str, bytes] = {}
     for path in files_of(files, paths, user_id):
@@ -260,9 +251,6 @@ def read_import(path: Path, paths: Paths, gate: Gate) -> Admitted:
     The manifest is compared with every byte, then every record with its contract, its path, its user and
     the sensitive-input gate, then all of them with the consent: nothing comes in that the layer itself
     would not have written.
-
-    Raises:
-        UsageError: there is no package, or something in it is not as an export has it; names the file.
     """
     user_id, contents = _verified(path)
     records = {name: _checked(paths, user_id, name, data, gate) for name, data in contents.items()}

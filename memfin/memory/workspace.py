@@ -131,11 +131,6 @@ class Workspace:
 
         The texts of the person, by the names of their fields in records, pass the gate before the lock is
         taken, however long that takes.
-
-        Raises:
-            InvalidId: it is no id, or another user's but for case.
-            AccountDeleted: the account was deleted.
-            RunFault: the file system refuses.
         """
         check_id(user_id)
         with self.gate.reading(texts), self.faults(), self.locks.of_user(user_id):
@@ -209,11 +204,7 @@ class Workspace:
         return new_id(prefix, user_id, now, lambda name: self.files.exists(directory / f"{name}.json"))
 
     def admit(self, user_id: str) -> None:
-        """Claim the id of a user who gives consent for the first time.
-
-        Raises:
-            InvalidId: a user has it but for case.
-        """
+        """Claim the id of a user who gives consent for the first time."""
         namesake = self.index.namesake(user_id)
         if namesake == user_id:
             return

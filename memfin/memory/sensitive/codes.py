@@ -104,7 +104,7 @@ _REMOTE: Final = re.compile(r"(?::|/)[A-Za-z0-9._~-]+")
 
 @cache
 def _spelt() -> re.Pattern[str]:
-    tops = "|".join(sorted(load_vocabulary().email.common_domains))
+    tops = "|".join(sorted(load_vocabulary().email["common_domains"]))
     return re.compile(
         rf"(?P<local>{_LOCAL}){_AT}(?P<domain>{_LABEL}(?:{_DOT}{_LABEL}){{0,3}}{_DOT}(?P<top>{tops}))(?![A-Za-z0-9-])",
         re.IGNORECASE,
@@ -113,10 +113,10 @@ def _spelt() -> re.Pattern[str]:
 
 def emails(view: View) -> Iterator[Finding]:
     """Yield e-mail addresses; names of assets (``icon@2x.png``) and remotes (``git@host:path``) are none."""
-    vocabulary = load_vocabulary().email
+    not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
         for match in _ADDRESS.finditer(view.text):
-            if match["top"].lower() in vocabulary.not_domains:
+            if match["top"].lower() in not_domains:
                 continue
             if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
                 continue
@@ -233,7 +233,7 @@ _UNCHECKED: Final = re.compile(
 
 @cache
 def _first_bech32() -> re.Pattern[str]:
-    prefixes = "|".join(load_vocabulary().wallets.bech32)
+    prefixes = "|".join(load_vocabulary().wallets["bech32"])
     return re.compile(rf"(?:{prefixes})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
 
 
@@ -244,14 +244,14 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
         version = "" if payload is None or len(payload) not in _PAYLOADS else f"{payload[0]:02x}"
-        if version in known.base58:
-            yield view.finding("wallet_address", known.base58[version], code.start, code.end)
+        if version in known["base58"]:
+            yield view.finding("wallet_address", known["base58"][version], code.start, code.end)
         else:
             yield from _mistyped(view, code)
     for code in coded(view, _first_bech32(), _BECH32_LENGTHS):
         prefix = bech32_prefix(code.text)
         if prefix is not None:
-            rule = known.bech32.get(prefix, "lightning")
+            rule = known["bech32"].get(prefix, "lightning")
             yield view.finding("wallet_address", rule, code.start, code.end)
         else:
             yield from _mistyped(view, code)

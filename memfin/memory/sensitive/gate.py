@@ -73,9 +73,6 @@ def findings_within(value: Any) -> Iterator[Finding]:
 
     Names of fields are searched as well, and so are numbers, for a phone number is as often sent as one.
     A path holds names of fields only as far as they look like names; others show as ``*``.
-
-    Raises:
-        InvalidInput: Lists and objects stand in each other more than 64 deep.
     """
     yield from _within(value, "", _MAX_DEPTH)
 

@@ -423,14 +423,14 @@ def _assignable(digits: str, region: str | None = None) -> bool:
 @cache
 def _units() -> re.Pattern[str]:
     return re.compile(
-        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts.units)})"
+        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts['units'])})"
         r"|\.\d{1,2}(?!\d)|,\d{3}"
     )
 
 
 @cache
 def _signs() -> re.Pattern[str]:
-    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts.signs)})[ ]?$|(?<!\d)0\.$|\d,$")
+    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts['signs'])})[ ]?$|(?<!\d)0\.$|\d,$")
 
 
 def _is_amount(view: View, start: int, end: int, *, of_units: bool = False) -> bool:

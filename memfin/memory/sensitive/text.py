@@ -195,20 +195,6 @@ _CLOSE: Final = 16
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
 
-class Amounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Units behind a number, signs before one."""
-
-    units: list[str]
-    signs: list[str]
-
-
-class Email(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Endings of names that are no domains, and endings of well-known domains."""
-
-    not_domains: frozenset[str]
-    common_domains: frozenset[str]
-
-
 class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Surnames of one character, and words before a name."""
 
@@ -216,21 +202,14 @@ class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str]
 
 
-class Wallets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rule of each version of a Base58Check address, and of each prefix of a Bech32 address."""
-
-    base58: dict[str, str]
-    bech32: dict[str, str]
-
-
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file."""
+    """Words and patterns of the rules, as the data file holds them."""
 
     labels: dict[Topic, list[str]]
-    amounts: Amounts
-    email: Email
+    amounts: dict[Literal["units", "signs"], list[str]]  # units behind a number, signs before one
+    email: dict[Literal["not_domains", "common_domains"], frozenset[str]]  # endings of names
     api_keys: dict[str, str]
-    wallets: Wallets
+    wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
     names: Names
 
 
