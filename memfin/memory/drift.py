@@ -1,7 +1,6 @@
 """Persona drift: detectors, thresholds and the records of the log (memory design §4, §9).
 
-Nothing here writes. Detectors are functions of the whole history on file, so it does not matter what was
-looked at before, or interrupted. No function is given a profile, or returns anything that could become one.
+Detectors are functions of the whole history on file; nothing here writes or is given a profile.
 """
 
 import json
@@ -112,10 +111,7 @@ _TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
 
 
 def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
-    """Return the keywords of a text: words, and for Chinese every pair of neighbouring characters.
-
-    Width and case make no difference. A Chinese character alone is a keyword by itself.
-    """
+    """Return the words of a text, for Chinese pairs of neighbouring characters, folding width and case."""
     found: set[str] = set()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if not token.isascii() and re.match(f"[{_HAN}]", token) and len(token) > 1:
@@ -146,10 +142,7 @@ class _Side(NamedTuple):
 
 
 def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
-    """Yield ratings that are the opposite of the one before on the same object, soon enough after it.
-
-    Ratings that are neither for nor against are passed over.
-    """
+    """Yield ratings that are the opposite of the last one on the same object, soon enough after it."""
     last: dict[str, Feedback] = {}
     for each in _in_order(history):
         sign = polarity(each.rating)
@@ -168,8 +161,7 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
 def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield comments that contradict earlier ones on the same cognition object, once there are enough.
 
-    A word contradicts when an earlier comment took the other side of its topic; words that take an
-    earlier view back contradict whatever was said last.
+    A word contradicts the other side of its topic; a retraction contradicts the comment before it.
     """
     comments: dict[str, _Comments] = {}
     for each in _in_order(history):

@@ -26,10 +26,7 @@ _DUE: Final = "_due"
 
 
 class DriftLog:
-    """Observation of changes of mind; a log is kept while consent is in force, and changes nothing.
-
-    A signal is found again and recorded at the next occasion when an interruption kept it out of the log.
-    """
+    """Drift log, kept while consent is in force; interrupted signals are recorded at the next occasion."""
 
     def __init__(self, workspace: Workspace, thresholds: drift.Thresholds) -> None:
         self._workspace = workspace
@@ -46,10 +43,7 @@ class DriftLog:
     ) -> Feedback:
         """Put feedback into the review queue, and drift that it shows into the log (memory design §5.5).
 
-        A person whose consent is revoked may give feedback; there is no log for it then.
-
-        Raises:
-            ConsentRequired: the person never consented to tasks, or took that back.
+        A person whose consent is revoked may give feedback, without a log; one who never consented may not.
         """
         workspace = self._workspace
         texts = {
@@ -93,10 +87,9 @@ class DriftLog:
         )
 
     def scan_drift(self) -> int:
-        """Look at the watch questions whose hour is over (memory design §9.2); return the signals recorded.
+        """Record the watch questions whose hour is over (memory design §9.2); return the number of signals.
 
-        A refresh looks at those of its own thread as well; this is for a timer. People whose threads
-        cannot be read, or who are deleted meanwhile, are passed over: nobody else waits for them.
+        For a timer; people whose threads cannot be read, or who are deleted meanwhile, are passed over.
         """
         workspace = self._workspace
         found = 0
@@ -119,10 +112,7 @@ class DriftLog:
     def refresh_steps(
         self, consent: ProfileConsent, header: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime
     ) -> Checked:
-        """Return the checked steps that record the drift of a refresh, the last one, whose moment is now.
-
-        Call it under the user's lock, when the refresh itself has been checked.
-        """
+        """Return the checked steps that record the drift of a refresh of now; call under the user's lock."""
         known = [each for each in refreshes if each.created_at >= consent.granted_at]
         reopened, due = drift.reopened_questions(header, known, now, self._thresholds)
         if due is not None:

@@ -1,7 +1,6 @@
-"""Feedback: the record in the review queue, and what its rating and comment say (memory design §5.5).
+"""Meaning of feedback's ratings and comments, by a dictionary of words (memory design §5.5).
 
-The review queue is ``feedback/<user_id>/<feedback_id>.json`` under the data root. Words are looked up in
-a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile holds them.
+No model reads the words of ``memfin/data/memory/feedback_keywords.toml``, and no profile holds them.
 """
 
 import re

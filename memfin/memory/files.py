@@ -48,11 +48,7 @@ class Files(Disk):
     """Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
 
     def open(self, path: Path, flags: int) -> int:
-        """Open a file, creating it when the flags say so, and return its descriptor.
-
-        The temporary file of a killed writer is overwritten. The directories are the store's own, so that
-        nobody else can have put it there.
-        """
+        """Open a file, created when the flags say so; temporary files of killed writers are overwritten."""
         if flags & os.O_EXCL:
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
@@ -102,10 +98,7 @@ class Files(Disk):
             os.close(descriptor)
 
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted by name.
-
-        Temporary files, and files that vanish meanwhile, are left out.
-        """
+        """Yield the files in a directory whose names end so, name and content, sorted; no temporary ones."""
         for name in self.names(directory, suffix):
             if (data := self.load(directory / f"{name}{suffix}")) is not None:
                 yield f"{name}{suffix}", data
@@ -150,10 +143,7 @@ class Files(Disk):
             self.fsync_directory(path.parent)
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory and all that is in it, durably; that there is none is fine.
-
-        A link is removed itself: its target may be anybody's.
-        """
+        """Remove a directory with its content, durably, of a link only itself; that there is none is fine."""
         if directory.is_symlink():
             self.unlink(directory)
         elif directory.is_dir():
@@ -188,8 +178,7 @@ def _unless_missing(problem: OSError) -> None:
 class Locks:
     """The locks of a data root: one writer per user at a time, across threads and processes.
 
-    Ids that differ only in case share one. Lock files are shared by all users whose ids begin their hash
-    alike, stay empty, and are never removed: they reveal nobody, also once an account is deleted.
+    Ids that differ only in case share one. Lock files are shared by users, stay empty and are never removed.
     """
 
     def __init__(self, files: Files, directory: Path) -> None:
@@ -224,9 +213,7 @@ class Locks:
 class Reserve:
     """A file whose space is given up on a full disk, so that taking consent back does not wait for it.
 
-    A revocation writes before it removes: the version that it supersedes, the new one, marks on threads.
-    So does a deletion. Where the disk refuses that, the reserve is given up, they are done in its space,
-    and it is taken again from the space of the removed files.
+    A revocation writes before it removes, in this space, which is then taken again from the removed files.
     """
 
     def __init__(self, files: Files, path: Path) -> None:
@@ -274,10 +261,7 @@ def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, byte
 
 
 def move_in(files: Files, paths: Paths, user_id: str) -> None:
-    """Finish an import that was settled, or remove the parts of one that was not.
-
-    Whole directories take their places, the consent last: until then nothing of it is read.
-    """
+    """Finish an import that was settled, the consent last, or remove the parts of one that was not."""
     staging = paths.tree("imports", user_id)
     if files.exists(staging / _STAGED):
         for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):

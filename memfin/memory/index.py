@@ -1,7 +1,7 @@
-"""The index: ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
+"""Index of ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
 
-A row is written before the file that it stands for, and removed after it, so that every file has its row
-whatever is interrupted; a row without a file means nothing. Bytes that are deleted are overwritten.
+A row is written before its file and removed after it, so every file has its row whatever is interrupted.
+Bytes that are deleted are overwritten.
 """
 
 import sqlite3
@@ -37,10 +37,7 @@ TaskRow = tuple[str, str, datetime]
 
 
 class Index:
-    """The index of a data root, open; threads take turns, processes wait for each other.
-
-    Methods raise `sqlite3.Error` where the database fails.
-    """
+    """The index of a data root, open, for several threads; methods raise `sqlite3.Error`."""
 
     def __init__(self, path: Path, files: Files) -> None:
         self._files = files

@@ -99,12 +99,7 @@ class _InMemoryFiles(Files):
 
 
 class IsolatedStore(MemoryStore):
-    """A memory store of its own, gone with the object; it needs no closing.
-
-    Args:
-        clock: gives the time, with its zone.
-        contents: the files to begin with, as `contents` of another isolated store returned them.
-    """
+    """A memory store of its own, gone with the object; may begin with the `contents` of another one."""
 
     def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
         self._in_memory = _InMemoryFiles(contents or {})

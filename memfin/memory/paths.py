@@ -58,8 +58,7 @@ def stamp(moment: datetime) -> str:
 def new_id(prefix: Prefix, user_id: str, moment: datetime, taken: Callable[[str], bool]) -> str:
     """Return the next free id of a user: prefix, moment, six hexadecimal digits (memory design §3.3.1).
 
-    The digits follow from the other parts and from how many such ids are taken, so the same events
-    on the same clock get the same ids. ``taken`` must look under the user's lock.
+    The same events on the same clock get the same ids. ``taken`` must look under the user's lock.
     """
     head = f"{prefix}_{stamp(moment)}"
     number = 0

@@ -1,8 +1,7 @@
 """Write plans, and the token without which no profile is written.
 
-A plan is checked and encoded as a whole before its first byte is written. A profile can only be written
-with the token that `onboarded` and `reviewed` give (memory design §5.1); every other plan that sets out
-to do so is refused.
+A plan is checked and encoded as a whole before its first byte is written. Only `onboarded` and `reviewed`
+give the token that a profile is written with (memory design §5.1).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -62,13 +61,7 @@ def onboarded(
 def reviewed(
     profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
 ) -> tuple[UserContext, ProfileWriteToken]:
-    """Return the profile after its owner's edit, and the token to write it (memory design §5.1).
-
-    ``changes`` maps fields to new values; None deletes a field.
-
-    Raises:
-        InvalidInput: for a field that is not the owner's to set, or a value that does not fit.
-    """
+    """Return the profile with its owner's changes, None to delete a field, and the token to write it."""
     for name in changes:
         if name not in REVIEWABLE:
             raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")

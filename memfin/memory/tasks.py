@@ -48,13 +48,9 @@ class Tasks:
         fields: ContextFields | None = None,
         thread_id: str | None = None,
     ) -> UserContext:
-        """Write the context of a task that begins, for 24 hours.
+        """Write the context of a task that begins, for 24 hours; it may hold fields that are not kept.
 
-        It may hold fields that the person did not consent to keep. A person whose consent is revoked may
-        ask for tasks, as one of whom nothing is known.
-
-        Raises:
-            ConsentRequired: the person never consented to tasks, or took that back.
+        A person whose consent is revoked may ask for tasks; one who never consented to them may not.
         """
         workspace = self._workspace
         given = {} if fields is None else structs.asdict(fields)
@@ -139,13 +135,10 @@ class Batch(NamedTuple):
 
 
 def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
-    """Remove the task contexts whose 24 hours are over, each by itself.
+    """Remove the task contexts whose 24 hours are over; a refused one stays for the next sweep.
 
-    One that the system refuses to remove stops no other, and stays in the index for the next sweep.
-
-    All removals share one synchronisation, and the index forgets them only after it. Many of them are
-    removed by several threads: a file system may wait for its medium at each one, and one wait does not
-    have to wait for another.
+    All removals share one synchronisation, after which the index forgets them. Many are removed by several
+    threads, as each one may wait for the medium.
     """
     files, locks, index = workspace.files, workspace.locks, workspace.index
 
@@ -178,10 +171,7 @@ def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
 
 
 def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
-    """Return the contexts that are due by lock, in batches after which other writers have their turn.
-
-    Batches of one lock stand apart, so that threads seldom wait for each other.
-    """
+    """Return due contexts in batches per lock, those of one lock apart, so that other writers have a turn."""
     batches: dict[tuple[int, int], Batch] = {}
     turns: dict[int, int] = {}
     for user_id, context_ids in due.items():

@@ -27,13 +27,9 @@ _SCOPES: Final[Mapping[str, str]] = {
 
 
 class MemoryTelemetry:
-    """Counts and traces what a memory store does (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
+    """Counters and spans of a memory store (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
 
-    Labels and attributes are names of closed sets, numbers and ids of records; never a person,
-    and never a text. Without a tracer provider set up by the host, spans cost next to nothing.
-
-    Attributes:
-        registry: the Prometheus registry that holds the counters.
+    Labels and attributes are names of closed sets, numbers and ids of records; never a person or a text.
     """
 
     def __init__(

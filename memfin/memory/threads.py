@@ -82,11 +82,7 @@ class Threads(ThreadFiles):
     ) -> ThreadHeader:
         """Save a snapshot as a thread, with the context that its person gives (memory design §5.3).
 
-        Without ``save_user_context`` the thread is saved without a context, whatever ``context`` holds.
-
-        Raises:
-            ConsentRequired: there is no consent in force; a context needs ``save_to_thread``.
-            ConsentNotInForce: ``consent_id`` is given, or needed for a context, and is another one.
+        A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force.
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
@@ -128,9 +124,7 @@ class Threads(ThreadFiles):
     ) -> ThreadRefresh:
         """Record a refresh; a context that its person gives is added to those before (memory design §5.4).
 
-        Raises:
-            ConsentRequired: threads are read-only without ``save_to_thread``, and a thread whose
-                preferences were forgotten takes no others.
+        A thread whose preferences were forgotten takes no context.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -181,13 +175,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Forget a thread's preferences, or close it (memory design §11.2); neither can be undone.
-
-        Both are a person's right with and without consent in force.
-
-        Raises:
-            InvalidInput: the thread is closed and ``status`` would open it.
-        """
+        """Forget a thread's preferences, or close it, for good, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)
@@ -217,10 +205,7 @@ class Threads(ThreadFiles):
             return self.contexts(user_id, thread_id)
 
     def add_candidate(self, user_id: str, source_object_ref: str) -> str | None:
-        """Note that an object may be asked for as training material one day (memory design §3.4).
-
-        Returns the candidate's id; None, and nothing is written, when training use is not allowed.
-        """
+        """Note an object as possible training material (§3.4); return None where that is not allowed."""
         workspace = self._workspace
         with workspace.writing(user_id):
             consent = workspace.consent_on_file(user_id).in_force
@@ -264,10 +249,7 @@ class Threads(ThreadFiles):
 
 
 def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
-    """Return now, or the moment after the last of the others where the clock has not come so far.
-
-    Records are thus in the order of their moments, also under a clock that stands still or is set back.
-    """
+    """Return now, or the moment after the last of the others where the clock has not come so far."""
     return max([now, *(other.created_at + _TICK for other in others)])
 
 

@@ -43,14 +43,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Sweep(Record):
-    """The counts of a sweep.
+    """The counts of a sweep: task contexts removed and refused, interrupted operations finished and failed.
 
-    Attributes:
-        task_contexts: task contexts that it removed.
-        finished: users with an interrupted operation, which it finished.
-        overdue: those of them that were revocations of more than 48 hours ago.
-        failed: users whose interrupted operation the system refuses to finish.
-        refused: task contexts that the system refuses to remove; a later sweep tries again.
+    Overdue ones are finished revocations of more than 48 hours ago.
     """
 
     task_contexts: Count = 0
@@ -100,10 +95,9 @@ class Workspace:
             return read_consent(self.files, self.paths.consent(user_id), user_id)
 
     def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
-        """Return the result of ``read`` for the consent in force, if that was still the same afterwards.
+        """Return the result of ``read`` for the consent in force, None without one.
 
-        It is given None where no consent is in force. When another version appears while it reads, it
-        reads anew, so nothing that a revocation forbade is ever returned after it.
+        It reads anew when another version appears meanwhile, so a revocation is never overlooked.
         """
         while True:
             before = self.consent_on_file(user_id)
@@ -129,8 +123,7 @@ class Workspace:
     def writing(self, user_id: str, texts: Mapping[str, Any] = _NO_TEXTS) -> Iterator[None]:
         """Hold the user's lock, with nothing left to finish from before.
 
-        The texts of the person, by the names of their fields in records, pass the gate before the lock is
-        taken, however long that takes.
+        Texts of the person, by the names of their fields, pass the gate before the lock is taken.
         """
         check_id(user_id)
         with self.gate.reading(texts), self.faults(), self.locks.of_user(user_id):
@@ -141,11 +134,7 @@ class Workspace:
             yield
 
     def despite_full_disk(self, work: Callable[[], ValueT]) -> ValueT:
-        """Return the result of repeatable work; on a full disk it is done again in the reserve's space.
-
-        Raises:
-            RunFault: that was not enough; readers see the state before the work, or after it.
-        """
+        """Return the result of repeatable work; on a full disk it is done again in the reserve's space."""
         try:
             return work()
         except RunFault as fault:
@@ -232,10 +221,7 @@ class Workspace:
         self.finish_marked()
 
     def finish_marked(self, now: datetime | None = None) -> Sweep:
-        """Finish interrupted operations, each user's by itself: a refusal for one stops no other.
-
-        Overdue ones are counted only when a time is given.
-        """
+        """Finish interrupted operations, each by itself; overdue ones are counted when a time is given."""
         done = Sweep()
         for user_id in filter(is_id, self.files.names(self.paths.pending, "")):
             try:

@@ -25,11 +25,9 @@ _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 
 
 def find_sensitive(text: str) -> tuple[Finding, ...]:
-    """Return what of a text must never be saved, in order of its place (memory design §10.2).
+    """Return the parts of a text that must never be saved, in order of place (memory design §10.2).
 
-    The classifier knows the text and nothing else: no user, no profile, no setting changes its answer
-    (memory design §7.2). Whatever the width of characters, invisible ones, separators and line breaks
-    within an identifier, and whatever script stands beside it, the answer is the same.
+    The classifier knows the text and nothing else: no user, no profile, no setting changes its answer (§7.2).
     """
     view = view_of(text)
     if not view.text:
@@ -78,14 +76,9 @@ def findings_within(value: Any) -> Iterator[Finding]:
 
 
 def refuse_sensitive(value: Any, field: str = "text") -> None:
-    """Return when there is nothing sensitive in text, plain data or structs (memory design §10.2).
+    """Raise `SensitiveInput` for something sensitive in text, plain data or structs (memory design §10.2).
 
-    ``field`` is the name of the value itself.
-
-    Raises:
-        SensitiveInput: There is. The message names the first field and all kinds in it, in the same
-            words for everybody, and never the text.
-        InvalidInput: Lists and objects stand in each other more than 64 deep.
+    The message names the first field, ``field`` for the value itself, and all kinds in it, never the text.
     """
     found = tuple(_within(value, field, _MAX_DEPTH))
     if found:

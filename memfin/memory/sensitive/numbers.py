@@ -25,11 +25,7 @@ _MAX_GROUPS: Final = 9
 
 
 class Number(NamedTuple):
-    r"""Digits that may be one number.
-
-    ``sizes`` are the lengths of its groups and ``gaps`` the characters between them, each reduced to
-    ``"\n"``, a blank or the sign it holds.
-    """
+    """Digits that may be one number, the lengths of its groups, and the signs between them."""
 
     digits: str
     sizes: tuple[int, ...]

@@ -28,11 +28,9 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class Finding(Record):
-    """One piece of sensitive input (memory design §10.2).
+    """One piece of sensitive input (memory design §10.2), without its text, so it may be logged.
 
-    ``start`` and ``end`` count characters of the text as it was given; ``rule`` names what found it;
-    ``field`` is the path within a structure, empty for plain text. The text is nowhere in a finding, so
-    it may be logged and shown.
+    ``start`` and ``end`` count characters of the given text; ``field`` is the path within a structure.
     """
 
     kind: Kind
@@ -76,16 +74,9 @@ _ALIKE: Final = str.maketrans(
 class View:
     """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
 
-    Widths and styles of letters are unified (NFKC), letters of other scripts that look like Latin ones
-    are Latin, digits of every script are ASCII digits, dashes are
-    ``-``, blanks are a space and line ends a line feed; what shows nothing (zero-width characters,
-    variation selectors, combining marks, control characters) is gone.
-
-    Attributes:
-        text: the normalized text.
-        lower: the same in lower case, places kept.
-        starts: where its characters stand.
-        label_ends: where labels end, by topic, as far as that was asked for.
+    Widths, styles, letters that look like Latin ones, digits, dashes, blanks and line ends are unified, and
+    invisible characters are gone. ``lower`` is the text in lower case, places kept; ``label_ends`` caches
+    where labels end, by topic.
     """
 
     __slots__ = ("label_ends", "lower", "starts", "text")
