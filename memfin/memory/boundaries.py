@@ -14,9 +14,8 @@ from memfin.contracts import Record
 from memfin.contracts.memory import Identifier, Moment, Text
 from memfin.errors import UsageError
 
-OPENING: Final = "<user_context>"
+OPENING: Final = "<user_context>"  # the tags of the block of memory in a system prompt (§6.2)
 CLOSING: Final = "</user_context>"
-"""The tags of the block of memory in a system prompt (§6.2)."""
 
 PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
 """Paths on which a model is asked."""

@@ -129,8 +129,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 _NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
 _TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
-_MAX_LENGTH: Final = 200
-"""Characters of a thesis that a signal quotes."""
+_MAX_LENGTH: Final = 200  # characters of a thesis that a signal quotes
 
 
 class _Side(NamedTuple):

@@ -21,8 +21,7 @@ from memfin.memory.threads import ThreadFiles, later
 from memfin.memory.workspace import Workspace
 
 _LOG: Final = logging.getLogger("memfin.memory")
-_DUE: Final = "_due"
-"""The empty file in a user's drift log that says that a scan is to come."""
+_DUE: Final = "_due"  # the empty file in a user's drift log that says that a scan is to come
 
 
 class DriftLog:

@@ -35,17 +35,13 @@ class _Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     negative: list[str]
 
 
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    words: list[str]
-
-
 class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
     ratings: _Sides
     topics: dict[str, _Sides]
-    other: _Words
-    retractions: _Words
+    other: dict[Literal["words"], list[str]]
+    retractions: dict[Literal["words"], list[str]]
 
 
 @cache
@@ -73,7 +69,7 @@ def read(comment: str | None) -> Reading:
         word = match[0]
         meaning = _meanings()[word]
         if meaning is None:
-            retraction = retraction or (word if word in load_dictionary().retractions.words else None)
+            retraction = retraction or (word if word in load_dictionary().retractions["words"] else None)
         else:
             topic, sign = meaning
             sides.setdefault(topic, {}).setdefault(sign, word)
@@ -91,7 +87,7 @@ def _meanings() -> Mapping[str, tuple[str, Sign] | None]:
     for topic, sides in dictionary.topics.items():
         meanings.update(dict.fromkeys(sides.positive, (topic, 1)))
         meanings.update(dict.fromkeys(sides.negative, (topic, -1)))
-    return meanings | dict.fromkeys([*dictionary.other.words, *dictionary.retractions.words])
+    return meanings | dict.fromkeys([*dictionary.other["words"], *dictionary.retractions["words"]])
 
 
 _LETTER: Final = "[a-z_']"

@@ -24,9 +24,7 @@ _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
 
 SHARDS: Final = 256
-POLL: Final = 0.002
-"""Seconds between two attempts to take a lock that another process holds."""
-
+POLL: Final = 0.002  # seconds between two attempts to take a lock that another process holds
 RESERVED: Final = 64 * 1024
 """Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
 

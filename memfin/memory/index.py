@@ -18,9 +18,7 @@ from memfin.memory.paths import folded
 LAYOUT: Final = 1
 """The version of the tables, set once they are filled; an index of another one is built anew."""
 
-_PATIENCE: Final = 60.0
-"""Seconds to wait for another process's transaction."""
-
+_PATIENCE: Final = 60.0  # seconds to wait for another process's transaction
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS tasks (

@@ -14,9 +14,7 @@ from memfin.memory.errors import InvalidId
 
 Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
 
-STATE: Final = ".memfin"
-"""The directory of locks, markers of unfinished work, and the index."""
-
+STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
 TREES: Final = (
     "user_contexts",
     "persona_drift",

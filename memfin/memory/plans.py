@@ -18,9 +18,7 @@ from memfin.memory.files import Files
 from memfin.memory.paths import Paths
 from memfin.memory.records import Gate, encode
 
-PREFERENCES: Final = Preferences.__struct_fields__
-"""The fields of a profile that onboarding asks for."""
-
+PREFERENCES: Final = Preferences.__struct_fields__  # the fields of a profile that onboarding asks for
 REVIEWABLE: Final = (
     *PREFERENCES,
     "research_style",

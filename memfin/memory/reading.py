@@ -37,8 +37,7 @@ _DRIFT_COUNTED: Final = timedelta(days=DRIFT_DAYS)
 _SHAPING: Final = tuple(FIELDS[name] for name in DEFAULTS)
 """The preferences without which a hint says that there are some."""
 
-_MAX_TASKS: Final = 30
-"""Last tasks that suggestions look at, however many a person has had in a day."""
+_MAX_TASKS: Final = 30  # last tasks that suggestions look at, however many a person has had in a day
 
 
 class StartedTask(Record):

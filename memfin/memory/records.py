@@ -19,12 +19,8 @@ from memfin.memory.files import Files
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
 
-MAX_RECORD: Final = 64 * 1024
-"""Bytes of the largest record."""
-
-MAX_DEPTH: Final = 16
-"""Levels of lists and objects in a record."""
-
+MAX_RECORD: Final = 64 * 1024  # bytes of the largest record
+MAX_DEPTH: Final = 16  # levels of lists and objects in a record
 _MAX_UNCHECKED: Final = 1024
 """Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
 

@@ -52,8 +52,7 @@ MATRIX: Final[Mapping[Route, RoutePlan]] = {
     "event_impact_reader": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
 }
 
-SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)
-"""All slices in the order of injection."""
+SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)  # all slices in the order of injection
 
 
 def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) -> tuple[SliceName, ...]:
@@ -174,15 +173,9 @@ LABELS: Final[Mapping[SliceName, str]] = {
 DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
 """Values of slices that no source has a value for (§6.4, §8.3)."""
 
-THREADS_NAMED: Final = 3
-"""Active threads that S6 names, the last ones touched."""
-
-DRIFT_DAYS: Final = 30
-"""Days back that S9 counts drift signals."""
-
-_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))
-"""Slices that hold what people wrote."""
-
+THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
+DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
+_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))  # slices that hold what people wrote
 _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 
 

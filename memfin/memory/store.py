@@ -40,19 +40,6 @@ class MemoryStore:
         files: the file system; a test gives one that fails.
         telemetry: counts and traces writes and deletions; none by default.
         thresholds: of the drift detectors; those that ship with MemFin by default.
-
-    Attributes:
-        workspace: the files, locks and index that the services share.
-        consents: grants, revocations and the saved profile.
-        threads: threads, their contexts and refreshes.
-        drift: feedback and the drift log.
-        tasks: contexts of tasks.
-        reading: slices, hints and suggestions for a task.
-        packages: export and import.
-        accounts: deletion and expiry.
-
-    Raises:
-        RunFault: the directory cannot be used.
     """
 
     def __init__(

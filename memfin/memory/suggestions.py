@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import Moment, RiskPromptPreference, Route, SchemaVersion
@@ -53,9 +53,7 @@ class HintShown(Record):
     schema_version: SchemaVersion = "1.0"
 
 
-PAUSE: Final = timedelta(hours=24)
-"""A user sees at most one hint in this time."""
-
+PAUSE: Final = timedelta(hours=24)  # a user sees at most one hint in this time
 TEXTS: Final[Mapping[Hint, Mapping[Language, str]]] = {
     "set_preferences": {
         "zh": "在设置里填写偏好，结果会更贴合您。",
@@ -167,12 +165,6 @@ def suggestions_for(used: Iterable[Route], memory: LoadedMemory) -> Suggestions:
         example_question=example_question(memory),
         refresh_conditions={**REFRESH_CONDITIONS, "other": ANY_OBJECT},
     )
-
-
-def refresh_conditions(cognition_object: Mapping[str, Any]) -> tuple[RefreshCondition, ...]:
-    """Return what to suggest for refreshing a thread, by the ``type`` of what it is about."""
-    kind = cognition_object.get("type")
-    return REFRESH_CONDITIONS.get(kind, ANY_OBJECT) if isinstance(kind, str) else ANY_OBJECT
 
 
 def example_question(memory: LoadedMemory) -> str:

@@ -13,9 +13,7 @@ from memfin.contracts.memory import SliceName
 from memfin.text.numbers import NUMERALS
 
 _MARKS: Final = frozenset(("Mn", "Me", "Mc"))
-_VIRAMA: Final = 9
-"""The combining class of signs that join the consonants around them."""
-
+_VIRAMA: Final = 9  # the combining class of signs that join the consonants around them
 _PREPENDED: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd"
 _JOINERS: Final = "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"
 _SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
@@ -68,9 +66,7 @@ BUDGETS: Final[Mapping[SliceName, int]] = {
 }
 """The tokens that each slice's line stays below (memory design §6.2)."""
 
-OMITTED: Final = "…"
-"""Stands for the omitted rest."""
-
+OMITTED: Final = "…"  # stands for the omitted rest
 _CHARACTERS_A_TOKEN: Final = 4
 
 _NUMERALS: Final = f"0-9０-９{NUMERALS}几半"

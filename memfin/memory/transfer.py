@@ -204,9 +204,7 @@ def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: da
     return True
 
 
-MAX_FILE: Final = 16 << 20
-"""Bytes; a record has at most 64 KiB, the index of a drift log is longer."""
-
+MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
 _OWN_ID: Final[Mapping[str, str]] = {
     "UserContext": "context_id",
     "DriftRecord": "drift_id",

@@ -23,8 +23,7 @@ _RESIDUES: Final = frozenset({1, 0x2BC830A3})
 
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
-_MIN_PIECE: Final = 3
-"""Characters of a piece, on average, of a code that is written in several."""
+_MIN_PIECE: Final = 3  # characters of a piece, on average, of a code that is written in several
 
 
 class Coded(NamedTuple):
@@ -217,13 +216,9 @@ _BASE58_LENGTHS: Final = range(25, 37)
 _FIRST_SOLANA: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{6}")
 _SOLANA_LENGTHS: Final = range(32, 45)
 _SOLANA_BYTES: Final = 32
-_PAYLOADS: Final = frozenset({21, 22})
-"""Bytes of a version and a hash."""
-
+_PAYLOADS: Final = frozenset({21, 22})  # bytes of a version and a hash
 _BECH32_LENGTHS: Final = range(14, 121)
-_PART: Final = frozenset("-_=/+")
-"""Signs beside a word that make it a part of some other code."""
-
+_PART: Final = frozenset("-_=/+")  # signs beside a word that make it a part of some other code
 _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
 _UNCHECKED: Final = re.compile(
     r"[13T][1-9A-HJ-NP-Za-km-z]{25,34}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{25,87}|(?i:0x)?[0-9a-fA-F]{40}"

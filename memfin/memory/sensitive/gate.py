@@ -18,8 +18,9 @@ from memfin.memory.sensitive.numbers import (
     phones,
     quiet,
 )
-from memfin.memory.sensitive.text import Finding, View, outermost, spelt_out, view_of, without_breaks
+from memfin.memory.sensitive.text import Finding, outermost, spelt_out, view_of, without_breaks
 
+_OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys, card_codes)
 _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 """Every number that is looked for holds six digits close to each other."""
 
@@ -32,33 +33,17 @@ def find_sensitive(text: str) -> tuple[Finding, ...]:
     view = view_of(text)
     if not view.text:
         return ()
-    found = list(_in_words(view))
+    found = [each for rule in _OVER_WORDS for each in rule(view)]
     joined = without_breaks(view)
     if joined is not None:
-        found += emails(joined)
-        found += api_keys(joined)
-    found += _in_numbers(quiet(spelt_out(view)))
+        found += [*emails(joined), *api_keys(joined)]
+    plain = quiet(spelt_out(view))
+    if _MIN_DIGITS.search(plain.text):
+        written = list(numbers(plain))
+        identities = list(identity_numbers(plain, written))
+        found += [*identities, *names_beside(plain, identities)]
+        found += [*bank_cards(plain, written), *phones(plain, written)]
     return outermost(found)
-
-
-def _in_words(view: View) -> Iterator[Finding]:
-    yield from emails(view)
-    yield from wallet_addresses(view)
-    yield from private_keys(view)
-    yield from seed_phrases(view)
-    yield from api_keys(view)
-    yield from card_codes(view)
-
-
-def _in_numbers(view: View) -> Iterator[Finding]:
-    if _MIN_DIGITS.search(view.text) is None:
-        return
-    written = list(numbers(view))
-    identities = list(identity_numbers(view, written))
-    yield from identities
-    yield from names_beside(view, identities)
-    yield from bank_cards(view, written)
-    yield from phones(view, written)
 
 
 _MAX_DEPTH: Final = 64

@@ -18,9 +18,7 @@ _NOISE: Final = re.compile(
 """UUIDs and digests, whose digits say nothing."""
 
 MAX_DIGITS: Final = 19
-_TABLE: Final = 40
-"""Groups that make a table: no number in it is looked for digit by digit."""
-
+_TABLE: Final = 40  # groups that make a table: no number in it is looked for digit by digit
 _MAX_GROUPS: Final = 9
 
 
@@ -127,7 +125,8 @@ def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
 def _resident(view: View, number: Number) -> Iterator[Finding]:
     length = len(number.digits)
     if length == _RESIDENT_OLD:
-        if number.whole and _is_old(number.digits) and labelled(view, number.start, "identity", _ID_REACH):
+        dated = _PROVINCES.match(number.digits) and _has_birth_date("19" + number.digits[6:12])
+        if number.whole and dated and labelled(view, number.start, "identity", _ID_REACH):
             yield view.finding("identity_number", "cn_resident_old", number.start, number.end)
         return
     end = number.end
@@ -207,10 +206,6 @@ def _has_birth_date(digits: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_old(digits: str) -> bool:
-    return _PROVINCES.match(digits) is not None and _has_birth_date("19" + digits[6:12])
 
 
 def _is_hong_kong(match: re.Match[str]) -> bool:
@@ -309,9 +304,7 @@ _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
 _TOUCHING: Final = "tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p"
-_WORDS: Final = frozenset(_TOUCHING.split())
-"""Words that may touch a number."""
-
+_WORDS: Final = frozenset(_TOUCHING.split())  # words that may touch a number
 _SHAPED: Final = (
     (
         "CN",
@@ -391,19 +384,18 @@ def _shaped(view: View, number: Number) -> str | None:
 
 
 def _labelled(view: View, number: Number) -> str | None:
-    if not 7 <= len(number.digits) <= 12 or not number.uniform:  # noqa: PLR2004 - lengths of local numbers
-        return None
-    if not labelled(view, number.start, "phone") or _SERVICE.fullmatch(number.digits):
-        return None
-    if _CONTINUED.match(view.text, number.end) or _CONTINUING.match(
-        view.text, max(0, number.start - 2), number.start
+    before = view.text[max(0, number.start - 2) : number.start]
+    if (
+        not 7 <= len(number.digits) <= 12  # noqa: PLR2004 - lengths of local numbers
+        or not number.uniform
+        or not labelled(view, number.start, "phone")
+        or _SERVICE.fullmatch(number.digits)
+        or _CONTINUED.match(view.text, number.end)
+        or _CONTINUING.match(before)
+        or _is_amount(view, number.start, number.end, of_units=True)
     ):
         return None
-    if _is_amount(view, number.start, number.end, of_units=True):
-        return None
-    if any(_assignable(number.digits, region) for region in _REGIONS):
-        return "labelled_phone"
-    return None
+    return "labelled_phone" if any(_assignable(number.digits, region) for region in _REGIONS) else None
 
 
 def _assignable(digits: str, region: str | None = None) -> bool:

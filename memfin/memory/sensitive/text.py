@@ -180,9 +180,7 @@ def _plain(character: str) -> str:
 Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
 """Topics of labels."""
 
-_CLOSE: Final = 16
-"""Characters between a label and its identifier, at most."""
-
+_CLOSE: Final = 16  # characters between a label and its identifier, at most
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
 
