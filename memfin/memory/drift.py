@@ -229,8 +229,7 @@ def reopened_questions(
 ) -> tuple[list[DriftRecord], datetime | None]:
     """Return the watch questions that were resolved and soon reopened, and when to look again, if ever.
 
-    A resolution is looked at an hour after it. A question that is by then resolved again was reopened by
-    mistake and is no signal.
+    A resolution is looked at an hour after it; a question by then resolved again was reopened by mistake.
     """
     limits = thresholds.watch_question_resolved_then_reopened
     delay = timedelta(hours=limits.scan_delay_hours)
@@ -358,10 +357,7 @@ def _identity(record: DriftRecord) -> tuple[str, ...]:
 def warnings_of(
     log: Sequence[DriftIndexLine], new: Sequence[DriftIndexLine], now: datetime, thresholds: Thresholds
 ) -> list[str]:
-    """Return the warnings to operators that new lines of a person's log raise, with the lines before them.
-
-    They are counts (memory design §9.4), which change nothing; nobody's name is in them.
-    """
+    """Return the warnings to operators that new lines of a person's log raise: counts, without names."""
     if not new:
         return []
     limits = thresholds.downstream

@@ -86,10 +86,7 @@ class DriftLog:
         )
 
     def scan_drift(self) -> int:
-        """Record the watch questions whose hour is over (memory design §9.2); return the number of signals.
-
-        For a timer; people whose threads cannot be read, or who are deleted meanwhile, are passed over.
-        """
+        """Record the watch questions whose hour is over (§9.2), of readable people; return the number."""
         workspace = self._workspace
         found = 0
         with workspace.faults():

@@ -116,7 +116,10 @@ class Files(Disk):
 
     def strays(self, directory: Path) -> Iterator[Path]:
         """Yield, at any depth, the temporary files that killed writers left behind."""
-        yield from map(Path, _temporaries(str(directory)))
+        for top, directories, names in os.walk(directory, onerror=_unless_missing):
+            directories.sort()
+            found = (name for name in sorted(names) if name.startswith(".") and name.endswith(".tmp"))
+            yield from (Path(top, name) for name in found)
 
     def save(self, path: Path, data: bytes) -> None:
         """Write a whole file durably, and the directories above it that are missing."""
@@ -157,15 +160,6 @@ class Files(Disk):
             else:
                 self.unlink(path)
         self.rmdir(directory)
-
-
-def _temporaries(directory: str) -> Iterator[str]:
-    """Yield the temporary files under a directory; most users' directories have none, or are not there."""
-    for top, directories, names in os.walk(directory, onerror=_unless_missing):
-        directories.sort()
-        yield from (
-            f"{top}/{name}" for name in sorted(names) if name.startswith(".") and name.endswith(".tmp")
-        )
 
 
 def _unless_missing(problem: OSError) -> None:

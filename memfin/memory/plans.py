@@ -1,7 +1,6 @@
-"""Write plans, and the token without which no profile is written.
+"""Write plans, checked and encoded as a whole before the first byte is written.
 
-A plan is checked and encoded as a whole before its first byte is written. Only `onboarded` and `reviewed`
-give the token that a profile is written with (memory design §5.1).
+A profile needs the token that only `onboarded` and `reviewed` give (memory design §5.1).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -138,8 +137,8 @@ class Writer:
     def do(self, checked: Checked) -> None:
         """Do the steps in order."""
         for step, data in checked:
-            # A removal is looked up before, and observed after.
-            observer = self._observer if self._changes(step) else None
+            # A removal of nothing is not observed.
+            changes = not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)
             match step:
                 case Put(path) | Keep(path):
                     self._files.save(path, data)
@@ -149,8 +148,8 @@ class Writer:
                     self._files.remove(path)
                 case RemoveTree(path):
                     self._files.remove_tree(path)
-            if observer is not None:
-                observer(step)
+            if changes and self._observer is not None:
+                self._observer(step)
 
     def _checked(self, step: Step) -> bytes:
         match step:
@@ -170,7 +169,3 @@ class Writer:
                 return data
             case _:
                 return b""
-
-    def _changes(self, step: Step) -> bool:
-        """Return whether a step is going to change anything: what is not there needs no removal."""
-        return not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)

@@ -113,8 +113,6 @@ class Reading:
         with workspace.writing(user_id):
             on_file = workspace.consent_on_file(user_id)
             state = onboarding_state(on_file)
-            if state in {"brand_new", "incomplete"}:
-                return None
             path = workspace.paths.tree("hints", user_id) / "last.json"
             shown: suggestions.HintShown | None = None
             with suppress(RecordDamaged):

@@ -173,10 +173,9 @@ _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 class EarlyGate:
-    """A gate that checks the texts of an operation before the operation takes a lock.
+    """A gate that checks the texts of an operation before it takes a lock, and refuses them when asked.
 
-    A refusal is kept until the gate is asked, so that an operation fails for the same reason as if nothing
-    had been checked early. It counts for exactly the value that was checked; others are checked when asked.
+    A result counts for exactly the value that was checked; others are checked when asked.
     """
 
     def __init__(self, gate: Gate) -> None:

@@ -57,11 +57,9 @@ class MemoryTelemetry:
             scope, slice_id = _scope_of(step.path.relative_to(root))
             record = step.record if isinstance(step, Put | Append) else None
             consent_id = str(record.get("consent_id") or "") if record is not None else ""
-            if isinstance(step, Remove | RemoveTree):
-                self._operation("delete", scope, slice_id, "")
-            else:
-                self._operation("write", scope, slice_id, consent_id)
-            if isinstance(record, DriftRecord) and isinstance(step, Put):
+            op = "delete" if isinstance(step, Remove | RemoveTree) else "write"
+            self._operation(op, scope, slice_id, consent_id)
+            if isinstance(record, DriftRecord):
                 self._drifted(record)
 
         return observe

@@ -1,7 +1,6 @@
 """Export and import of a person's memory (memory design §11.1).
 
-Packages carry all versions of the consent and the records it allows, task contexts of the last seven days
-among them. An import is checked to the last record before a byte is written.
+Packages carry the consent and the records it allows; an import is checked whole before a byte is written.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""The workspace of a data root: files, locks, index and recovery, shared by all services of a store.
+"""Workspace of a data root: files, locks, index and recovery, shared by all services of a store.
 
-An operation of more than one step marks its user beforehand and removes the mark afterwards. A mark that is
-found means that an operation was interrupted; the next writer of that user, the next process that opens the
-store, or ``expire`` finishes it.
+An operation of more than one step marks its user meanwhile. A mark that is found is one of an interrupted
+operation; the next writer of that user, the next process, or ``expire`` finishes it.
 """
 
 import logging

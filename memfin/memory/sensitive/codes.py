@@ -115,17 +115,16 @@ def emails(view: View) -> Iterator[Finding]:
     not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
         for match in _ADDRESS.finditer(view.text):
-            if match["top"].lower() in not_domains:
-                continue
-            if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
-                continue
-            yield view.finding("email", "address", match.start(), match.end())
+            if match["top"].lower() not in not_domains and not _is_remote(view, match):
+                yield view.finding("email", "address", match.start(), match.end())
         yield from view.matches("email", "chinese_domain", _CHINESE_DOMAIN)
     for match in _spelt().finditer(view.text):
-        if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
-            continue
-        if "@" in match[0] or _is_spelt(match):
+        if ("@" in match[0] or _is_spelt(match)) and not _is_remote(view, match):
             yield view.finding("email", "spelt_out", match.start(), match.end())
+
+
+def _is_remote(view: View, match: re.Match[str]) -> bool:
+    return match["local"] == "git" and _REMOTE.match(view.text, match.end()) is not None
 
 
 def _is_spelt(match: re.Match[str]) -> bool:
@@ -158,7 +157,6 @@ _MIN_PASSWORD: Final = 6
 _MIN_LETTERS: Final = 3
 _CHANGES: Final = 4
 _DIGITS: Final = re.compile(r"\d{6,}")
-_HEX_DIGEST: Final = re.compile(r"(?i)(?:sha-?(?:1|256|512)|md5|hash|checksum|摘要|哈希|校验)")
 _PLACEHOLDERS: Final = re.compile(r"(?i)x{6,}|\*{4,}|your[_-]|example|placeholder|\.{3,}|<|changeme")
 
 
@@ -281,11 +279,7 @@ _STELLAR: Final = re.compile(r"(?<![0-9A-Za-z])S[A-Z2-7]{55}(?![0-9A-Za-z])")
 
 
 def private_keys(view: View) -> Iterator[Finding]:
-    """Yield private keys.
-
-    64 hexadecimal digits are a key only behind a label, for digests and transactions look the same;
-    keys with a checksum, a head or a prefix of their own count wherever they stand.
-    """
+    """Yield private keys; 64 hexadecimal digits count only behind a label, as digests look the same."""
     yield from _plain_keys(view)
     for first, lengths, rule_of in _ENCODED_KEYS:
         for code in coded(view, first, lengths):
@@ -356,10 +350,8 @@ Span = tuple[int, int]
 def seed_phrases(view: View) -> Iterator[Finding]:
     """Yield seed phrases in English and in Chinese, simplified or traditional.
 
-    English: words of the list with nothing but blanks, punctuation and numbers between them. Chinese
-    words are single characters, and nearly all ordinary text is made of characters of the list: they
-    count when they are written apart, or directly behind a label, as many as a phrase has, and only if
-    they do not read as ordinary Chinese.
+    Chinese words are single characters, of which nearly all text is made: they count when written apart, or
+    behind a label, as many as a phrase has, and only if they do not read as ordinary Chinese.
     """
     for run in _WORDS.finditer(view.lower):
         yield from _english(view, run)

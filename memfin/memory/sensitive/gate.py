@@ -52,10 +52,9 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def findings_within(value: Any) -> Iterator[Finding]:
-    """Yield what is sensitive in text, plain data or structs, each with the path of its field.
+    """Yield findings in text, plain data or structs, each with the path of its field.
 
-    Names of fields are searched as well, and so are numbers, for a phone number is as often sent as one.
-    A path holds names of fields only as far as they look like names; others show as ``*``.
+    Names of fields and numbers are searched as well; in paths, what does not look like a name shows as ``*``.
     """
     yield from _within(value, "", _MAX_DEPTH)
 

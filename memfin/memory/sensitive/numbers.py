@@ -111,11 +111,7 @@ _ID_REACH: Final = 24
 
 
 def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield identity numbers.
-
-    A resident identity number counts when its check digit is right, or when a label says what it is; so
-    do numbers of other places, where a form that other codes share needs the label besides.
-    """
+    """Yield identity numbers with a right check digit or a label, needed where other codes look alike."""
     for number in written:
         yield from _resident(view, number)
         yield from _social(view, number)
@@ -261,10 +257,9 @@ _CODE: Final = re.compile(r"(?<![a-z])(?:cvv2?|cvc2?|安全码|卡背后三位)[
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield cards: an issuer's prefix and length with a right check digit (Luhn), or with a label.
+    """Yield IBANs, and cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
 
-    Groups are those that cards are printed in; a card divided by a line end or written digit by digit
-    counts too. International account numbers (IBAN) are reported here.
+    Groups are those that cards are printed in; a card divided by a line end or by digits counts too.
     """
     from stdnum import iban, luhn  # noqa: PLC0415 - loads slowly
 
@@ -333,8 +328,7 @@ _SERVICE_TYPES: Final = frozenset({3, 4, 5, 8, 9, 10})
 def phones(view: View, written: list[Number]) -> Iterator[Finding]:
     """Yield telephone numbers that can be assigned (by the numbering plans of `phonenumbers`).
 
-    A mainland mobile number counts wherever it stands, unless it is an amount or an order's; numbers
-    with a country code or in the groups of their region do, too; others need a label.
+    Mainland mobiles that are no amounts, country codes and groups of a region count; others need a label.
     """
     for number in written:
         rule = _mobile(view, number) or _shaped(view, number) or _labelled(view, number)

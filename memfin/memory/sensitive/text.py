@@ -211,10 +211,7 @@ def load_vocabulary() -> Vocabulary:
 
 @cache
 def ordinary_pairs() -> frozenset[str]:
-    """Return pairs of characters that stand side by side in much of ordinary Chinese.
-
-    The file holds one word for each first character: that character, and all that follow it.
-    """
+    """Return pairs of ordinary Chinese; each word of the file is a character and all that follow it."""
     source = files("memfin").joinpath("data", "memory", "ordinary_pairs.txt")
     return frozenset(word[0] + second for word in source.read_text("utf-8").split() for second in word[1:])
 
