@@ -29,14 +29,7 @@ _NO_TOKEN: Final = hashlib.sha256(b"").hexdigest()
 
 
 class AccessToken(Record):
-    """A token, as it is kept.
-
-    Attributes:
-        token_id: names it in the clear; part of the token.
-        user_id: the one user for whom it acts.
-        sha256: of the whole token. Its secret has 256 random bits, so a plain hash is enough.
-        created_at: the time at which it was made.
-    """
+    """A token as it is kept: its id in the clear, its user, and a hash; the secret has 256 random bits."""
 
     token_id: str
     user_id: str
@@ -52,11 +45,8 @@ class _Content(Record):
 class TokenFile:
     """The tokens of a data root, in a file that only its owner may read.
 
-    Changes are serialised over processes by a lock and replace the whole file; readers take no lock and
-    see the file before or after a change. A server sees changes with the next look-up.
-
-    Raises:
-        UsageError: from every method, when the file is no token file or others may read it.
+    Changes are serialised over processes by a lock and replace the whole file; readers take no lock. Every
+    method raises `UsageError` when the file is no token file or others may read it.
     """
 
     def __init__(
@@ -79,11 +69,7 @@ class TokenFile:
         return self._path.exists()
 
     def add(self, user_id: str) -> tuple[AccessToken, str]:
-        """Make a token for a user and return its record and, for the only time, the token itself.
-
-        Raises:
-            UsageError: the user's id is none, or differs from another user's only in case.
-        """
+        """Make a token for a user and return its record and, for the only time, the token itself."""
         if not is_id(user_id):
             raise UsageError(f"user id {user_id!r}: expected 1 to 64 of A-Z, a-z, 0-9, _ and -")
         with self._changing() as tokens:

@@ -23,13 +23,7 @@ class Accounts:
         self._telemetry = telemetry
 
     def delete_user(self, user_id: str) -> DeletionStub:
-        """Remove all of a user for good, but for the stub that says that there was one.
-
-        Deleting a deleted account finishes an interrupted deletion and returns its stub.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Remove all of a user but the stub of a deleted account; finishes an interrupted deletion."""
         check_id(user_id)
         return self._workspace.despite_full_disk(lambda: self._delete(user_id))
 

@@ -1,9 +1,8 @@
-"""The paths that no memory reaches, whoever asks (memory design §7.2).
+"""Paths that no memory reaches, for any user (memory design §7.2).
 
-They are functions of a `Case`, which has no place for a slice, a context or a user: what it holds is
-the matter itself. Their prompts are an `ImpersonalPrompt`, which `memfin.memory.slices` does not
-take, and text that carries a block of memory makes no case. So personalising one of these paths takes
-a change of types, not a slip. This module imports nothing that reads memory, and a test keeps it so.
+They are functions of a `Case`, which has no place for a slice, a context or a user, and their prompts are
+an `ImpersonalPrompt`, which `memfin.memory.slices` does not take. This module imports nothing that reads
+memory, and a test keeps it so.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,9 +14,8 @@ from memfin.contracts import Record
 from memfin.contracts.memory import Identifier, Moment, Text
 from memfin.errors import UsageError
 
-OPENING: Final = "<user_context>"
+OPENING: Final = "<user_context>"  # the tags of the block of memory in a system prompt (§6.2)
 CLOSING: Final = "</user_context>"
-"""The tags of the block of memory in a system prompt (§6.2)."""
 
 PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
 """Paths on which a model is asked."""
@@ -60,11 +58,7 @@ class Evidence(Record):
 
 
 class Case(Record):
-    """The input of an impersonal path: a thesis about something, and the evidence.
-
-    Raises:
-        UsageError: a text holds a block of memory.
-    """
+    """The input of an impersonal path: a thesis about something, and the evidence."""
 
     subject: Text
     thesis: Text
@@ -88,10 +82,7 @@ class ImpersonalPrompt(Record):
 
 
 def order_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Return evidence in the order in which everybody sees it.
-
-    What is critical comes first, then what is more reliable, then what is newer, then by id.
-    """
+    """Return evidence in one order for everybody: critical, more reliable, newer, then by id."""
     by_id = sorted(evidence, key=lambda each: each.evidence_id)
     return tuple(
         sorted(by_id, key=lambda each: (each.critical, each.reliability, each.published_at), reverse=True)

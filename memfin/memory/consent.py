@@ -31,11 +31,7 @@ NOTHING: Final = ConsentScopes(
 
 
 class ConsentOnFile(NamedTuple):
-    """The consent file of a user: its bytes, and the consent that they hold.
-
-    No bytes: there is no file. Bytes without a consent: it cannot be read, or is another user's, so
-    that nothing counts as consented to.
-    """
+    """The bytes of a user's consent file, None without a file, and the consent if they can be read."""
 
     data: bytes | None
     consent: ProfileConsent | None
@@ -68,21 +64,12 @@ def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
 
 
 def may_create_task(consent: ProfileConsent | None) -> bool:
-    """Return whether a user may ask for a task.
-
-    A user whose consent is revoked may, as one of whom nothing is known (memory design §8.5); one who
-    never gave consent may not (§8.4).
-    """
+    """Return whether a user may ask for a task; revoked consent (§8.5) counts, none (§8.4) does not."""
     return consent is not None and consent.scopes.create_task
 
 
 def require(on_file: ConsentOnFile, *scopes: ConsentScope) -> ProfileConsent:
-    """Return the consent in force when it allows all of the scopes; without scopes, any will do.
-
-    Raises:
-        ConsentRequired: it does not; the details name the scopes.
-        ConsentUnreadable: it cannot be read.
-    """
+    """Return the consent in force; raise `ConsentRequired` unless it allows all of the scopes."""
     consent = readable(on_file)
     missing: list[ConsentScope] = [scope for scope in scopes if not allows(consent, scope)]
     if missing or on_file.in_force is None:
@@ -93,11 +80,7 @@ def require(on_file: ConsentOnFile, *scopes: ConsentScope) -> ProfileConsent:
 
 
 def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
-    """Return the consent on file, revoked or not.
-
-    Raises:
-        ConsentUnreadable: it cannot be read.
-    """
+    """Return the consent on file, revoked or not; raise `ConsentUnreadable` for one that cannot be read."""
     if on_file.data is not None and on_file.consent is None:
         raise ConsentUnreadable(
             "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it anew"
@@ -106,11 +89,7 @@ def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
 
 
 def acknowledged(consent: ProfileConsent, consent_id: str | None) -> None:
-    """Return when a request names the consent in force.
-
-    Raises:
-        ConsentNotInForce: it names another one, or none.
-    """
+    """Raise `ConsentNotInForce` unless a request names the consent in force."""
     if consent_id != consent.consent_id:
         raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
 
@@ -144,8 +123,7 @@ def granted(
 def revoked(current: ProfileConsent, scope: ConsentScope | None, now: datetime) -> ProfileConsent:
     """Return the version that revokes one scope, or all of the consent (memory design §10.4, §11.2).
 
-    When the last scope goes, all of the consent is revoked. A wholly revoked version keeps the scopes
-    for the record.
+    With the last scope, all of it is revoked. A wholly revoked version keeps the scopes for the record.
     """
     left = NOTHING if scope is None else current.scopes.replace(**{scope: False})
     whole = not any(left[name] for name in SCOPES)
@@ -175,11 +153,7 @@ def revoked_unread(user_id: str, consent_id: str, version: int, now: datetime) -
 def to_revoke(
     on_file: ConsentOnFile, consent_id: str | None, scope: ConsentScope | None
 ) -> ProfileConsent | None:
-    """Return the consent that a request would revoke; None for one that cannot be read.
-
-    Raises:
-        NotFound: there is no such consent, or no such scope.
-    """
+    """Return the consent that a request would revoke; None for one that cannot be read."""
     if scope is not None and scope not in SCOPES:
         raise NotFound(f"scope: there is no such scope; there are {', '.join(SCOPES)}")
     if on_file.data is None:
@@ -194,10 +168,7 @@ OnboardingState = Literal["brand_new", "incomplete", "revoked", "active"]
 
 
 def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> OnboardingState:
-    """Return where a person stands.
-
-    A consent that cannot be read is none: its person has to be asked again.
-    """
+    """Return where a person stands; one whose consent cannot be read has to be asked again."""
     if on_file.data is None:
         return "incomplete" if known else "brand_new"
     if on_file.consent is None:
@@ -215,11 +186,7 @@ def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
 
 
 def purge_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
-    """Yield the steps that make a user's files what the consent on file allows; none when they are.
-
-    They depend on nothing else, so it does not show afterwards whether there was an interruption. While
-    a consent cannot be read, nothing is read under it, and nothing is removed for it, either.
-    """
+    """Yield the steps that make a user's files match the consent on file; none while it cannot be read."""
     if on_file.data is not None and on_file.consent is None:
         return
     consent = on_file.consent
@@ -239,10 +206,7 @@ def stray_steps(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
 
 
 def leftover_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
-    """Yield the steps that remove what an operation of several steps left behind unfinished.
-
-    The history of a consent, which only grows, is looked through here and not at every change of it.
-    """
+    """Yield the steps that remove what an interrupted operation left behind, in the history as well."""
     strays = list(files.strays(paths.history(user_id)))
     strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
     if on_file.consent is not None:  # a version that was to be superseded, and was not

@@ -32,14 +32,7 @@ ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 
 class Revocation(Record):
-    """The result of a revocation.
-
-    Attributes:
-        consent_id: the consent that it was about.
-        version: the version that is in force now.
-        revoked_at: when it took effect.
-        whole: whether all of the consent is revoked.
-    """
+    """The consent revoked, the version in force, when it took effect, and whether it covers all of it."""
 
     consent_id: str
     version: int
@@ -72,13 +65,8 @@ class Consents:
     ) -> ProfileConsent:
         """Write the next version of a consent, and the profile when it may be saved (memory design §5.2).
 
-        Preferences replace those that were saved, whole; without any, a saved profile stays as it is.
-        Records that the new scopes do not allow any more are removed, as with a revocation. Consent and
-        profile appear to readers in the same instant.
-
-        Raises:
-            InvalidId, InvalidInput, SensitiveInput, AccountDeleted: nothing was written.
-            ConsentUnreadable: the consent on file cannot be read.
+        Preferences replace those that were saved, whole; without any, a saved profile stays as it is. Records
+        that the new scopes do not allow any more are removed. Consent and profile appear in the same instant.
         """
         workspace = self._workspace
         with workspace.writing(user_id, {} if preferences is None else structs.asdict(preferences)):
@@ -109,12 +97,8 @@ class Consents:
     ) -> Revocation:
         """Take consent back, all of it or one scope (memory design §10.4, §11.2).
 
-        Readers see it whole from the rename of the new version on. Records that it forbids to keep are
-        removed before this returns. Revoking again returns the result of the first time. ``consent_id``,
-        when given, must be that of the consent on file.
-
-        Raises:
-            NotFound: there is no such consent or scope.
+        Records that it forbids to keep are removed before this returns. Revoking again returns the result of
+        the first time. ``consent_id``, when given, must be that of the consent on file.
         """
         return self._workspace.despite_full_disk(lambda: self._revoke(user_id, consent_id, scope))
 
@@ -143,13 +127,9 @@ class Consents:
             )
 
     def on_consent_revoked(self, user_id: str) -> None:
-        """Remove the records that a revoked consent forbids to keep.
+        """Remove the records that a revoked consent forbids to keep; refused while consent is in force.
 
-        The entry point that the memory design names (§10.4) for hosts that revoke by other means.
-        `revoke_consent` has done all of it already; doing it again changes nothing.
-
-        Raises:
-            ConsentRequired: the consent is in force; revoke it with `revoke_consent`.
+        For hosts that revoke by other means than `revoke_consent`, which does it itself (§10.4).
         """
 
         def settle() -> None:
@@ -165,12 +145,7 @@ class Consents:
         return self._workspace.consistently(user_id, self._workspace.profile_of)
 
     def review_profile(self, user_id: str, changes: Mapping[str, Any]) -> UserContext:
-        """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1, §11.2).
-
-        Raises:
-            ConsentRequired: the consent in force does not allow a profile.
-            InvalidInput, SensitiveInput: nothing was written.
-        """
+        """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1)."""
         workspace = self._workspace
         with workspace.writing(user_id, changes):
             consent = rules.require(workspace.consent_on_file(user_id), "save_to_profile")

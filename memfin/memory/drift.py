@@ -1,7 +1,6 @@
 """Persona drift: detectors, thresholds and the records of the log (memory design §4, §9).
 
-Nothing here writes. Detectors are functions of the whole history on file, so it does not matter what was
-looked at before, or interrupted. No function is given a profile, or returns anything that could become one.
+Detectors are functions of the whole history on file; nothing here writes or is given a profile.
 """
 
 import json
@@ -92,11 +91,7 @@ class Thresholds(Record, forbid_unknown_fields=True):
 
 
 def load_thresholds(path: Path | None = None) -> Thresholds:
-    """Read thresholds: those that ship with MemFin, or a file of the same form.
-
-    Raises:
-        UsageError: the file cannot be read, or is not of that form.
-    """
+    """Read thresholds: those that ship with MemFin, or a file of the same form."""
     shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
     try:
         content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
@@ -116,10 +111,7 @@ _TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
 
 
 def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
-    """Return the keywords of a text: words, and for Chinese every pair of neighbouring characters.
-
-    Width and case make no difference. A Chinese character alone is a keyword by itself.
-    """
+    """Return the words of a text, for Chinese pairs of neighbouring characters, folding width and case."""
     found: set[str] = set()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if not token.isascii() and re.match(f"[{_HAN}]", token) and len(token) > 1:
@@ -137,19 +129,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 _NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
 _TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
-_MAX_LENGTH: Final = 200
-"""Characters of a thesis that a signal quotes."""
-
-
-class Signal(NamedTuple):
-    """A contradiction that was observed, not yet in the log."""
-
-    kind: SignalKind
-    object_ref: str
-    cognition_object: dict[str, Any]
-    prior: DriftSignal
-    current: DriftSignal
-    summary: str
+_MAX_LENGTH: Final = 200  # characters of a thesis that a signal quotes
 
 
 class _Side(NamedTuple):
@@ -160,11 +140,8 @@ class _Side(NamedTuple):
     words: str
 
 
-def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
-    """Yield ratings that are the opposite of the one before on the same object, soon enough after it.
-
-    Ratings that are neither for nor against are passed over.
-    """
+def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
+    """Yield ratings that are the opposite of the last one on the same object, soon enough after it."""
     last: dict[str, Feedback] = {}
     for each in _in_order(history):
         sign = polarity(each.rating)
@@ -180,11 +157,10 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
             yield _signal("grade_reversal", each, prior, current)
 
 
-def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[Signal]:
+def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield comments that contradict earlier ones on the same cognition object, once there are enough.
 
-    A word contradicts when an earlier comment took the other side of its topic; words that take an
-    earlier view back contradict whatever was said last.
+    A word contradicts the other side of its topic; a retraction contradicts the comment before it.
     """
     comments: dict[str, _Comments] = {}
     for each in _in_order(history):
@@ -226,7 +202,7 @@ class _Comments:
 
 def stance_flips(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], thresholds: Thresholds
-) -> Iterator[Signal]:
+) -> Iterator[DriftRecord]:
     """Yield refreshes that change many inferences and leave a thesis that shares no keywords with the old.
 
     The old thesis is the one that was current 14 days before, or the first of a younger thread.
@@ -250,15 +226,14 @@ def stance_flips(
 
 def reopened_questions(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime, thresholds: Thresholds
-) -> tuple[list[Signal], datetime | None]:
+) -> tuple[list[DriftRecord], datetime | None]:
     """Return the watch questions that were resolved and soon reopened, and when to look again, if ever.
 
-    A resolution is looked at an hour after it. A question that is by then resolved again was reopened by
-    mistake and is no signal.
+    A resolution is looked at an hour after it; a question by then resolved again was reopened by mistake.
     """
     limits = thresholds.watch_question_resolved_then_reopened
     delay = timedelta(hours=limits.scan_delay_hours)
-    signals: list[Signal] = []
+    signals: list[DriftRecord] = []
     waiting: list[datetime] = []
     for question_id, updates in _by_question(refreshes).items():
         for at, (resolved, status) in enumerate(updates):
@@ -303,15 +278,19 @@ def _title(feedback: Feedback) -> str:
     return next((_cut(each) for each in named if isinstance(each, str) and each), feedback.related_object_ref)
 
 
-def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> Signal:
-    """Return the signal of two sides, about the object of feedback or of a thread."""
-    return Signal(
-        kind,
-        about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
-        simplified(about.cognition_object),
-        _drift_signal(prior),
-        _drift_signal(current),
-        "; ".join(f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)),
+def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> DriftRecord:
+    """Return the record of two sides, without an id, about the object of feedback or of a thread."""
+    return DriftRecord(
+        drift_id="",
+        object_ref=about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
+        cognition_object=simplified(about.cognition_object),
+        signal_kind=kind,
+        prior_signal=_drift_signal(prior),
+        current_signal=_drift_signal(current),
+        delta_summary="; ".join(
+            f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)
+        ),
+        triggers_alert=False,
     )
 
 
@@ -345,20 +324,6 @@ class DriftIndexLine(Record):
     recorded_at: Moment
 
 
-def drift_record(signal: Signal, drift_id: str, thresholds: Thresholds) -> DriftRecord:
-    """Return the record of a signal."""
-    return DriftRecord(
-        drift_id=drift_id,
-        object_ref=signal.object_ref,
-        cognition_object=signal.cognition_object,
-        signal_kind=signal.kind,
-        prior_signal=signal.prior,
-        current_signal=signal.current,
-        delta_summary=signal.summary,
-        triggers_alert=signal.kind in thresholds.downstream.alerting,
-    )
-
-
 def index_line(record: DriftRecord) -> DriftIndexLine:
     """Return the index's line for a record; when it was recorded stands in its id, if MemFin made that."""
     try:
@@ -374,33 +339,25 @@ def index_line(record: DriftRecord) -> DriftIndexLine:
     )
 
 
-def unrecorded(signals: Iterable[Signal], log: Iterable[DriftRecord]) -> Iterator[Signal]:
+def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> Iterator[DriftRecord]:
     """Yield the signals that the log does not hold: the same two things said in the same two places."""
-    held = {_identity(each.signal_kind, each.prior_signal, each.current_signal) for each in log}
+    held = {_identity(each) for each in log}
     for signal in signals:
-        identity = _identity(signal.kind, signal.prior, signal.current)
-        if identity not in held:
+        if (identity := _identity(signal)) not in held:
             held.add(identity)
             yield signal
 
 
-def _identity(kind: SignalKind, prior: DriftSignal, current: DriftSignal) -> tuple[str, ...]:
-    return (
-        kind,
-        prior.captured_in_object_ref,
-        prior.value,
-        current.captured_in_object_ref,
-        current.value,
-    )
+def _identity(record: DriftRecord) -> tuple[str, ...]:
+    prior, current = record.prior_signal, record.current_signal
+    places = prior.captured_in_object_ref, current.captured_in_object_ref
+    return (record.signal_kind, *places, prior.value, current.value)
 
 
 def warnings_of(
     log: Sequence[DriftIndexLine], new: Sequence[DriftIndexLine], now: datetime, thresholds: Thresholds
 ) -> list[str]:
-    """Return the warnings to operators that new lines of a person's log raise, with the lines before them.
-
-    They are counts (memory design §9.4), which change nothing; nobody's name is in them.
-    """
+    """Return the warnings to operators that new lines of a person's log raise: counts, without names."""
     if not new:
         return []
     limits = thresholds.downstream

@@ -21,15 +21,11 @@ from memfin.memory.threads import ThreadFiles, later
 from memfin.memory.workspace import Workspace
 
 _LOG: Final = logging.getLogger("memfin.memory")
-_DUE: Final = "_due"
-"""The empty file in a user's drift log that says that a scan is to come."""
+_DUE: Final = "_due"  # the empty file in a user's drift log that says that a scan is to come
 
 
 class DriftLog:
-    """Observation of changes of mind; a log is kept while consent is in force, and changes nothing.
-
-    A signal is found again and recorded at the next occasion when an interruption kept it out of the log.
-    """
+    """Drift log, kept while consent is in force; interrupted signals are recorded at the next occasion."""
 
     def __init__(self, workspace: Workspace, thresholds: drift.Thresholds) -> None:
         self._workspace = workspace
@@ -46,11 +42,7 @@ class DriftLog:
     ) -> Feedback:
         """Put feedback into the review queue, and drift that it shows into the log (memory design §5.5).
 
-        A person whose consent is revoked may give feedback; there is no log for it then.
-
-        Raises:
-            ConsentRequired: the person never consented to tasks, or took that back.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
+        A person whose consent is revoked may give feedback, without a log; one who never consented may not.
         """
         workspace = self._workspace
         texts = {
@@ -94,11 +86,7 @@ class DriftLog:
         )
 
     def scan_drift(self) -> int:
-        """Look at the watch questions whose hour is over (memory design §9.2); return the signals recorded.
-
-        A refresh looks at those of its own thread as well; this is for a timer. People whose threads
-        cannot be read, or who are deleted meanwhile, are passed over: nobody else waits for them.
-        """
+        """Record the watch questions whose hour is over (§9.2), of readable people; return the number."""
         workspace = self._workspace
         found = 0
         with workspace.faults():
@@ -120,10 +108,7 @@ class DriftLog:
     def refresh_steps(
         self, consent: ProfileConsent, header: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime
     ) -> Checked:
-        """Return the checked steps that record the drift of a refresh, the last one, whose moment is now.
-
-        Call it under the user's lock, when the refresh itself has been checked.
-        """
+        """Return the checked steps that record the drift of a refresh of now; call under the user's lock."""
         known = [each for each in refreshes if each.created_at >= consent.granted_at]
         reopened, due = drift.reopened_questions(header, known, now, self._thresholds)
         if due is not None:
@@ -135,7 +120,7 @@ class DriftLog:
         consent = self._workspace.consent_on_file(user_id).in_force
         if consent is None:
             return 0
-        signals: list[drift.Signal] = []
+        signals: list[DriftRecord] = []
         waiting = False
         for header in self._threads.headers(user_id):
             refreshes = self._threads.refreshes(user_id, header.thread_id)
@@ -149,7 +134,7 @@ class DriftLog:
             self._workspace.files.remove(self._due(user_id))
         return sum(isinstance(step, Put) for step, _ in checked)
 
-    def _steps(self, user_id: str, signals: Iterable[drift.Signal], now: datetime) -> Checked:
+    def _steps(self, user_id: str, signals: Iterable[DriftRecord], now: datetime) -> Checked:
         """Return the steps that bring signals into the log, and its index up to date with it."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
@@ -158,7 +143,8 @@ class DriftLog:
         checked: Checked = []
         for signal in drift.unrecorded(signals, log):
             drift_id = new_id("drift", user_id, now, taken.__contains__)
-            record = drift.drift_record(signal, drift_id, self._thresholds)
+            alerts = signal.signal_kind in self._thresholds.downstream.alerting
+            record = signal.replace(drift_id=drift_id, triggers_alert=alerts)
             # Text from before the gate became stricter stays where it is and is not copied.
             with suppress(MemoryRefusal):
                 checked += workspace.check([Put(paths.drift_record(user_id, drift_id), record)])

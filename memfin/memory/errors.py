@@ -1,7 +1,4 @@
-"""Refusals of the memory layer, each with a code for programs.
-
-Messages name fields and ids, never what a person wrote.
-"""
+"""Refusals of the memory layer, each with a code; messages name fields and ids, never a person's text."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,12 +11,7 @@ from memfin.errors import UsageError
 
 
 class MemoryRefusal(UsageError):  # noqa: N818 - a refusal, not a malfunction
-    """Base of the refusals; nothing was written.
-
-    Attributes:
-        code: a stable name, for programs.
-        details: plain data that tells more.
-    """
+    """Base of the refusals, with a stable code and plain details for programs; nothing was written."""
 
     code: ClassVar[str] = "refused"
 

@@ -1,20 +1,16 @@
-"""Feedback: the record in the review queue, and what its rating and comment say (memory design §5.5).
+"""Meaning of feedback's ratings and comments, by a dictionary of words (memory design §5.5).
 
-The review queue is ``feedback/<user_id>/<feedback_id>.json`` under the data root. Words are looked up in
-a dictionary (``memfin/data/memory/feedback_keywords.toml``); no model reads them, no profile holds them.
+No model reads the words of ``memfin/data/memory/feedback_keywords.toml``, and no profile holds them.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
 import msgspec
-
-_TICK: Final = timedelta(microseconds=1)
 
 Sign = Literal[-1, 1]
 
@@ -39,17 +35,13 @@ class _Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     negative: list[str]
 
 
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    words: list[str]
-
-
 class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
     ratings: _Sides
     topics: dict[str, _Sides]
-    other: _Words
-    retractions: _Words
+    other: dict[Literal["words"], list[str]]
+    retractions: dict[Literal["words"], list[str]]
 
 
 @cache
@@ -77,7 +69,7 @@ def read(comment: str | None) -> Reading:
         word = match[0]
         meaning = _meanings()[word]
         if meaning is None:
-            retraction = retraction or (word if word in load_dictionary().retractions.words else None)
+            retraction = retraction or (word if word in load_dictionary().retractions["words"] else None)
         else:
             topic, sign = meaning
             sides.setdefault(topic, {}).setdefault(sign, word)
@@ -95,7 +87,7 @@ def _meanings() -> Mapping[str, tuple[str, Sign] | None]:
     for topic, sides in dictionary.topics.items():
         meanings.update(dict.fromkeys(sides.positive, (topic, 1)))
         meanings.update(dict.fromkeys(sides.negative, (topic, -1)))
-    return meanings | dict.fromkeys([*dictionary.other.words, *dictionary.retractions.words])
+    return meanings | dict.fromkeys([*dictionary.other["words"], *dictionary.retractions["words"]])
 
 
 _LETTER: Final = "[a-z_']"

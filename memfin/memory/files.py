@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from filelock import FileLock
 
@@ -24,14 +24,9 @@ _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
 
 SHARDS: Final = 256
-POLL: Final = 0.002
-"""Seconds between two attempts to take a lock that another process holds."""
-
+POLL: Final = 0.002  # seconds between two attempts to take a lock that another process holds
 RESERVED: Final = 64 * 1024
 """Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
-
-_RESERVES: Final = tuple(RESERVED >> halvings for halvings in range(4))
-"""Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOG: Final = logging.getLogger("memfin.memory")
@@ -47,12 +42,11 @@ def temporary(path: Path) -> Path:
 class Files(Disk):
     """Files that only their owner may read; every method raises `OSError` where the system refuses."""
 
-    def open(self, path: Path, flags: int) -> int:
-        """Open a file, creating it when the flags say so, and return its descriptor.
+    reserves: ClassVar[tuple[int, ...]] = tuple(RESERVED >> halvings for halvings in range(4))
+    """Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
 
-        The temporary file of a killed writer is overwritten. The directories are the store's own, so that
-        nobody else can have put it there.
-        """
+    def open(self, path: Path, flags: int) -> int:
+        """Open a file, created when the flags say so; temporary files of killed writers are overwritten."""
         if flags & os.O_EXCL:
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
@@ -68,6 +62,19 @@ class Files(Disk):
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit the transaction of an index."""
         connection.execute("COMMIT")
+
+    def exclusive(self, path: Path) -> AbstractContextManager[object]:
+        """Return the lock of a file, which one process holds at a time."""
+        return FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE)
+
+    def database(self, path: Path) -> str:
+        """Return the name of a database for SQLite; its file is private from the first byte on."""
+        self.touch(path)
+        return str(path)
+
+    def touch(self, path: Path) -> None:
+        """Create an empty file where there is none."""
+        self.close(self.open(path, os.O_RDWR | os.O_CREAT))
 
     def sync(self) -> None:
         """Return when everything done so far is on the medium, in whichever files."""
@@ -89,15 +96,10 @@ class Files(Disk):
             os.close(descriptor)
 
     def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted by name.
-
-        None where there is no such directory; no temporary files, and none that vanish meanwhile.
-        """
-        for name in self.entries(directory):
-            if name.endswith(suffix) and name[0] != ".":
-                data = self.load(directory / name)
-                if data is not None:
-                    yield name, data
+        """Yield the files in a directory whose names end so, name and content, sorted; no temporary ones."""
+        for name in self.names(directory, suffix):
+            if (data := self.load(directory / f"{name}{suffix}")) is not None:
+                yield f"{name}{suffix}", data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""
@@ -114,7 +116,10 @@ class Files(Disk):
 
     def strays(self, directory: Path) -> Iterator[Path]:
         """Yield, at any depth, the temporary files that killed writers left behind."""
-        yield from map(Path, _temporaries(str(directory)))
+        for top, directories, names in os.walk(directory, onerror=_unless_missing):
+            directories.sort()
+            found = (name for name in sorted(names) if name.startswith(".") and name.endswith(".tmp"))
+            yield from (Path(top, name) for name in found)
 
     def save(self, path: Path, data: bytes) -> None:
         """Write a whole file durably, and the directories above it that are missing."""
@@ -139,10 +144,7 @@ class Files(Disk):
             self.fsync_directory(path.parent)
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory and all that is in it, durably; that there is none is fine.
-
-        A link is removed itself: its target may be anybody's.
-        """
+        """Remove a directory with its content, durably, of a link only itself; that there is none is fine."""
         if directory.is_symlink():
             self.unlink(directory)
         elif directory.is_dir():
@@ -152,41 +154,27 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def _empty(self, directory: Path) -> None:
-        for name, is_directory in _listed(directory):
-            if is_directory:
-                self._empty(directory / name)
+        for path in sorted(directory.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                self._empty(path)
             else:
-                self.unlink(directory / name)
+                self.unlink(path)
         self.rmdir(directory)
 
 
-def _listed(directory: Path | str) -> list[tuple[str, bool]]:
-    """Return the names in a directory, sorted, each with whether it is a directory."""
-    with os.scandir(directory) as entries:
-        return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-
-
-def _temporaries(directory: str) -> Iterator[str]:
-    """Yield the temporary files under a directory; most users' directories have none, or are not there."""
-    try:
-        found = _listed(directory)
-    except _MISSING:
-        return
-    for name, is_directory in found:
-        if is_directory:
-            yield from _temporaries(f"{directory}/{name}")
-        elif name.startswith(".") and name.endswith(".tmp"):
-            yield f"{directory}/{name}"
+def _unless_missing(problem: OSError) -> None:
+    if not isinstance(problem, _MISSING):
+        raise problem
 
 
 class Locks:
     """The locks of a data root: one writer per user at a time, across threads and processes.
 
-    Ids that differ only in case share one. Lock files are shared by all users whose ids begin their hash
-    alike, stay empty, and are never removed: they reveal nobody, also once an account is deleted.
+    Ids that differ only in case share one. Lock files are shared by users, stay empty and are never removed.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
         self._directory = directory
         self._shards = [threading.Lock() for _ in range(SHARDS)]
         self._everyone = threading.Lock()
@@ -210,16 +198,14 @@ class Locks:
     @contextmanager
     def _held(self, among_threads: threading.Lock, name: str) -> Iterator[None]:
         path = self._directory / f"{name}.lock"
-        with among_threads, FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE):
+        with among_threads, self._files.exclusive(path):
             yield
 
 
 class Reserve:
     """A file whose space is given up on a full disk, so that taking consent back does not wait for it.
 
-    A revocation writes before it removes: the version that it supersedes, the new one, marks on threads.
-    So does a deletion. Where the disk refuses that, the reserve is given up, they are done in its space,
-    and it is taken again from the space of the removed files.
+    A revocation writes before it removes, in this space, which is then taken again from the removed files.
     """
 
     def __init__(self, files: Files, path: Path) -> None:
@@ -230,7 +216,7 @@ class Reserve:
         """Take the space, or some more of it; where there is none, log that and go on."""
         taken = self._files.load(self._path) or b""
         refused = ""
-        for size in _RESERVES:
+        for size in self._files.reserves:
             if len(taken) >= size:
                 return
             try:
@@ -267,10 +253,7 @@ def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, byte
 
 
 def move_in(files: Files, paths: Paths, user_id: str) -> None:
-    """Finish an import that was settled, or remove the parts of one that was not.
-
-    Whole directories take their places, the consent last: until then nothing of it is read.
-    """
+    """Finish an import that was settled, the consent last, or remove the parts of one that was not."""
     staging = paths.tree("imports", user_id)
     if files.exists(staging / _STAGED):
         for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):

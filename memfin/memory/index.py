@@ -1,10 +1,9 @@
-"""The index: ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
+"""Index of ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
 
-A row is written before the file that it stands for, and removed after it, so that every file has its row
-whatever is interrupted; a row without a file means nothing. Bytes that are deleted are overwritten.
+A row is written before its file and removed after it, so every file has its row whatever is interrupted.
+Bytes that are deleted are overwritten.
 """
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +18,7 @@ from memfin.memory.paths import folded
 LAYOUT: Final = 1
 """The version of the tables, set once they are filled; an index of another one is built anew."""
 
-_PATIENCE: Final = 60.0
-"""Seconds to wait for another process's transaction."""
-
+_PATIENCE: Final = 60.0  # seconds to wait for another process's transaction
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS tasks (
@@ -30,7 +27,6 @@ _TABLES: Final = (
     ) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS tasks_by_expiry ON tasks (expires_at, user_id, context_id)",
 )
-_CREATE: Final = os.O_RDWR | os.O_CREAT
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -39,10 +35,7 @@ TaskRow = tuple[str, str, datetime]
 
 
 class Index:
-    """The index of a data root, open; threads take turns, processes wait for each other.
-
-    Methods raise `sqlite3.Error` where the database fails.
-    """
+    """The index of a data root, open, for several threads; methods raise `sqlite3.Error`."""
 
     def __init__(self, path: Path, files: Files) -> None:
         self._files = files
@@ -56,74 +49,67 @@ class Index:
 
     def is_built(self) -> bool:
         """Return whether the tables are there and of this layout."""
-        with self._turn:
-            return bool(self._one("PRAGMA user_version") == LAYOUT)
+        return self._rows("PRAGMA user_version") == [(LAYOUT,)]
 
     def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
         """Fill the index in one transaction; what other processes noted meanwhile stays."""
         with self._changing() as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO users VALUES (?, ?)", ((folded(user_id), user_id) for user_id in users)
-            )
+            rows = ((folded(user_id), user_id) for user_id in users)
+            connection.executemany("INSERT OR IGNORE INTO users VALUES (?, ?)", rows)
             connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", map(_row, tasks))
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def namesake(self, user_id: str) -> str | None:
         """Return the id that was claimed and equals this one but for case; None when none was."""
-        with self._turn:
-            found: str | None = self._one("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
-            return found
+        rows = self._rows("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
+        return rows[0][0] if rows else None
 
     def claim(self, user_id: str) -> None:
         """Claim an id for a user, whoever had it."""
-        with self._changing() as connection:
-            connection.execute("INSERT OR REPLACE INTO users VALUES (?, ?)", (folded(user_id), user_id))
+        self._change("INSERT OR REPLACE INTO users VALUES (?, ?)", [(folded(user_id), user_id)])
 
     def users(self) -> list[str]:
         """Return all ids that were claimed, sorted."""
-        with self._turn:
-            return [row[0] for row in self._connection.execute("SELECT user_id FROM users ORDER BY user_id")]
+        return [user_id for (user_id,) in self._rows("SELECT user_id FROM users ORDER BY user_id")]
 
     def expect(self, user_id: str, context_id: str, expires_at: datetime) -> None:
         """Note when a task context expires."""
-        with self._changing() as connection:
-            row = _row((user_id, context_id, expires_at))
-            connection.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", row)
+        self._change(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", [(user_id, context_id, _number(expires_at))]
+        )
 
     def expired(self, now: datetime) -> dict[str, list[str]]:
         """Return the task contexts whose time has come, by user."""
         found: dict[str, list[str]] = {}
-        with self._turn:
-            rows = self._connection.execute(
-                "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id",
-                (_number(now),),
-            )
-            for user_id, context_id in rows:
-                found.setdefault(user_id, []).append(context_id)
+        query = "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id"
+        for user_id, context_id in self._rows(query, _number(now)):
+            found.setdefault(user_id, []).append(context_id)
         return found
 
     def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
         """Return those of a user's contexts whose time has come, still; ask under the user's lock."""
-        with self._turn:
-            rows = self._connection.execute(
-                "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?", (user_id, _number(now))
-            )
-            due = {context_id for (context_id,) in rows}
+        query = "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?"
+        due = {context_id for (context_id,) in self._rows(query, user_id, _number(now))}
         return [context_id for context_id in context_ids if context_id in due]
 
     def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
         """Remove contexts, by user and id, whose files are gone, unless they were written anew since."""
-        moment = _number(now)
-        with self._changing() as connection:
-            connection.executemany(
-                "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
-                ((user_id, context_id, moment) for user_id, context_id in contexts),
-            )
+        self._change(
+            "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
+            ((*context, _number(now)) for context in contexts),
+        )
 
     def forget_user(self, user_id: str) -> None:
         """Remove all contexts of a user; the id stays claimed."""
+        self._change("DELETE FROM tasks WHERE user_id = ?", [(user_id,)])
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        with self._turn:
+            return self._connection.execute(query, values).fetchall()
+
+    def _change(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         with self._changing() as connection:
-            connection.execute("DELETE FROM tasks WHERE user_id = ?", (user_id,))
+            connection.executemany(statement, rows)
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -137,26 +123,20 @@ class Index:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _one(self, query: str, *values: object) -> Any:
-        row = self._connection.execute(query, values).fetchone()
-        return None if row is None else row[0]
-
 
 def _connected(path: Path, files: Files) -> sqlite3.Connection:
     """Return a connection; a database that cannot be read, or is of another layout, is made anew."""
-    files.close(files.open(path, _CREATE))  # private from the first byte on
     try:
-        return _tried(path)
+        return _tried(files.database(path))
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, sqlite3.OperationalError):
             raise
         files.unlink(path)
         files.unlink(path.with_name(f"{path.name}-journal"))
-        files.close(files.open(path, _CREATE))
-        return _tried(path)
+        return _tried(files.database(path))
 
 
-def _tried(path: Path) -> sqlite3.Connection:
+def _tried(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA secure_delete = ON")

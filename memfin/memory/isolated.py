@@ -1,23 +1,20 @@
-"""A store that lives in this process's memory, for agents whose memory ends with their dialogue.
+"""Memory store in this process's memory, for agents whose memory ends with their dialogue.
 
-It is the same store: the same operations, consent, gate and records, and the same bytes under the same
-names. Only the file layer below keeps them in dictionaries, so nothing is ever on a disk and nothing
-has to be synchronised, locked against other processes, or removed. One thread at a time may use it.
+It is the same store with the same bytes under the same names. Only the file layer below keeps them in
+dictionaries, so nothing has to be synchronised, locked against other processes, or removed.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from memfin.memory.files import Files, Locks, Reserve
-from memfin.memory.index import Index, TaskRow
-from memfin.memory.paths import folded
+from memfin.memory.files import Files
 from memfin.memory.sensitive import refuse_sensitive
 from memfin.memory.store import MemoryStore
-from memfin.memory.workspace import Clock, Workspace
+from memfin.memory.workspace import Clock
 
 ROOT: Final = Path("isolated")
 """The first part of the names of an isolated store's files; there is no such directory."""
@@ -27,6 +24,8 @@ _NO_DESCRIPTOR: Final = -1
 
 class _InMemoryFiles(Files):
     """Files that are dictionaries: a directory maps names to contents, None for directories in it."""
+
+    reserves = (0,)
 
     def __init__(self, contents: Mapping[str, bytes]) -> None:
         self._directories: dict[str, dict[str, bytes | None]] = {}
@@ -56,6 +55,12 @@ class _InMemoryFiles(Files):
     def unlink(self, path: Path | str) -> None:
         path = Path(path)
         self._directories.get(str(path.parent), {}).pop(path.name, None)
+
+    def exclusive(self, path: Path) -> AbstractContextManager[object]:  # noqa: ARG002 - no other process
+        return nullcontext()
+
+    def database(self, path: Path) -> str:  # noqa: ARG002 - there is none
+        return ":memory:"
 
     def sync(self) -> None:
         pass
@@ -93,97 +98,13 @@ class _InMemoryFiles(Files):
         self.unlink(directory)
 
 
-class _NoLocks(Locks):
-    """Locks that always are free."""
-
-    def of_shard(self, shard: int) -> AbstractContextManager[None]:  # noqa: ARG002 - all are free
-        return nullcontext()
-
-    def of_index(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-
-class _NoReserve(Reserve):
-    """A reserve that takes no space: there is no disk that could be full."""
-
-    def keep(self) -> None:
-        pass
-
-
-class _InMemoryIndex(Index):
-    """An index that has nothing to be rebuilt from: the files are as new as it is."""
-
-    def __init__(self, users: Iterable[str]) -> None:
-        self.build(users, ())
-
-    def close(self) -> None:
-        pass
-
-    def is_built(self) -> bool:
-        return True
-
-    def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
-        self._users = {folded(user_id): user_id for user_id in users}
-        self._tasks = {(user_id, context_id): expires_at for user_id, context_id, expires_at in tasks}
-
-    def namesake(self, user_id: str) -> str | None:
-        return self._users.get(folded(user_id))
-
-    def claim(self, user_id: str) -> None:
-        self._users[folded(user_id)] = user_id
-
-    def users(self) -> list[str]:
-        return sorted(self._users.values())
-
-    def expect(self, user_id: str, context_id: str, expires_at: datetime) -> None:
-        self._tasks[user_id, context_id] = expires_at
-
-    def expired(self, now: datetime) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for (user_id, context_id), expires_at in sorted(self._tasks.items()):
-            if expires_at <= now:
-                found.setdefault(user_id, []).append(context_id)
-        return found
-
-    def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
-        due = self.expired(now).get(user_id, ())
-        return [context_id for context_id in context_ids if context_id in due]
-
-    def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
-        for each in contexts:
-            if (moment := self._tasks.get(each)) and moment <= now:
-                del self._tasks[each]
-
-    def forget_user(self, user_id: str) -> None:
-        self._tasks = {each: moment for each, moment in self._tasks.items() if each[0] != user_id}
-
-
-class _InMemoryWorkspace(Workspace):
-    """A workspace without a disk."""
-
-    def open_locks(self) -> Locks:
-        return _NoLocks(self.paths.locks)
-
-    def open_reserve(self) -> Reserve:
-        return _NoReserve(self.files, self.paths.reserve)
-
-    def open_index(self) -> Index:
-        return _InMemoryIndex(self.files.names(self.paths.consents, ".yaml"))
-
-
 class IsolatedStore(MemoryStore):
-    """A memory store of its own, gone with the object; it needs no closing.
-
-    Args:
-        clock: gives the time, with its zone.
-        contents: the files to begin with, as `contents` of another isolated store returned them.
-    """
-
-    workspace_type: ClassVar[type[Workspace]] = _InMemoryWorkspace
+    """A memory store of its own, gone with the object; may begin with the `contents` of another one."""
 
     def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
         self._in_memory = _InMemoryFiles(contents or {})
         super().__init__(ROOT, clock=clock, gate=_refuse_values, files=self._in_memory)
+        weakref.finalize(self, self.workspace.close)
 
     def contents(self) -> dict[str, bytes]:
         """Return every file by its name, sorted."""

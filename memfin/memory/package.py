@@ -96,13 +96,9 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Return the content of a manifest.
+    """Return the content of a manifest, in the one form that `encode_manifest` writes.
 
-    Only the form that `encode_manifest` writes is taken, so that every byte of it counts, and no
-    general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
-
-    Raises:
-        UsageError: it is damaged, in another form, or lists a path that is no plain one or is there twice.
+    No general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
     """
     if len(data) > MAX_MANIFEST:
         raise UsageError(f"{MANIFEST}: longer than {MAX_MANIFEST} bytes")
@@ -139,12 +135,7 @@ def _own_checksum(body: bytes) -> bytes:
 
 
 class Package:
-    """A package opened for reading, a directory or a zip archive.
-
-    Attributes:
-        files: its regular files, the manifest included: path below the package's directory to opener.
-        foreign: other entries, path to what is wrong: links, devices, names that no export writes.
-    """
+    """An open package: its regular files, path to opener, and foreign entries, path to problem."""
 
     def __init__(self) -> None:
         self.files: dict[str, Callable[[], BinaryIO]] = {}
@@ -171,11 +162,7 @@ class Package:
 
 @contextmanager
 def open_package(path: Path) -> Iterator[Package]:
-    """Open a package: its directory, the directory around it, or the zip archive of it.
-
-    Raises:
-        UsageError: there is no package, or its archive is broken, encrypted or too large.
-    """
+    """Open a package: its directory, the directory around it, or the zip archive of it."""
     package = Package()
     archive: BinaryIO | None = None
     try:
@@ -272,10 +259,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
 
 
 def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip archive of a package: the same files make the same bytes, on every machine.
-
-    Nothing is compressed, as compressors differ in their output, and no time is in it.
-    """
+    """Return the zip archive of a package, uncompressed and without times: equal bytes on every machine."""
     target = BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for path, data in sorted(files.items()):
@@ -304,11 +288,7 @@ class Verified(Record):
 
 
 def verify_package(path: Path) -> Verified:
-    """Compare every byte of a package, a directory or a zip archive, with its manifest.
-
-    Raises:
-        UsageError: there is no package at the path, or it cannot be read as one.
-    """
+    """Compare every byte of a package, a directory or a zip archive, with its manifest."""
     with open_package(path) as package:
         verified = verify_opened(package)
         manifest = verified.manifest

@@ -8,15 +8,13 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from memfin.memory.errors import InvalidId
 
 Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
 
-STATE: Final = ".memfin"
-"""The directory of locks, markers of unfinished work, and the index."""
-
+STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
 TREES: Final = (
     "user_contexts",
     "persona_drift",
@@ -34,16 +32,12 @@ _DIGITS: Final = 6
 
 
 def is_id(value: str) -> bool:
-    """Return whether a string is an id."""
+    """Return whether a string is an id: 1 to 64 ASCII letters, digits, ``_`` and ``-``."""
     return _ID.fullmatch(value) is not None
 
 
 def check_id(value: object, what: str = "user id") -> str:
-    """Return an id as it is.
-
-    Raises:
-        InvalidId: it is no string of 1 to 64 ASCII letters, digits, ``_`` and ``-``.
-    """
+    """Return an id as it is; raise `InvalidId` for what is none."""
     if isinstance(value, str) and is_id(value):
         return value
     raise InvalidId(f"{what}: must be 1 to 64 ASCII letters, digits, '_' or '-'")
@@ -62,8 +56,7 @@ def stamp(moment: datetime) -> str:
 def new_id(prefix: Prefix, user_id: str, moment: datetime, taken: Callable[[str], bool]) -> str:
     """Return the next free id of a user: prefix, moment, six hexadecimal digits (memory design §3.3.1).
 
-    The digits follow from the other parts and from how many such ids are taken, so the same events
-    on the same clock get the same ids. ``taken`` must look under the user's lock.
+    The same events on the same clock get the same ids. ``taken`` must look under the user's lock.
     """
     head = f"{prefix}_{stamp(moment)}"
     number = 0
@@ -77,6 +70,26 @@ def new_id(prefix: Prefix, user_id: str, moment: datetime, taken: Callable[[str]
 def with_prefix(prefix: Prefix, other: str) -> str:
     """Return the id that shares all but its prefix with another one, as a task and its context do."""
     return f"{prefix}_{other.partition('_')[2]}"
+
+
+class Directory(NamedTuple):
+    """One directory per user below a directory of all users, and the records in it."""
+
+    root: Path
+    below: str = ""
+    what: str = ""
+
+    def __call__(self, user_id: str) -> Path:
+        """Return the directory of a user."""
+        return self.root / check_id(user_id) / self.below
+
+    def record(self, user_id: str, record_id: str) -> Path:
+        """Return the file of a record."""
+        return _file(self(user_id), record_id, self.what)
+
+    def of_thread(self, user_id: str, thread_id: str) -> Path:
+        """Return the directory of one of the user's threads."""
+        return self(user_id) / check_id(thread_id, "thread id")
 
 
 class Paths:
@@ -93,13 +106,33 @@ class Paths:
         self.reserve = self.state / "reserve"
         self._tops = {name: root / name for name in TREES}
 
+        # Directories by user.
+        contexts = root / "user_contexts"
+        self.history = Directory(self.consents / "_history")
+        self.marker = Directory(self.pending)  # an empty file: an operation is not finished
+        self.profiles = Directory(contexts, "_profile", "context id")
+        self.tasks = Directory(contexts, "_task", "context id")
+        self.all_thread_contexts = Directory(contexts, "_thread")
+        self.threads = Directory(root / "threads", what="thread id")
+        self.feedback = Directory(root / "feedback", what="feedback id")
+        self.drift = Directory(root / "persona_drift", what="drift id")
+        self.candidates = Directory(root / "training_candidates", what="candidate id")
+
+        # Directories by user and thread.
+        self.thread_contexts = self.all_thread_contexts.of_thread
+        self.refreshes = self.threads.of_thread
+
+        # Records by user and id.
+        self.profile = self.profiles.record
+        self.task = self.tasks.record
+        self.thread = self.threads.record
+        self.feedback_item = self.feedback.record
+        self.drift_record = self.drift.record
+        self.candidate = self.candidates.record
+
     def consent(self, user_id: str) -> Path:
         """Return the consent in force."""
         return self.consents / f"{check_id(user_id)}.yaml"
-
-    def history(self, user_id: str) -> Path:
-        """Return the directory of the superseded versions of a consent."""
-        return self.consents / "_history" / check_id(user_id)
 
     def version(self, user_id: str, version: int) -> Path:
         """Return a superseded version of a consent."""
@@ -109,81 +142,17 @@ class Paths:
         """Return the stub of a deleted account."""
         return self.stubs / f"{check_id(user_id)}.yaml"
 
-    def marker(self, user_id: str) -> Path:
-        """Return the empty file that marks an operation on a user as not finished."""
-        return self.pending / check_id(user_id)
-
-    def profiles(self, user_id: str) -> Path:
-        """Return the directory of a user's profile contexts."""
-        return self.tree("user_contexts", user_id) / "_profile"
-
-    def profile(self, user_id: str, context_id: str) -> Path:
-        """Return a profile context."""
-        return _file(self.profiles(user_id), context_id, "context id")
-
-    def tasks(self, user_id: str) -> Path:
-        """Return the directory of a user's task contexts."""
-        return self.tree("user_contexts", user_id) / "_task"
-
-    def task(self, user_id: str, context_id: str) -> Path:
-        """Return a task context."""
-        return _file(self.tasks(user_id), context_id, "context id")
-
-    def all_thread_contexts(self, user_id: str) -> Path:
-        """Return the directory that holds a directory of contexts per thread."""
-        return self.tree("user_contexts", user_id) / "_thread"
-
-    def thread_contexts(self, user_id: str, thread_id: str) -> Path:
-        """Return the directory of a thread's contexts."""
-        return self.all_thread_contexts(user_id) / check_id(thread_id, "thread id")
-
     def thread_context(self, user_id: str, thread_id: str, context_id: str) -> Path:
         """Return a thread context."""
         return _file(self.thread_contexts(user_id, thread_id), context_id, "context id")
-
-    def threads(self, user_id: str) -> Path:
-        """Return the directory of a user's thread headers."""
-        return self.tree("threads", user_id)
-
-    def thread(self, user_id: str, thread_id: str) -> Path:
-        """Return a thread header."""
-        return _file(self.threads(user_id), thread_id, "thread id")
-
-    def refreshes(self, user_id: str, thread_id: str) -> Path:
-        """Return the directory of a thread's refreshes."""
-        return self.threads(user_id) / check_id(thread_id, "thread id")
 
     def refresh(self, user_id: str, thread_id: str, refresh_id: str) -> Path:
         """Return a refresh of a thread."""
         return _file(self.refreshes(user_id, thread_id), refresh_id, "refresh id")
 
-    def feedback(self, user_id: str) -> Path:
-        """Return the directory of a user's feedback."""
-        return self.tree("feedback", user_id)
-
-    def feedback_item(self, user_id: str, feedback_id: str) -> Path:
-        """Return one piece of feedback."""
-        return _file(self.feedback(user_id), feedback_id, "feedback id")
-
-    def drift(self, user_id: str) -> Path:
-        """Return the directory of a user's drift log."""
-        return self.tree("persona_drift", user_id)
-
-    def drift_record(self, user_id: str, drift_id: str) -> Path:
-        """Return a drift record."""
-        return _file(self.drift(user_id), drift_id, "drift id")
-
     def drift_index(self, user_id: str) -> Path:
         """Return the index of a user's drift log, one line per record."""
         return self.drift(user_id) / "_index.jsonl"
-
-    def candidates(self, user_id: str) -> Path:
-        """Return the directory of a user's training candidates."""
-        return self.tree("training_candidates", user_id)
-
-    def candidate(self, user_id: str, candidate_id: str) -> Path:
-        """Return a training candidate."""
-        return _file(self.candidates(user_id), candidate_id, "candidate id")
 
     def tree(self, name: str, user_id: str) -> Path:
         """Return the directory of a user in one of `TREES`."""

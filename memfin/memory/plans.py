@@ -1,8 +1,6 @@
-"""Write plans, and the token without which no profile is written.
+"""Write plans, checked and encoded as a whole before the first byte is written.
 
-A plan is checked and encoded as a whole before its first byte is written. A profile can only be written
-with the token that `onboarded` and `reviewed` give (memory design §5.1); every other plan that sets out
-to do so is refused.
+A profile needs the token that only `onboarded` and `reviewed` give (memory design §5.1).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,9 +17,7 @@ from memfin.memory.files import Files
 from memfin.memory.paths import Paths
 from memfin.memory.records import Gate, encode
 
-PREFERENCES: Final = Preferences.__struct_fields__
-"""The fields of a profile that onboarding asks for."""
-
+PREFERENCES: Final = Preferences.__struct_fields__  # the fields of a profile that onboarding asks for
 REVIEWABLE: Final = (
     *PREFERENCES,
     "research_style",
@@ -62,13 +58,7 @@ def onboarded(
 def reviewed(
     profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
 ) -> tuple[UserContext, ProfileWriteToken]:
-    """Return the profile after its owner's edit, and the token to write it (memory design §5.1).
-
-    ``changes`` maps fields to new values; None deletes a field.
-
-    Raises:
-        InvalidInput: for a field that is not the owner's to set, or a value that does not fit.
-    """
+    """Return the profile with its owner's changes, None to delete a field, and the token to write it."""
     for name in changes:
         if name not in REVIEWABLE:
             raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
@@ -141,22 +131,14 @@ class Writer:
         self._observer = observer
 
     def check(self, plan: Iterable[Step]) -> Checked:
-        """Return the steps with what they write.
-
-        Raises:
-            InvalidInput, SensitiveInput, ProfileWriteRefused: a step is refused.
-        """
+        """Return the steps with what they write."""
         return [(step, self._checked(step)) for step in plan]
 
     def do(self, checked: Checked) -> None:
-        """Do the steps in order.
-
-        Raises:
-            OSError: the file system refused a step; those before it are done.
-        """
+        """Do the steps in order."""
         for step, data in checked:
-            # A removal is looked up before, and observed after.
-            observer = self._observer if self._changes(step) else None
+            # A removal of nothing is not observed.
+            changes = not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)
             match step:
                 case Put(path) | Keep(path):
                     self._files.save(path, data)
@@ -166,8 +148,8 @@ class Writer:
                     self._files.remove(path)
                 case RemoveTree(path):
                     self._files.remove_tree(path)
-            if observer is not None:
-                observer(step)
+            if changes and self._observer is not None:
+                self._observer(step)
 
     def _checked(self, step: Step) -> bytes:
         match step:
@@ -187,7 +169,3 @@ class Writer:
                 return data
             case _:
                 return b""
-
-    def _changes(self, step: Step) -> bool:
-        """Return whether a step is going to change anything: what is not there needs no removal."""
-        return not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)

@@ -37,18 +37,11 @@ _DRIFT_COUNTED: Final = timedelta(days=DRIFT_DAYS)
 _SHAPING: Final = tuple(FIELDS[name] for name in DEFAULTS)
 """The preferences without which a hint says that there are some."""
 
-_MAX_TASKS: Final = 30
-"""Last tasks that suggestions look at, however many a person has had in a day."""
+_MAX_TASKS: Final = 30  # last tasks that suggestions look at, however many a person has had in a day
 
 
 class StartedTask(Record):
-    """A task that has begun, with all that memory gives it.
-
-    Attributes:
-        context: the task context on file.
-        memory: the block to inject and its attributes.
-        advisor_order: the advisors of the route, in the order of the person's preference.
-    """
+    """A task that has begun: its context, its memory, and the advisors in the person's order."""
 
     context: UserContext
     memory: LoadedMemory
@@ -77,19 +70,8 @@ class Reading:
     ) -> LoadedMemory:
         """Return the memory of a task on a route: the block, and the slices loaded and left out (§6).
 
-        Consent is looked at first and again at the end; where none is in force, nothing that is stored
-        is read, and the result is that of a person of whom nothing was ever known.
-
-        Args:
-            user_id: whose memory.
-            route: one of the seven routes.
-            thread_id: the thread that the task belongs to.
-            overrides: the fields of the task itself; they win over the thread, which wins over the profile.
-            prompt: the person's words, which may ask for the titles of their threads.
-
-        Raises:
-            InvalidId, InvalidInput: no such route, or a value that does not fit.
-            NotFound: the thread is not one of the user's; raised where consent lets threads be read.
+        Consent is looked at first and again at the end; without one in force, nothing that is stored is read.
+        Overrides win over the thread, which wins over the profile; the prompt may ask for titles of threads.
         """
         check_id(user_id)
         if thread_id is not None:
@@ -126,16 +108,11 @@ class Reading:
         return StartedTask(context=context, memory=memory, advisor_order=advisors)
 
     def take_hint(self, user_id: str) -> suggestions.Hint | None:
-        """Return the hint that goes with a result now, and note that it was shown (memory design §8.3).
-
-        At most one in 24 hours, to people who revoked or who set no preferences; None otherwise.
-        """
+        """Return the hint to show with a result, at most one in 24 hours, and note the time (§8.3)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             on_file = workspace.consent_on_file(user_id)
             state = onboarding_state(on_file)
-            if state in {"brand_new", "incomplete"}:
-                return None
             path = workspace.paths.tree("hints", user_id) / "last.json"
             shown: suggestions.HintShown | None = None
             with suppress(RecordDamaged):
@@ -153,11 +130,7 @@ class Reading:
     def suggestions(self, user_id: str) -> suggestions.Suggestions:
         """Return the kinds of task done last, an example question, and refresh conditions (§7.4).
 
-        Tasks are known for 24 hours and under the consent in force alone. Without one, the answer is that
-        of a person of whom nothing was ever known.
-
-        Raises:
-            InvalidId: it is no id.
+        Without consent in force, the answer is that of a person of whom nothing was ever known.
         """
         check_id(user_id)
 

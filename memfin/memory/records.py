@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,12 +19,8 @@ from memfin.memory.files import Files
 Gate = Callable[[Any, str], None]
 """Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
 
-MAX_RECORD: Final = 64 * 1024
-"""Bytes of the largest record."""
-
-MAX_DEPTH: Final = 16
-"""Levels of lists and objects in a record."""
-
+MAX_RECORD: Final = 64 * 1024  # bytes of the largest record
+MAX_DEPTH: Final = 16  # levels of lists and objects in a record
 _MAX_UNCHECKED: Final = 1024
 """Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
 
@@ -53,10 +49,6 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
 
     The gate is spared text that is on file there already: it passed once, and a record must stay
     revocable under a gate that has become stricter since.
-
-    Raises:
-        InvalidInput: the record does not fit its contract, is too large or too deep.
-        SensitiveInput: something in it is never saved.
     """
     kind = type(record)
     try:
@@ -79,11 +71,7 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
 
 
 def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
-    """Return the record of a file.
-
-    Raises:
-        RecordDamaged: the bytes do not hold one.
-    """
+    """Return the record of a file."""
     try:
         if path.suffix == ".yaml":
             return msgspec.convert(_plain_of(data), kind)
@@ -94,21 +82,13 @@ def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
 
 
 def load(files: Files, path: Path, kind: type[RecordT]) -> RecordT | None:
-    """Return the record of a file, None where there is no such file.
-
-    Raises:
-        RecordDamaged: the file does not hold one.
-    """
+    """Return the record of a file, None where there is no such file."""
     data = files.load(path)
     return None if data is None else decode(data, path, kind)
 
 
 def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """Yield the records of a directory by id; those that vanish meanwhile are left out.
-
-    Raises:
-        RecordDamaged: a file does not hold one.
-    """
+    """Yield the records of a directory by id; those that vanish meanwhile are left out."""
     for name, data in files.loaded(directory):
         yield decode(data, directory / name, kind)
 
@@ -116,11 +96,8 @@ def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[Rec
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     """Yield the records of a directory by id, without those that cannot be read."""
     for name, data in files.loaded(directory):
-        try:
-            record = decode(data, directory / name, kind)
-        except RecordDamaged:
-            continue
-        yield record
+        with suppress(RecordDamaged):
+            yield decode(data, directory / name, kind)
 
 
 @functools.cache
@@ -196,10 +173,9 @@ _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 class EarlyGate:
-    """A gate that checks the texts of an operation before the operation takes a lock.
+    """A gate that checks the texts of an operation before it takes a lock, and refuses them when asked.
 
-    A refusal is kept until the gate is asked, so that an operation fails for the same reason as if nothing
-    had been checked early. It counts for exactly the value that was checked; others are checked when asked.
+    A result counts for exactly the value that was checked; others are checked when asked.
     """
 
     def __init__(self, gate: Gate) -> None:

@@ -1,11 +1,7 @@
-"""Memory slices: what a route may read, and the block that goes into its prompt (memory design §6).
+"""Memory slices: reads allowed per route, and the block that goes into its prompt (memory design §6).
 
-Two pure steps with the reading between them: `plan_reads` decides what may be read at all, and `assemble`
-makes the block of what was read. Where no consent is in force there is nothing to plan, so consent that was
-never given, was revoked or cannot be read gives the same result.
-
-Each slice is one line, ``name: value``, between two tags. What people wrote stands as JSON strings, so no
-text begins a line or a value of its own; characters of tags and control tokens become full-width forms.
+`plan_reads` decides which sources may be read, `assemble` makes the block of the records. Each slice is one
+line, ``name: value``; texts of people are JSON strings, and characters of tags become full-width forms.
 """
 
 import re
@@ -56,15 +52,11 @@ MATRIX: Final[Mapping[Route, RoutePlan]] = {
     "event_impact_reader": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
 }
 
-SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)
-"""All slices in the order of injection."""
+SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)  # all slices in the order of injection
 
 
 def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) -> tuple[SliceName, ...]:
-    """Return the slices that a route wants for one task, in the order of injection.
-
-    A slice whose condition is drift is among them; how much drift there is, only its value can tell.
-    """
+    """Return the slices that a route wants for one task, in order; drift counts as met."""
     plan = MATRIX[route]
     met: dict[Condition, bool] = {
         "offered": True,
@@ -101,10 +93,7 @@ _HARMLESS_NAME: Final = "user context"
 
 
 class UserContextBlock(Record):
-    """The text that memory adds to a system prompt; made by `block_of` alone.
-
-    It is a type of its own, no string, so that what must not be personalised cannot be given it.
-    """
+    """The text that memory adds to a system prompt, of a type of its own; made by `block_of` alone."""
 
     text: str
 
@@ -115,12 +104,7 @@ def block_of(lines: Iterable[str]) -> UserContextBlock:
 
 
 def injected(system_prompt: str, block: UserContextBlock) -> str:
-    """Return a system prompt with memory at its end, right before the user's message (§6.4).
-
-    Raises:
-        TypeError: the prompt is no text, such as one that must stay impersonal.
-        UsageError: the prompt holds such a block already.
-    """
+    """Return a system prompt with memory at its end, right before the user's message (§6.4)."""
     if not isinstance(system_prompt, str):
         raise TypeError(f"memory goes into a prompt of text, not into {type(system_prompt).__name__}")
     if OPENING in system_prompt or CLOSING in system_prompt:
@@ -136,10 +120,7 @@ def line_of(label: str, value: str | int | Sequence[str], *, quoted: bool) -> st
 
 
 def escaped(text: str) -> str:
-    """Return a person's words as one line without tags, control tokens and what cannot be seen.
-
-    Numbers with a comparison keep it: "<10%" and ">= 3" stay what they are.
-    """
+    """Return a person's words as one line without tags, control tokens and invisible characters."""
     text = flat(visible(text, spell=lambda _: ""))
     text = _BRACKETS.sub(lambda found: _WIDE[found.group()], text)
     # Full-width and other forms of the tag's name count as the name.
@@ -192,15 +173,9 @@ LABELS: Final[Mapping[SliceName, str]] = {
 DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
 """Values of slices that no source has a value for (§6.4, §8.3)."""
 
-THREADS_NAMED: Final = 3
-"""Active threads that S6 names, the last ones touched."""
-
-DRIFT_DAYS: Final = 30
-"""Days back that S9 counts drift signals."""
-
-_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))
-"""Slices that hold what people wrote."""
-
+THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
+DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
+_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))  # slices that hold what people wrote
 _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 
 
@@ -228,11 +203,7 @@ class LoadedMemory(Record):
 
 
 class ReadPlan(Record):
-    """The slices that a route wants, in the order of injection, and the sources that may be read for them.
-
-    ``open`` are the stored sources that consent lets a reader see and that the slices have use for, and
-    ``closed`` those that it does not.
-    """
+    """The slices that a route wants, in order, and the sources that consent opens and closes for them."""
 
     route: Route
     wanted: tuple[SliceName, ...]
@@ -242,11 +213,7 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """Records read for a plan; sources that the plan leaves closed stay empty.
-
-    ``thread`` holds the contexts of the task's thread, oldest first; ``drift_signals`` counts the records of
-    the last `DRIFT_DAYS` days; ``thread_forgotten`` says that the thread's context was forgotten (§11.2).
-    """
+    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first."""
 
     profile: UserContext | None = None
     thread: Sequence[UserContext] = ()
@@ -274,8 +241,7 @@ def plan_reads(
 def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
     """Return the block and its attributes, of the records read and the fields of the task itself (§6.4).
 
-    A slice without a value is left out, not left empty, and named: as blocked where consent closes one
-    of its sources, else as missing. That there is no drift is no lack, so S9 is then not named.
+    A slice without a value is named as blocked where consent closes one of its sources, else as missing.
     """
     closed = plan.closed | ({"thread"} if material.thread_forgotten else set())
     open_ = plan.open - closed

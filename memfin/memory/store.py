@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from memfin.memory.accounts import Accounts
 from memfin.memory.consents import Consents
@@ -29,9 +29,9 @@ def utc_now() -> datetime:
 class MemoryStore:
     """The memory of a data root: consents, and the records that they allow to keep.
 
-    Methods block; a host with an event loop calls them in worker threads. One store may be used by any
-    number of threads, and a data root by any number of processes: writers of one user take turns,
-    readers never wait.
+    An operation that is refused has written nothing. Methods block; a host with an event loop calls them
+    in worker threads. One store may be used by any number of threads, and a data root by any number of
+    processes: writers of one user take turns, readers never wait.
 
     Args:
         root: the directory of the data; created when it is missing.
@@ -40,22 +40,7 @@ class MemoryStore:
         files: the file system; a test gives one that fails.
         telemetry: counts and traces writes and deletions; none by default.
         thresholds: of the drift detectors; those that ship with MemFin by default.
-
-    Attributes:
-        workspace: the files, locks and index that the services share.
-        consents: grants, revocations and the saved profile.
-        threads: threads, their contexts and refreshes.
-        drift: feedback and the drift log.
-        tasks: contexts of tasks.
-        reading: slices, hints and suggestions for a task.
-        packages: export and import.
-        accounts: deletion and expiry.
-
-    Raises:
-        RunFault: the directory cannot be used.
     """
-
-    workspace_type: ClassVar[type[Workspace]] = Workspace
 
     def __init__(
         self,
@@ -69,7 +54,7 @@ class MemoryStore:
     ) -> None:
         self.root = Path(root)
         observer = None if telemetry is None else telemetry.observer(self.root)
-        self.workspace = workspace = self.workspace_type(self.root, clock, gate, files or Files(), observer)
+        self.workspace = workspace = Workspace(self.root, clock, gate, files or Files(), observer)
         self.consents = Consents(workspace, telemetry)
         self.drift = DriftLog(workspace, thresholds or shipped_thresholds())
         self.threads = Threads(workspace, self.drift)

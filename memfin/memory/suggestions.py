@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import Moment, RiskPromptPreference, Route, SchemaVersion
@@ -23,8 +23,7 @@ ORDERS: Final[Mapping[RiskPromptPreference, tuple[Advisor, ...]]] = {
 def advisor_order(route: Route, preference: RiskPromptPreference | None) -> tuple[Advisor, ...]:
     """Return a route's advisors in the order of a preference; None stands for ``balanced``.
 
-    Before execution there is a fifth advisor. It comes first for ``permission_or_credential`` and last
-    otherwise; on the other routes that preference orders as ``balanced`` does.
+    The fifth, before execution, comes first for ``permission_or_credential`` and last otherwise.
     """
     order = ORDERS[preference or "balanced"]
     if route != "pre_execution":
@@ -35,10 +34,7 @@ def advisor_order(route: Route, preference: RiskPromptPreference | None) -> tupl
 
 
 def advisors_for(memory: LoadedMemory) -> tuple[Advisor, ...]:
-    """Return the advisors of a task in the order that its slice S3 asks for.
-
-    A route that does not load S3 has the order of ``balanced``, whoever asks.
-    """
+    """Return the advisors of a task in the order of its slice S3, ``balanced`` where that is not loaded."""
     loaded = memory.value("S3")
     for preference in ORDERS:
         if preference == loaded:
@@ -57,9 +53,7 @@ class HintShown(Record):
     schema_version: SchemaVersion = "1.0"
 
 
-PAUSE: Final = timedelta(hours=24)
-"""A user sees at most one hint in this time."""
-
+PAUSE: Final = timedelta(hours=24)  # a user sees at most one hint in this time
 TEXTS: Final[Mapping[Hint, Mapping[Language, str]]] = {
     "set_preferences": {
         "zh": "在设置里填写偏好，结果会更贴合您。",
@@ -75,11 +69,7 @@ TEXTS: Final[Mapping[Hint, Mapping[Language, str]]] = {
 def hint_for(
     state: OnboardingState, shown_at: datetime | None, now: datetime, *, preferred: bool
 ) -> Hint | None:
-    """Return the hint that a result may carry, or None.
-
-    Somebody who revoked gets the hint to renew consent; somebody with consent who set no preferences, the
-    hint to set some. Neither gets one again before `PAUSE` is over.
-    """
+    """Return the hint that a result may carry, or None; nobody gets one again before `PAUSE` is over."""
     if shown_at is not None and now - shown_at < PAUSE:
         return None
     if state == "revoked":
@@ -140,10 +130,7 @@ class Skill(Record):
 
 
 class Suggestions(Record):
-    """Suggestions of a page to a person.
-
-    ``refresh_conditions`` are by the type of a thread's object, ``other`` for every other type.
-    """
+    """Suggestions of a page to a person; refresh conditions are by type of object, or ``other``."""
 
     task_types: tuple[Route, ...]
     example_question: str
@@ -151,10 +138,9 @@ class Suggestions(Record):
 
 
 def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
-    """Return all the skills, those that the user's recent threads are about first.
+    """Return all the skills, those that the user's recent threads are about first, newer threads first.
 
-    A skill is related to a thread when the thread's line in S6 holds one of its topics. Among related
-    ones the newer thread decides, and otherwise the order they came in. Without S6 nothing moves.
+    A skill is related to a thread when the thread's line in S6 holds one of its topics.
     """
     named = memory.value("S6")
     threads = [line.casefold() for line in named] if isinstance(named, tuple) else []
@@ -179,12 +165,6 @@ def suggestions_for(used: Iterable[Route], memory: LoadedMemory) -> Suggestions:
         example_question=example_question(memory),
         refresh_conditions={**REFRESH_CONDITIONS, "other": ANY_OBJECT},
     )
-
-
-def refresh_conditions(cognition_object: Mapping[str, Any]) -> tuple[RefreshCondition, ...]:
-    """Return what to suggest for refreshing a thread, by the ``type`` of what it is about."""
-    kind = cognition_object.get("type")
-    return REFRESH_CONDITIONS.get(kind, ANY_OBJECT) if isinstance(kind, str) else ANY_OBJECT
 
 
 def example_question(memory: LoadedMemory) -> str:

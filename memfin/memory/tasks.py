@@ -24,14 +24,9 @@ _LOG: Final = logging.getLogger("memfin.memory")
 KEPT: Final = timedelta(hours=24)
 """Time for which a task context is kept after the task's end, and after its begin when it never ends."""
 
-WORKERS: Final = 8
-"""Threads that remove files; they mostly wait, and more of them get into each other's way."""
-
-FEW: Final = 256
-"""Contexts that one thread removes by itself."""
-
-AT_A_TIME: Final = 64
-"""Contexts after which a lock is given back, a user's last one included."""
+WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way
+FEW: Final = 256  # contexts that one thread removes by itself
+AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's last one included
 
 
 class Tasks:
@@ -48,32 +43,33 @@ class Tasks:
         fields: ContextFields | None = None,
         thread_id: str | None = None,
     ) -> UserContext:
-        """Write the context of a task that begins, for 24 hours.
+        """Write the context of a task that begins, for 24 hours; it may hold fields that are not kept.
 
-        It may hold fields that the person did not consent to keep. A person whose consent is revoked may
-        ask for tasks, as one of whom nothing is known.
-
-        Raises:
-            ConsentRequired: the person never consented to tasks, or took that back.
-            NotFound: the user has no such thread.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
+        A person whose consent is revoked may ask for tasks; one who never consented to them may not.
         """
         workspace = self._workspace
-        with workspace.writing(user_id, {} if fields is None else structs.asdict(fields)):
+        given = {} if fields is None else structs.asdict(fields)
+        with workspace.writing(user_id, given):
             consent = rules.readable(workspace.consent_on_file(user_id))
             if not rules.may_create_task(consent):
                 raise ConsentRequired("tasks need the person's consent; ask for it first", ["create_task"])
             if thread_id is not None:
                 ThreadFiles(workspace).header(user_id, thread_id)
             now = workspace.now()
-            context = task_context(
-                user_id,
-                workspace.id_for("ctx", user_id, workspace.paths.tasks(user_id), now),
-                route,
-                fields or ContextFields(),
-                now,
-                thread_id=thread_id,
+            context_id = workspace.id_for("ctx", user_id, workspace.paths.tasks(user_id), now)
+            context = UserContext(
+                context_id=context_id,
+                user_id=user_id,
+                scope="task",
+                created_at=now,
+                updated_at=now,
+                expires_at=now + KEPT,
                 consent_version=consent.version if consent and consent.revoked_at is None else None,
+                thread_id=thread_id,
+                task_id=with_prefix("task", context_id),
+                route=route,
+                task_status="running",
+                **given,
             )
             self._write(context)
             return context
@@ -81,11 +77,7 @@ class Tasks:
     def end_task(
         self, user_id: str, task_id: str, status: Literal["finished", "failed"] = "finished"
     ) -> UserContext:
-        """Note the end of a task; its context expires 24 hours from now.
-
-        Raises:
-            NotFound: the user has no such task, or not any more.
-        """
+        """Note the end of a task; its context expires 24 hours from now."""
         with self._workspace.writing(user_id):
             now = self._workspace.now()
             context = self.task_context(user_id, task_id)
@@ -94,11 +86,7 @@ class Tasks:
             return context
 
     def task_context(self, user_id: str, task_id: str) -> UserContext:
-        """Return the context of a task.
-
-        Raises:
-            NotFound: the user has no such task, or its 24 hours are over.
-        """
+        """Return the context of a task; raise `NotFound` when its 24 hours are over, as for a stranger's."""
         workspace = self._workspace
         with workspace.faults():
             path = workspace.paths.task(user_id, with_prefix("ctx", task_id))
@@ -118,33 +106,6 @@ class Tasks:
         else:
             workspace.do(user_id, checked)
             workspace.index.expect(user_id, context.context_id, expires_at)
-
-
-def task_context(
-    user_id: str,
-    context_id: str,
-    route: Route,
-    fields: ContextFields,
-    now: datetime,
-    *,
-    thread_id: str | None = None,
-    consent_version: int | None = None,
-) -> UserContext:
-    """Return the context of a task that begins; the task's id is the context's but for the prefix."""
-    return UserContext(
-        context_id=context_id,
-        user_id=user_id,
-        scope="task",
-        created_at=now,
-        updated_at=now,
-        expires_at=now + KEPT,
-        consent_version=consent_version,
-        thread_id=thread_id,
-        task_id=with_prefix("task", context_id),
-        route=route,
-        task_status="running",
-        **structs.asdict(fields),
-    )
 
 
 def is_expired(expires_at: datetime | None, now: datetime) -> bool:
@@ -169,13 +130,10 @@ class Batch(NamedTuple):
 
 
 def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
-    """Remove the task contexts whose 24 hours are over, each by itself.
+    """Remove the task contexts whose 24 hours are over; a refused one stays for the next sweep.
 
-    One that the system refuses to remove stops no other, and stays in the index for the next sweep.
-
-    All removals share one synchronisation, and the index forgets them only after it. Many of them are
-    removed by several threads: a file system may wait for its medium at each one, and one wait does not
-    have to wait for another.
+    All removals share one synchronisation, after which the index forgets them. Many are removed by several
+    threads, as each one may wait for the medium.
     """
     files, locks, index = workspace.files, workspace.locks, workspace.index
 
@@ -208,10 +166,7 @@ def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
 
 
 def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
-    """Return the contexts that are due by lock, in batches after which other writers have their turn.
-
-    Batches of one lock stand apart, so that threads seldom wait for each other.
-    """
+    """Return due contexts in batches per lock, those of one lock apart, so that other writers have a turn."""
     batches: dict[tuple[int, int], Batch] = {}
     turns: dict[int, int] = {}
     for user_id, context_ids in due.items():

@@ -27,13 +27,9 @@ _SCOPES: Final[Mapping[str, str]] = {
 
 
 class MemoryTelemetry:
-    """Counts and traces what a memory store does (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
+    """Counters and spans of a memory store (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
 
-    Labels and attributes are names of closed sets, numbers and ids of records; never a person,
-    and never a text. Without a tracer provider set up by the host, spans cost next to nothing.
-
-    Attributes:
-        registry: the Prometheus registry that holds the counters.
+    Labels and attributes are names of closed sets, numbers and ids of records; never a person or a text.
     """
 
     def __init__(
@@ -61,11 +57,9 @@ class MemoryTelemetry:
             scope, slice_id = _scope_of(step.path.relative_to(root))
             record = step.record if isinstance(step, Put | Append) else None
             consent_id = str(record.get("consent_id") or "") if record is not None else ""
-            if isinstance(step, Remove | RemoveTree):
-                self._operation("delete", scope, slice_id, "")
-            else:
-                self._operation("write", scope, slice_id, consent_id)
-            if isinstance(record, DriftRecord) and isinstance(step, Put):
+            op = "delete" if isinstance(step, Remove | RemoveTree) else "write"
+            self._operation(op, scope, slice_id, consent_id)
+            if isinstance(record, DriftRecord):
                 self._drifted(record)
 
         return observe

@@ -38,11 +38,7 @@ class ThreadFiles:
         self._paths = workspace.paths
 
     def header(self, user_id: str, thread_id: str) -> ThreadHeader:
-        """Return a thread.
-
-        Raises:
-            NotFound: the user has none of that id.
-        """
+        """Return a thread; raise `NotFound` when the user has none of that id."""
         found = load(self._workspace.files, self._paths.thread(user_id, thread_id), ThreadHeader)
         if found is None or (found.user_id, found.thread_id) != (user_id, thread_id):
             raise NotFound("thread: there is none of that id")
@@ -86,12 +82,7 @@ class Threads(ThreadFiles):
     ) -> ThreadHeader:
         """Save a snapshot as a thread, with the context that its person gives (memory design §5.3).
 
-        Without ``save_user_context`` the thread is saved without a context, whatever ``context`` holds.
-
-        Raises:
-            ConsentRequired: there is no consent in force; a context needs ``save_to_thread``.
-            ConsentNotInForce: ``consent_id`` is given, or needed for a context, and is another one.
-            InvalidId, InvalidInput, SensitiveInput: nothing was written.
+        A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force.
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
@@ -105,7 +96,15 @@ class Threads(ThreadFiles):
                 rules.acknowledged(consent, consent_id)
             now = workspace.now()
             thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
-            header = thread_header(user_id, thread_id, snapshot_id, title, cognition_object, now)
+            header = ThreadHeader(
+                thread_id=thread_id,
+                user_id=user_id,
+                snapshot_id=snapshot_id,
+                title=title,
+                cognition_object=dict(cognition_object),
+                created_at=now,
+                updated_at=now,
+            )
             plan: list[Step] = [Put(self._paths.thread(user_id, thread_id), header)]
             if save_user_context and context is not None and context != ContextFields():
                 plan.append(self._context(header, context, consent))
@@ -125,12 +124,7 @@ class Threads(ThreadFiles):
     ) -> ThreadRefresh:
         """Record a refresh; a context that its person gives is added to those before (memory design §5.4).
 
-        Raises:
-            NotFound: the user has no such thread.
-            ThreadClosed: it is closed.
-            ConsentRequired: threads are read-only without ``save_to_thread``, and a thread whose
-                preferences were forgotten takes no others.
-            InvalidInput, SensitiveInput: nothing was written.
+        A thread whose preferences were forgotten takes no context.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -143,7 +137,14 @@ class Threads(ThreadFiles):
             header = self.header(user_id, thread_id)
             consent = rules.require(workspace.consent_on_file(user_id), "save_to_thread")
             given = user_supplied_context if user_supplied_context != ContextFields() else None
-            _check_refreshable(header, with_context=given is not None)
+            if header.status == "closed":
+                raise ThreadClosed("thread: is closed; it can be read, not changed")
+            if given is not None and header.consent_blocked:
+                raise ConsentRequired(
+                    "thread: its preferences were forgotten, so no others are saved; "
+                    "save a new thread for them",
+                    ["save_to_thread"],
+                )
             before = self.refreshes(user_id, thread_id)
             now = later(rules.not_before(consent, workspace.now()), [header, *before])
             context = None if given is None else self._context(header, given, consent)
@@ -174,14 +175,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Forget a thread's preferences, or close it (memory design §11.2); neither can be undone.
-
-        Both are a person's right with and without consent in force.
-
-        Raises:
-            NotFound: the user has no such thread.
-            InvalidInput: the thread is closed and ``status`` would open it.
-        """
+        """Forget a thread's preferences, or close it, for good, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)
@@ -211,10 +205,7 @@ class Threads(ThreadFiles):
             return self.contexts(user_id, thread_id)
 
     def add_candidate(self, user_id: str, source_object_ref: str) -> str | None:
-        """Note that an object may be asked for as training material one day (memory design §3.4).
-
-        Returns the candidate's id; None, and nothing is written, when training use is not allowed.
-        """
+        """Note an object as possible training material (§3.4); return None where that is not allowed."""
         workspace = self._workspace
         with workspace.writing(user_id):
             consent = workspace.consent_on_file(user_id).in_force
@@ -224,11 +215,21 @@ class Threads(ThreadFiles):
             return plan[0].path.stem
 
     def _context(self, header: ThreadHeader, fields: ContextFields, consent: ProfileConsent) -> Put:
+        """Return the step that adds a context to a thread; those before it stay as they are."""
         user_id, thread_id = header.user_id, header.thread_id
         now = later(self._workspace.now(), [header, *self.contexts(user_id, thread_id)])
         directory = self._paths.thread_contexts(user_id, thread_id)
         context_id = self._workspace.id_for("ctx", user_id, directory, now)
-        record = thread_context(header, context_id, fields, consent.version, now)
+        record = UserContext(
+            context_id=context_id,
+            user_id=user_id,
+            scope="thread",
+            created_at=now,
+            updated_at=now,
+            consent_version=consent.version,
+            thread_id=thread_id,
+            **structs.asdict(fields),
+        )
         return Put(self._paths.thread_context(user_id, thread_id, context_id), record)
 
     def _candidate(self, consent: ProfileConsent, source_object_ref: str) -> list[Put]:
@@ -247,59 +248,9 @@ class Threads(ThreadFiles):
         return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
 
 
-def thread_header(
-    user_id: str,
-    thread_id: str,
-    snapshot_id: str,
-    title: str,
-    cognition_object: Mapping[str, Any],
-    now: datetime,
-) -> ThreadHeader:
-    """Return the header of a new thread."""
-    return ThreadHeader(
-        thread_id=thread_id,
-        user_id=user_id,
-        snapshot_id=snapshot_id,
-        title=title,
-        cognition_object=dict(cognition_object),
-        created_at=now,
-        updated_at=now,
-    )
-
-
-def thread_context(
-    header: ThreadHeader, context_id: str, fields: ContextFields, consent_version: int, now: datetime
-) -> UserContext:
-    """Return another context of a thread; those before it stay as they are."""
-    return UserContext(
-        context_id=context_id,
-        user_id=header.user_id,
-        scope="thread",
-        created_at=now,
-        updated_at=now,
-        consent_version=consent_version,
-        thread_id=header.thread_id,
-        **structs.asdict(fields),
-    )
-
-
 def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
-    """Return now, or the moment after the last of the others where the clock has not come so far.
-
-    Records are thus in the order of their moments, also under a clock that stands still or is set back.
-    """
+    """Return now, or the moment after the last of the others where the clock has not come so far."""
     return max([now, *(other.created_at + _TICK for other in others)])
-
-
-def _check_refreshable(header: ThreadHeader, *, with_context: bool) -> None:
-    """Refuse to refresh a closed thread, or to add a context to one whose preferences were forgotten."""
-    if header.status == "closed":
-        raise ThreadClosed("thread: is closed; it can be read, not changed")
-    if with_context and header.consent_blocked:
-        raise ConsentRequired(
-            "thread: its preferences were forgotten, so no others are saved; save a new thread for them",
-            ["save_to_thread"],
-        )
 
 
 def _fields(context: ContextFields | None) -> dict[str, Any]:

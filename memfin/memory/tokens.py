@@ -1,9 +1,7 @@
 """Token estimates, and cutting text to a budget at safe boundaries.
 
-The layer runs no model and so has no tokenizer: `estimate_tokens` counts one token per Chinese character
-and one per four others. Tokenizers of current models take between half and one and a half times as many.
-Cuts respect Unicode's extended grapheme clusters (UAX #29), as far as the standard library's character
-properties tell them: a cut may come out earlier than the standard's, and never inside a cluster.
+Tokenizers of current models take between half and one and a half times the estimate. Cuts never fall
+inside an extended grapheme cluster (UAX #29), as far as the standard library's properties tell them.
 """
 
 import re
@@ -15,9 +13,7 @@ from memfin.contracts.memory import SliceName
 from memfin.text.numbers import NUMERALS
 
 _MARKS: Final = frozenset(("Mn", "Me", "Mc"))
-_VIRAMA: Final = 9
-"""The combining class of signs that join the consonants around them."""
-
+_VIRAMA: Final = 9  # the combining class of signs that join the consonants around them
 _PREPENDED: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd"
 _JOINERS: Final = "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"
 _SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
@@ -70,9 +66,7 @@ BUDGETS: Final[Mapping[SliceName, int]] = {
 }
 """The tokens that each slice's line stays below (memory design §6.2)."""
 
-OMITTED: Final = "…"
-"""Stands for the omitted rest."""
-
+OMITTED: Final = "…"  # stands for the omitted rest
 _CHARACTERS_A_TOKEN: Final = 4
 
 _NUMERALS: Final = f"0-9０-９{NUMERALS}几半"
@@ -92,12 +86,10 @@ def estimate_tokens(text: str) -> int:
 
 
 def fitted_text(text: str, budget: int, line: Callable[[str], str]) -> str:
-    """Return as much of a text's beginning as keeps its line below a budget of tokens.
+    """Return as much of a text's beginning as keeps its line, as ``line`` makes it, below a budget of tokens.
 
-    ``line`` makes the line of a text. What is cut ends in `OMITTED` and at a safe boundary: behind a
-    clause or a word where one ends in the latter half of what fits, never inside a character as
-    readers see it, and never inside a number, for "12" is not what somebody said who said "12万".
-    Empty when nothing fits.
+    A cut text ends in `OMITTED`, behind a clause or word in the latter half of what fits if there is one, and
+    never inside a number: "12" is not "12万". Empty when nothing fits.
     """
     if estimate_tokens(line(text)) < budget:
         return text
@@ -113,10 +105,7 @@ def fitted_text(text: str, budget: int, line: Callable[[str], str]) -> str:
 
 
 def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str]], str]) -> list[str]:
-    """Return as many of the first items as keep their line below a budget, then `OMITTED` for the rest.
-
-    A first item that does not fit by itself is cut as a text is. Empty when nothing fits.
-    """
+    """Return the first items that keep their line below a budget, then `OMITTED`; a first one may be cut."""
     if not items or estimate_tokens(line(items)) < budget:
         return list(items)
     for count in range(len(items) - 1, 0, -1):

@@ -1,8 +1,6 @@
 """Export and import of a person's memory (memory design §11.1).
 
-Packages carry what exists: all versions of the consent, the profile in force, thread contexts, task
-contexts of the last seven days, the drift log, the metadata of training candidates, and the threads and
-feedback that the others refer to. An import is checked to the last record before a byte is written.
+Packages carry the consent and the records it allows; an import is checked whole before a byte is written.
 """
 
 import re
@@ -59,27 +57,14 @@ class Packages:
         self._workspace = workspace
 
     def export_user(self, user_id: str) -> dict[str, bytes]:
-        """Return a user's package, path to content, its manifest among the files.
-
-        It is the state of one moment: the user's writers wait meanwhile. The same memory at the same time
-        of the clock makes the same bytes.
-
-        Raises:
-            NotFound: there is nothing of that user.
-            InvalidId, AccountDeleted: as for every operation.
-        """
+        """Return a user's package at one moment, path to content; equal memory and clock make equal bytes."""
         workspace = self._workspace
         with workspace.writing(user_id):
             consent = workspace.consent_on_file(user_id).consent
             return package_of(workspace.files, workspace.paths, user_id, consent, workspace.now())
 
     def export_to(self, user_id: str, out: Path, *, as_zip: bool = False) -> Path:
-        """Write a user's package, whole or not at all, and return where: ``out/user_id``, or with ``.zip``.
-
-        Raises:
-            UsageError: there is one already.
-            NotFound, InvalidId, AccountDeleted: as for `export_user`.
-        """
+        """Write a user's package, whole or not at all, and return its path: ``out/user_id``, or a zip."""
         package = self.export_user(user_id)
         files = self._workspace.files
         target = out / (f"{user_id}.zip" if as_zip else user_id)
@@ -99,14 +84,9 @@ class Packages:
             return target
 
     def import_package(self, path: Path) -> Imported:
-        """Take in an export, from here or elsewhere, of a user who is not known here.
+        """Take in an export, checked whole before any write, of a user who is not known here.
 
-        All of it is checked before any of it is written, and once the last file is staged the import is
-        finished whatever interrupts it.
-
-        Raises:
-            UsageError: the package is not as it was exported, or the user is known already.
-            InvalidId, AccountDeleted, SensitiveInput: as for every operation.
+        Once the last file is staged, the import is finished whatever interrupts it.
         """
         workspace = self._workspace
         user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)
@@ -191,14 +171,7 @@ def _files_below(files: Files, directory: Path, path: str) -> Iterator[str]:
 def package_of(
     files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None, now: datetime
 ) -> dict[str, bytes]:
-    """Return the files of a user's package, path to content, the manifest among them.
-
-    The caller holds the user's lock. What the consent no longer allows is not in it, even where a purge
-    that was interrupted has left it on the disk.
-
-    Raises:
-        NotFound: there is nothing of that user.
-    """
+    """Return a package, path to content, without forbidden records; call under the user's lock."""
     found: dict[str, bytes] = {}
     for path in files_of(files, paths, user_id):
         place = placed(paths, user_id, path)
@@ -230,9 +203,7 @@ def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: da
     return True
 
 
-MAX_FILE: Final = 16 << 20
-"""Bytes; a record has at most 64 KiB, the index of a drift log is longer."""
-
+MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
 _OWN_ID: Final[Mapping[str, str]] = {
     "UserContext": "context_id",
     "DriftRecord": "drift_id",
@@ -257,12 +228,8 @@ class Admitted(NamedTuple):
 def read_import(path: Path, paths: Paths, gate: Gate) -> Admitted:
     """Read and check a package, a directory or a zip archive.
 
-    The manifest is compared with every byte, then every record with its contract, its path, its user and
-    the sensitive-input gate, then all of them with the consent: nothing comes in that the layer itself
-    would not have written.
-
-    Raises:
-        UsageError: there is no package, or something in it is not as an export has it; names the file.
+    Every byte is compared with the manifest, every record with its contract, path, user and gate, and all of
+    them with the consent.
     """
     user_id, contents = _verified(path)
     records = {name: _checked(paths, user_id, name, data, gate) for name, data in contents.items()}

@@ -1,12 +1,10 @@
-"""The workspace of a data root: files, locks, index and recovery, shared by all services of a store.
+"""Workspace of a data root: files, locks, index and recovery, shared by all services of a store.
 
-An operation of more than one step marks its user beforehand and removes the mark afterwards. A mark that is
-found means that an operation was interrupted; the next writer of that user, the next process that opens the
-store, or ``expire`` finishes it.
+An operation of more than one step marks its user meanwhile. A mark that is found is one of an interrupted
+operation; the next writer of that user, the next process, or ``expire`` finishes it.
 """
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,7 +34,6 @@ from memfin.memory.records import EarlyGate, Gate, RecordDamaged, load
 
 Clock = Callable[[], datetime]
 
-_CREATE: Final = os.O_RDWR | os.O_CREAT
 _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
@@ -45,14 +42,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Sweep(Record):
-    """The counts of a sweep.
+    """The counts of a sweep: task contexts removed and refused, interrupted operations finished and failed.
 
-    Attributes:
-        task_contexts: task contexts that it removed.
-        finished: users with an interrupted operation, which it finished.
-        overdue: those of them that were revocations of more than 48 hours ago.
-        failed: users whose interrupted operation the system refuses to finish.
-        refused: task contexts that the system refuses to remove; a later sweep tries again.
+    Overdue ones are finished revocations of more than 48 hours ago.
     """
 
     task_contexts: Count = 0
@@ -74,26 +66,14 @@ class Workspace:
         self._clock = clock
         self.gate = EarlyGate(gate)
         self._writer = Writer(files, self.paths, self.gate, observer)
-        self.locks = self.open_locks()
+        self.locks = Locks(files, self.paths.locks)
         with self.faults():
             for directory in self.paths.shared():
                 files.make(directory)
-            self.reserve = self.open_reserve()
-            self.index = self.open_index()
+            self.reserve = Reserve(files, self.paths.reserve)
+            self.index = Index(self.paths.index, files)
             self._recover()
             self.reserve.keep()
-
-    def open_locks(self) -> Locks:
-        """Return the locks of the data root."""
-        return Locks(self.paths.locks)
-
-    def open_index(self) -> Index:
-        """Return the index of the data root, open."""
-        return Index(self.paths.index, self.files)
-
-    def open_reserve(self) -> Reserve:
-        """Return the space that is kept for revocations and deletions."""
-        return Reserve(self.files, self.paths.reserve)
 
     def close(self) -> None:
         """Close the index."""
@@ -114,10 +94,9 @@ class Workspace:
             return read_consent(self.files, self.paths.consent(user_id), user_id)
 
     def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
-        """Return the result of ``read`` for the consent in force, if that was still the same afterwards.
+        """Return the result of ``read`` for the consent in force, None without one.
 
-        It is given None where no consent is in force. When another version appears while it reads, it
-        reads anew, so nothing that a revocation forbade is ever returned after it.
+        It reads anew when another version appears meanwhile, so a revocation is never overlooked.
         """
         while True:
             before = self.consent_on_file(user_id)
@@ -143,13 +122,7 @@ class Workspace:
     def writing(self, user_id: str, texts: Mapping[str, Any] = _NO_TEXTS) -> Iterator[None]:
         """Hold the user's lock, with nothing left to finish from before.
 
-        The texts of the person, by the names of their fields in records, pass the gate before the lock is
-        taken, however long that takes.
-
-        Raises:
-            InvalidId: it is no id, or another user's but for case.
-            AccountDeleted: the account was deleted.
-            RunFault: the file system refuses.
+        Texts of the person, by the names of their fields, pass the gate before the lock is taken.
         """
         check_id(user_id)
         with self.gate.reading(texts), self.faults(), self.locks.of_user(user_id):
@@ -160,11 +133,7 @@ class Workspace:
             yield
 
     def despite_full_disk(self, work: Callable[[], ValueT]) -> ValueT:
-        """Return the result of repeatable work; on a full disk it is done again in the reserve's space.
-
-        Raises:
-            RunFault: that was not enough; readers see the state before the work, or after it.
-        """
+        """Return the result of repeatable work; on a full disk it is done again in the reserve's space."""
         try:
             return work()
         except RunFault as fault:
@@ -195,7 +164,7 @@ class Workspace:
     def mark(self, user_id: str) -> None:
         """Mark a user as one with an operation under way; if it is interrupted, the mark stays."""
         marker = self.paths.marker(user_id)
-        self.files.close(self.files.open(marker, _CREATE))
+        self.files.touch(marker)
         self.files.fsync_directory(marker.parent)
 
     def _settle(self, user_id: str) -> None:
@@ -223,11 +192,7 @@ class Workspace:
         return new_id(prefix, user_id, now, lambda name: self.files.exists(directory / f"{name}.json"))
 
     def admit(self, user_id: str) -> None:
-        """Claim the id of a user who gives consent for the first time.
-
-        Raises:
-            InvalidId: a user has it but for case.
-        """
+        """Claim the id of a user who gives consent for the first time."""
         namesake = self.index.namesake(user_id)
         if namesake == user_id:
             return
@@ -255,10 +220,7 @@ class Workspace:
         self.finish_marked()
 
     def finish_marked(self, now: datetime | None = None) -> Sweep:
-        """Finish interrupted operations, each user's by itself: a refusal for one stops no other.
-
-        Overdue ones are counted only when a time is given.
-        """
+        """Finish interrupted operations, each by itself; overdue ones are counted when a time is given."""
         done = Sweep()
         for user_id in filter(is_id, self.files.names(self.paths.pending, "")):
             try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memfin.contracts.memory import ProfileConsent
 from memfin.memory.errors import InvalidId
-from memfin.memory.files import Locks
+from memfin.memory.files import Files, Locks
 from memfin.memory.index import Index
 from memfin.memory.records import decode
 from tests.memory.memory_crowd import REFRESHERS
@@ -72,7 +72,7 @@ def test_ids_that_differ_only_in_case_are_given_to_one_of_many_who_ask_at_once(t
 
 
 def test_ids_that_differ_only_in_case_share_a_lock(tmp_path: Path) -> None:
-    locks = Locks(tmp_path)
+    locks = Locks(Files(), tmp_path)
     for name in ("bob", "BOB", "Bob"):
         with locks.of_user(name):
             pass

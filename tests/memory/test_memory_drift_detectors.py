@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memfin.contracts.memory import (
     ChangeSummary,
+    DriftRecord,
     Feedback,
     ThreadHeader,
     ThreadRefresh,
@@ -105,9 +106,15 @@ def test_a_reversal_tells_both_grades_when_and_where() -> None:
     (signal,) = grade_reversals(history, LIMITS)
     assert signal.object_ref == "snapshot:s"
     assert signal.cognition_object == {"asset": "SOL"}
-    assert (signal.prior.value, signal.prior.captured_in_object_ref) == ("thumbs_up", "feedback:feedback_1")
-    assert (signal.current.value, signal.current.captured_at) == ("not_helpful", START + 12 * DAY)
-    assert signal.summary == "2026-05-18: graded SOL thumbs_up; 2026-05-30: graded it not_helpful"
+    assert (signal.prior_signal.value, signal.prior_signal.captured_in_object_ref) == (
+        "thumbs_up",
+        "feedback:feedback_1",
+    )
+    assert (signal.current_signal.value, signal.current_signal.captured_at) == (
+        "not_helpful",
+        START + 12 * DAY,
+    )
+    assert signal.delta_summary == "2026-05-18: graded SOL thumbs_up; 2026-05-30: graded it not_helpful"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,7 @@ def test_a_conflict_tells_words_of_the_dictionary_and_nothing_else() -> None:
         said(at, at * DAY, comment=f"秘密{word}秘密") for at, word in enumerate(["看多", "看空", "看多"])
     ]
     (signal,) = feedback_conflicts(history, LIMITS)
-    assert (signal.prior.value, signal.current.value) == ("看空", "看多")
+    assert (signal.prior_signal.value, signal.current_signal.value) == ("看空", "看多")
     assert "秘密" not in repr(signal)
 
 
@@ -213,8 +220,8 @@ def test_a_young_thread_is_compared_with_its_first_thesis() -> None:
     history = [refreshed(1, 0 * DAY, OLD), refreshed(2, SECOND), refreshed(3, DAY, NEW, 6)]
     (signal,) = stance_flips(THREAD, history, LIMITS)
     assert signal.object_ref == "thread:thread_1"
-    assert signal.prior.captured_in_object_ref == "refresh:refresh_1"
-    assert (signal.prior.value, signal.current.value) == (OLD, NEW)
+    assert signal.prior_signal.captured_in_object_ref == "refresh:refresh_1"
+    assert (signal.prior_signal.value, signal.current_signal.value) == (OLD, NEW)
 
 
 def test_without_a_thesis_before_or_now_there_is_no_flip() -> None:
@@ -226,8 +233,8 @@ def test_without_a_thesis_before_or_now_there_is_no_flip() -> None:
 def test_long_theses_are_quoted_in_part() -> None:
     history = [refreshed(1, 0 * DAY, "甲" * 4000), refreshed(2, DAY, "乙丙" * 2000, 9)]
     (signal,) = stance_flips(THREAD, history, LIMITS)
-    assert len(signal.prior.value) == 200
-    assert len(signal.summary) < 1000
+    assert len(signal.prior_signal.value) == 200
+    assert len(signal.delta_summary) < 1000
 
 
 # Watch questions.
@@ -235,7 +242,7 @@ def test_long_theses_are_quoted_in_part() -> None:
 
 def status_at(
     *updates: tuple[timedelta, WatchStatus], now: timedelta
-) -> tuple[list[drift.Signal], datetime | None]:
+) -> tuple[list[DriftRecord], datetime | None]:
     history = [refreshed(at, after, updates=[("q1", status)]) for at, (after, status) in enumerate(updates)]
     return reopened_questions(THREAD, history, START + now, LIMITS)
 
@@ -297,8 +304,8 @@ def test_every_reopening_of_a_question_is_a_signal() -> None:
         (4 * DAY, "reopened"),
     ]
     signals, _ = status_at(*updates, now=9 * DAY)
-    assert [each.current.captured_at for each in signals] == [START + DAY, START + 4 * DAY]
-    assert signals[0].summary == "2026-05-18: question q1 was resolved; 2026-05-19: it was reopened"
+    assert [each.current_signal.captured_at for each in signals] == [START + DAY, START + 4 * DAY]
+    assert signals[0].delta_summary == "2026-05-18: question q1 was resolved; 2026-05-19: it was reopened"
 
 
 # Warnings.

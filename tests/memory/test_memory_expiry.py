@@ -228,7 +228,7 @@ def test_few_contexts_are_removed_without_threads(
 
 
 def test_what_is_due_is_divided_by_locks_and_no_lock_is_held_for_long(tmp_path: Path) -> None:
-    locks = Locks(tmp_path)
+    locks = Locks(Files(), tmp_path)
     due = {f"user-{number}": [f"ctx_{each}" for each in range(number % 30)] for number in range(2000)}
     batches = tasks.batches_of(due, locks)
     assert sorted(each for batch in batches for each in batch.due) == sorted(due.items())

@@ -183,6 +183,6 @@ def test_taking_back_is_told_from_taking_a_side(comment: str) -> None:
 def test_no_word_of_the_dictionary_stands_in_two_places() -> None:
     dictionary = load_dictionary()
     words = [word for sides in dictionary.topics.values() for word in [*sides.positive, *sides.negative]]
-    words += [*dictionary.other.words, *dictionary.retractions.words]
+    words += [*dictionary.other["words"], *dictionary.retractions["words"]]
     assert len(words) == len(set(words))
     assert all(word == word.lower() for word in words)

@@ -13,11 +13,9 @@ from memfin.memory.consent import ConsentOnFile, onboarding_state
 from memfin.memory.errors import InvalidId
 from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
 from memfin.memory.suggestions import (
-    ANY_OBJECT,
     EXAMPLES,
     FIRST_TASKS,
     PAUSE,
-    REFRESH_CONDITIONS,
     TEXTS,
     Skill,
     advisor_order,
@@ -26,7 +24,6 @@ from memfin.memory.suggestions import (
     hint_for,
     hint_text,
     recommended,
-    refresh_conditions,
     suggested_tasks,
 )
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
@@ -122,17 +119,6 @@ def test_the_tasks_used_last_are_suggested_and_the_usual_ones_fill_up() -> None:
         "pre_execution",
         "snapshot",
     )
-
-
-@pytest.mark.parametrize("kind", ["asset", "theme", "event"])
-def test_what_to_refresh_a_thread_on_follows_from_its_kind(kind: str) -> None:
-    assert refresh_conditions({"type": kind, "owner": "u1"}) == REFRESH_CONDITIONS[kind]
-    assert len(set(REFRESH_CONDITIONS.values())) == 3
-
-
-@pytest.mark.parametrize("about", [{}, {"type": "dream"}, {"type": ["asset"]}])
-def test_an_unknown_kind_has_the_general_suggestion(about: dict[str, Any]) -> None:
-    assert refresh_conditions(about) == ANY_OBJECT
 
 
 def test_the_example_question_is_in_the_language_and_depth_that_were_set() -> None:

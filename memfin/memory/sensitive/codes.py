@@ -23,8 +23,7 @@ _RESIDUES: Final = frozenset({1, 0x2BC830A3})
 
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
-_MIN_PIECE: Final = 3
-"""Characters of a piece, on average, of a code that is written in several."""
+_MIN_PIECE: Final = 3  # characters of a piece, on average, of a code that is written in several
 
 
 class Coded(NamedTuple):
@@ -104,7 +103,7 @@ _REMOTE: Final = re.compile(r"(?::|/)[A-Za-z0-9._~-]+")
 
 @cache
 def _spelt() -> re.Pattern[str]:
-    tops = "|".join(sorted(load_vocabulary().email.common_domains))
+    tops = "|".join(sorted(load_vocabulary().email["common_domains"]))
     return re.compile(
         rf"(?P<local>{_LOCAL}){_AT}(?P<domain>{_LABEL}(?:{_DOT}{_LABEL}){{0,3}}{_DOT}(?P<top>{tops}))(?![A-Za-z0-9-])",
         re.IGNORECASE,
@@ -113,20 +112,19 @@ def _spelt() -> re.Pattern[str]:
 
 def emails(view: View) -> Iterator[Finding]:
     """Yield e-mail addresses; names of assets (``icon@2x.png``) and remotes (``git@host:path``) are none."""
-    vocabulary = load_vocabulary().email
+    not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
         for match in _ADDRESS.finditer(view.text):
-            if match["top"].lower() in vocabulary.not_domains:
-                continue
-            if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
-                continue
-            yield view.finding("email", "address", match.start(), match.end())
+            if match["top"].lower() not in not_domains and not _is_remote(view, match):
+                yield view.finding("email", "address", match.start(), match.end())
         yield from view.matches("email", "chinese_domain", _CHINESE_DOMAIN)
     for match in _spelt().finditer(view.text):
-        if match["local"] == "git" and _REMOTE.match(view.text, match.end()):
-            continue
-        if "@" in match[0] or _is_spelt(match):
+        if ("@" in match[0] or _is_spelt(match)) and not _is_remote(view, match):
             yield view.finding("email", "spelt_out", match.start(), match.end())
+
+
+def _is_remote(view: View, match: re.Match[str]) -> bool:
+    return match["local"] == "git" and _REMOTE.match(view.text, match.end()) is not None
 
 
 def _is_spelt(match: re.Match[str]) -> bool:
@@ -159,7 +157,6 @@ _MIN_PASSWORD: Final = 6
 _MIN_LETTERS: Final = 3
 _CHANGES: Final = 4
 _DIGITS: Final = re.compile(r"\d{6,}")
-_HEX_DIGEST: Final = re.compile(r"(?i)(?:sha-?(?:1|256|512)|md5|hash|checksum|摘要|哈希|校验)")
 _PLACEHOLDERS: Final = re.compile(r"(?i)x{6,}|\*{4,}|your[_-]|example|placeholder|\.{3,}|<|changeme")
 
 
@@ -217,13 +214,9 @@ _BASE58_LENGTHS: Final = range(25, 37)
 _FIRST_SOLANA: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{6}")
 _SOLANA_LENGTHS: Final = range(32, 45)
 _SOLANA_BYTES: Final = 32
-_PAYLOADS: Final = frozenset({21, 22})
-"""Bytes of a version and a hash."""
-
+_PAYLOADS: Final = frozenset({21, 22})  # bytes of a version and a hash
 _BECH32_LENGTHS: Final = range(14, 121)
-_PART: Final = frozenset("-_=/+")
-"""Signs beside a word that make it a part of some other code."""
-
+_PART: Final = frozenset("-_=/+")  # signs beside a word that make it a part of some other code
 _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
 _UNCHECKED: Final = re.compile(
     r"[13T][1-9A-HJ-NP-Za-km-z]{25,34}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{25,87}|(?i:0x)?[0-9a-fA-F]{40}"
@@ -233,7 +226,7 @@ _UNCHECKED: Final = re.compile(
 
 @cache
 def _first_bech32() -> re.Pattern[str]:
-    prefixes = "|".join(load_vocabulary().wallets.bech32)
+    prefixes = "|".join(load_vocabulary().wallets["bech32"])
     return re.compile(rf"(?:{prefixes})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
 
 
@@ -244,14 +237,14 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
         version = "" if payload is None or len(payload) not in _PAYLOADS else f"{payload[0]:02x}"
-        if version in known.base58:
-            yield view.finding("wallet_address", known.base58[version], code.start, code.end)
+        if version in known["base58"]:
+            yield view.finding("wallet_address", known["base58"][version], code.start, code.end)
         else:
             yield from _mistyped(view, code)
     for code in coded(view, _first_bech32(), _BECH32_LENGTHS):
         prefix = bech32_prefix(code.text)
         if prefix is not None:
-            rule = known.bech32.get(prefix, "lightning")
+            rule = known["bech32"].get(prefix, "lightning")
             yield view.finding("wallet_address", rule, code.start, code.end)
         else:
             yield from _mistyped(view, code)
@@ -286,11 +279,7 @@ _STELLAR: Final = re.compile(r"(?<![0-9A-Za-z])S[A-Z2-7]{55}(?![0-9A-Za-z])")
 
 
 def private_keys(view: View) -> Iterator[Finding]:
-    """Yield private keys.
-
-    64 hexadecimal digits are a key only behind a label, for digests and transactions look the same;
-    keys with a checksum, a head or a prefix of their own count wherever they stand.
-    """
+    """Yield private keys; 64 hexadecimal digits count only behind a label, as digests look the same."""
     yield from _plain_keys(view)
     for first, lengths, rule_of in _ENCODED_KEYS:
         for code in coded(view, first, lengths):
@@ -361,10 +350,8 @@ Span = tuple[int, int]
 def seed_phrases(view: View) -> Iterator[Finding]:
     """Yield seed phrases in English and in Chinese, simplified or traditional.
 
-    English: words of the list with nothing but blanks, punctuation and numbers between them. Chinese
-    words are single characters, and nearly all ordinary text is made of characters of the list: they
-    count when they are written apart, or directly behind a label, as many as a phrase has, and only if
-    they do not read as ordinary Chinese.
+    Chinese words are single characters, of which nearly all text is made: they count when written apart, or
+    behind a label, as many as a phrase has, and only if they do not read as ordinary Chinese.
     """
     for run in _WORDS.finditer(view.lower):
         yield from _english(view, run)

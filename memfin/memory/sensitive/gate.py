@@ -18,49 +18,32 @@ from memfin.memory.sensitive.numbers import (
     phones,
     quiet,
 )
-from memfin.memory.sensitive.text import Finding, View, outermost, spelt_out, view_of, without_breaks
+from memfin.memory.sensitive.text import Finding, outermost, spelt_out, view_of, without_breaks
 
+_OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys, card_codes)
 _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 """Every number that is looked for holds six digits close to each other."""
 
 
 def find_sensitive(text: str) -> tuple[Finding, ...]:
-    """Return what of a text must never be saved, in order of its place (memory design §10.2).
+    """Return the parts of a text that must never be saved, in order of place (memory design §10.2).
 
-    The classifier knows the text and nothing else: no user, no profile, no setting changes its answer
-    (memory design §7.2). Whatever the width of characters, invisible ones, separators and line breaks
-    within an identifier, and whatever script stands beside it, the answer is the same.
+    The classifier knows the text and nothing else: no user, no profile, no setting changes its answer (§7.2).
     """
     view = view_of(text)
     if not view.text:
         return ()
-    found = list(_in_words(view))
+    found = [each for rule in _OVER_WORDS for each in rule(view)]
     joined = without_breaks(view)
     if joined is not None:
-        found += emails(joined)
-        found += api_keys(joined)
-    found += _in_numbers(quiet(spelt_out(view)))
+        found += [*emails(joined), *api_keys(joined)]
+    plain = quiet(spelt_out(view))
+    if _MIN_DIGITS.search(plain.text):
+        written = list(numbers(plain))
+        identities = list(identity_numbers(plain, written))
+        found += [*identities, *names_beside(plain, identities)]
+        found += [*bank_cards(plain, written), *phones(plain, written)]
     return outermost(found)
-
-
-def _in_words(view: View) -> Iterator[Finding]:
-    yield from emails(view)
-    yield from wallet_addresses(view)
-    yield from private_keys(view)
-    yield from seed_phrases(view)
-    yield from api_keys(view)
-    yield from card_codes(view)
-
-
-def _in_numbers(view: View) -> Iterator[Finding]:
-    if _MIN_DIGITS.search(view.text) is None:
-        return
-    written = list(numbers(view))
-    identities = list(identity_numbers(view, written))
-    yield from identities
-    yield from names_beside(view, identities)
-    yield from bank_cards(view, written)
-    yield from phones(view, written)
 
 
 _MAX_DEPTH: Final = 64
@@ -69,26 +52,17 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def findings_within(value: Any) -> Iterator[Finding]:
-    """Yield what is sensitive in text, plain data or structs, each with the path of its field.
+    """Yield findings in text, plain data or structs, each with the path of its field.
 
-    Names of fields are searched as well, and so are numbers, for a phone number is as often sent as one.
-    A path holds names of fields only as far as they look like names; others show as ``*``.
-
-    Raises:
-        InvalidInput: Lists and objects stand in each other more than 64 deep.
+    Names of fields and numbers are searched as well; in paths, what does not look like a name shows as ``*``.
     """
     yield from _within(value, "", _MAX_DEPTH)
 
 
 def refuse_sensitive(value: Any, field: str = "text") -> None:
-    """Return when there is nothing sensitive in text, plain data or structs (memory design §10.2).
+    """Raise `SensitiveInput` for something sensitive in text, plain data or structs (memory design §10.2).
 
-    ``field`` is the name of the value itself.
-
-    Raises:
-        SensitiveInput: There is. The message names the first field and all kinds in it, in the same
-            words for everybody, and never the text.
-        InvalidInput: Lists and objects stand in each other more than 64 deep.
+    The message names the first field, ``field`` for the value itself, and all kinds in it, never the text.
     """
     found = tuple(_within(value, field, _MAX_DEPTH))
     if found:

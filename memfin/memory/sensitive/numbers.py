@@ -18,18 +18,12 @@ _NOISE: Final = re.compile(
 """UUIDs and digests, whose digits say nothing."""
 
 MAX_DIGITS: Final = 19
-_TABLE: Final = 40
-"""Groups that make a table: no number in it is looked for digit by digit."""
-
+_TABLE: Final = 40  # groups that make a table: no number in it is looked for digit by digit
 _MAX_GROUPS: Final = 9
 
 
 class Number(NamedTuple):
-    r"""Digits that may be one number.
-
-    ``sizes`` are the lengths of its groups and ``gaps`` the characters between them, each reduced to
-    ``"\n"``, a blank or the sign it holds.
-    """
+    """Digits that may be one number, the lengths of its groups, and the signs between them."""
 
     digits: str
     sizes: tuple[int, ...]
@@ -117,11 +111,7 @@ _ID_REACH: Final = 24
 
 
 def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield identity numbers.
-
-    A resident identity number counts when its check digit is right, or when a label says what it is; so
-    do numbers of other places, where a form that other codes share needs the label besides.
-    """
+    """Yield identity numbers with a right check digit or a label, needed where other codes look alike."""
     for number in written:
         yield from _resident(view, number)
         yield from _social(view, number)
@@ -131,7 +121,8 @@ def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
 def _resident(view: View, number: Number) -> Iterator[Finding]:
     length = len(number.digits)
     if length == _RESIDENT_OLD:
-        if number.whole and _is_old(number.digits) and labelled(view, number.start, "identity", _ID_REACH):
+        dated = _PROVINCES.match(number.digits) and _has_birth_date("19" + number.digits[6:12])
+        if number.whole and dated and labelled(view, number.start, "identity", _ID_REACH):
             yield view.finding("identity_number", "cn_resident_old", number.start, number.end)
         return
     end = number.end
@@ -213,10 +204,6 @@ def _has_birth_date(digits: str) -> bool:
     return True
 
 
-def _is_old(digits: str) -> bool:
-    return _PROVINCES.match(digits) is not None and _has_birth_date("19" + digits[6:12])
-
-
 def _is_hong_kong(match: re.Match[str]) -> bool:
     """Return whether the check digit is right and bracketed, as it is printed; other codes look alike."""
     if match[3] is None or match[5] is None:
@@ -270,10 +257,9 @@ _CODE: Final = re.compile(r"(?<![a-z])(?:cvv2?|cvc2?|安全码|卡背后三位)[
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield cards: an issuer's prefix and length with a right check digit (Luhn), or with a label.
+    """Yield IBANs, and cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
 
-    Groups are those that cards are printed in; a card divided by a line end or written digit by digit
-    counts too. International account numbers (IBAN) are reported here.
+    Groups are those that cards are printed in; a card divided by a line end or by digits counts too.
     """
     from stdnum import iban, luhn  # noqa: PLC0415 - loads slowly
 
@@ -313,9 +299,7 @@ _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
 _TOUCHING: Final = "tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p"
-_WORDS: Final = frozenset(_TOUCHING.split())
-"""Words that may touch a number."""
-
+_WORDS: Final = frozenset(_TOUCHING.split())  # words that may touch a number
 _SHAPED: Final = (
     (
         "CN",
@@ -344,8 +328,7 @@ _SERVICE_TYPES: Final = frozenset({3, 4, 5, 8, 9, 10})
 def phones(view: View, written: list[Number]) -> Iterator[Finding]:
     """Yield telephone numbers that can be assigned (by the numbering plans of `phonenumbers`).
 
-    A mainland mobile number counts wherever it stands, unless it is an amount or an order's; numbers
-    with a country code or in the groups of their region do, too; others need a label.
+    Mainland mobiles that are no amounts, country codes and groups of a region count; others need a label.
     """
     for number in written:
         rule = _mobile(view, number) or _shaped(view, number) or _labelled(view, number)
@@ -395,19 +378,18 @@ def _shaped(view: View, number: Number) -> str | None:
 
 
 def _labelled(view: View, number: Number) -> str | None:
-    if not 7 <= len(number.digits) <= 12 or not number.uniform:  # noqa: PLR2004 - lengths of local numbers
-        return None
-    if not labelled(view, number.start, "phone") or _SERVICE.fullmatch(number.digits):
-        return None
-    if _CONTINUED.match(view.text, number.end) or _CONTINUING.match(
-        view.text, max(0, number.start - 2), number.start
+    before = view.text[max(0, number.start - 2) : number.start]
+    if (
+        not 7 <= len(number.digits) <= 12  # noqa: PLR2004 - lengths of local numbers
+        or not number.uniform
+        or not labelled(view, number.start, "phone")
+        or _SERVICE.fullmatch(number.digits)
+        or _CONTINUED.match(view.text, number.end)
+        or _CONTINUING.match(before)
+        or _is_amount(view, number.start, number.end, of_units=True)
     ):
         return None
-    if _is_amount(view, number.start, number.end, of_units=True):
-        return None
-    if any(_assignable(number.digits, region) for region in _REGIONS):
-        return "labelled_phone"
-    return None
+    return "labelled_phone" if any(_assignable(number.digits, region) for region in _REGIONS) else None
 
 
 def _assignable(digits: str, region: str | None = None) -> bool:
@@ -423,14 +405,14 @@ def _assignable(digits: str, region: str | None = None) -> bool:
 @cache
 def _units() -> re.Pattern[str]:
     return re.compile(
-        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts.units)})"
+        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts['units'])})"
         r"|\.\d{1,2}(?!\d)|,\d{3}"
     )
 
 
 @cache
 def _signs() -> re.Pattern[str]:
-    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts.signs)})[ ]?$|(?<!\d)0\.$|\d,$")
+    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts['signs'])})[ ]?$|(?<!\d)0\.$|\d,$")
 
 
 def _is_amount(view: View, start: int, end: int, *, of_units: bool = False) -> bool:

@@ -28,11 +28,9 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class Finding(Record):
-    """One piece of sensitive input (memory design §10.2).
+    """One piece of sensitive input (memory design §10.2), without its text, so it may be logged.
 
-    ``start`` and ``end`` count characters of the text as it was given; ``rule`` names what found it;
-    ``field`` is the path within a structure, empty for plain text. The text is nowhere in a finding, so
-    it may be logged and shown.
+    ``start`` and ``end`` count characters of the given text; ``field`` is the path within a structure.
     """
 
     kind: Kind
@@ -76,16 +74,9 @@ _ALIKE: Final = str.maketrans(
 class View:
     """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
 
-    Widths and styles of letters are unified (NFKC), letters of other scripts that look like Latin ones
-    are Latin, digits of every script are ASCII digits, dashes are
-    ``-``, blanks are a space and line ends a line feed; what shows nothing (zero-width characters,
-    variation selectors, combining marks, control characters) is gone.
-
-    Attributes:
-        text: the normalized text.
-        lower: the same in lower case, places kept.
-        starts: where its characters stand.
-        label_ends: where labels end, by topic, as far as that was asked for.
+    Widths, styles, letters that look like Latin ones, digits, dashes, blanks and line ends are unified, and
+    invisible characters are gone. ``lower`` is the text in lower case, places kept; ``label_ends`` caches
+    where labels end, by topic.
     """
 
     __slots__ = ("label_ends", "lower", "starts", "text")
@@ -189,24 +180,8 @@ def _plain(character: str) -> str:
 Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
 """Topics of labels."""
 
-_CLOSE: Final = 16
-"""Characters between a label and its identifier, at most."""
-
+_CLOSE: Final = 16  # characters between a label and its identifier, at most
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
-
-
-class Amounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Units behind a number, signs before one."""
-
-    units: list[str]
-    signs: list[str]
-
-
-class Email(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Endings of names that are no domains, and endings of well-known domains."""
-
-    not_domains: frozenset[str]
-    common_domains: frozenset[str]
 
 
 class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,21 +191,14 @@ class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str]
 
 
-class Wallets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rule of each version of a Base58Check address, and of each prefix of a Bech32 address."""
-
-    base58: dict[str, str]
-    bech32: dict[str, str]
-
-
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file."""
+    """Words and patterns of the rules, as the data file holds them."""
 
     labels: dict[Topic, list[str]]
-    amounts: Amounts
-    email: Email
+    amounts: dict[Literal["units", "signs"], list[str]]  # units behind a number, signs before one
+    email: dict[Literal["not_domains", "common_domains"], frozenset[str]]  # endings of names
     api_keys: dict[str, str]
-    wallets: Wallets
+    wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
     names: Names
 
 
@@ -243,10 +211,7 @@ def load_vocabulary() -> Vocabulary:
 
 @cache
 def ordinary_pairs() -> frozenset[str]:
-    """Return pairs of characters that stand side by side in much of ordinary Chinese.
-
-    The file holds one word for each first character: that character, and all that follow it.
-    """
+    """Return pairs of ordinary Chinese; each word of the file is a character and all that follow it."""
     source = files("memfin").joinpath("data", "memory", "ordinary_pairs.txt")
     return frozenset(word[0] + second for word in source.read_text("utf-8").split() for second in word[1:])
 

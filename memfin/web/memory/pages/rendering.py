@@ -21,7 +21,6 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_YEAR: Final = 365 * 24 * 3600
 FORM_FIELD: Final = "form_secret"
 
 
