@@ -22,7 +22,7 @@ from memfin.contracts import (
 )
 from memfin.report import common, glossary, model, reader
 from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
-from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, is_measured
+from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
 from memfin.report.warnings import Baselines, CutReplies, JudgedTurns, UnreadConstraints, summary_warnings
@@ -201,7 +201,7 @@ def _figures(
 
 def _card(text: MetricText, figures: Figures) -> model.Card:
     lead, *others = text.values
-    value, _ = _measured(figures, lead.key)
+    value, _ = measured(lead.key, figures)
     interval = figures.ci95.get(lead.key)
     label = lead.label + (": nothing to measure" if value is None else "")
     if lead.key == "severe_violation_rate" and value is not None and "severe_count" in figures.counts:
@@ -209,11 +209,11 @@ def _card(text: MetricText, figures: Figures) -> model.Card:
         label += f", {grouped(severe)} of {grouped(replies)} replies"
     if interval is not None and value is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other.label, other.key, _measured(figures, other.key)[0]) for other in others)
+    beside = ((other.label, other.key, measured(other.key, figures)[0]) for other in others)
     return model.Card(
         code=text.code,
         title=text.title,
-        value="-" if value is None else format_value(lead.key, value),
+        value=format_value(lead.key, value),
         label=label,
         share=value,
         interval=interval,
@@ -241,29 +241,20 @@ def _remark(figures: Figures) -> str:
 
 
 def _metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[model.Value, ...]]:
-    counts = [figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed")]
-    shown = [value for value in text.values if value.key in figures.micro]
-    for value in shown:
-        micro, macro = _measured(figures, value.key)
+    for value, counts in glossary.metric_rows(text, figures):
+        micro, macro = measured(value.key, figures)
         interval = figures.ci95.get(value.key)
         share = micro is not None and value.scale == "share"
-        first = value is shown[0]
         label = value.label + (" (lower is better)" if value.better == "lower" else "")
         yield (
-            model.Cell(f"{text.code} {text.title}", strong=True) if first else "",
+            model.Cell(f"{text.code} {text.title}", strong=True) if counts else "",
             model.Cell(label, small=value.meaning),
-            value_cell(value.key, micro).text,
+            format_value(value.key, micro),
             model.Cell("", share=micro, interval=interval) if share else "",
             format_interval(value.key, interval),
-            value_cell(value.key, macro).text,
-            *(counts if first else ("", "", "")),
+            format_value(value.key, macro),
+            *(counts or ("", "", "")),
         )
-
-
-def _measured(figures: Figures, key: str) -> tuple[float | None, float | None]:
-    """Return the micro and macro value, None for a value without a denominator."""
-    measured = is_measured(key, figures.counts)
-    return (figures.micro.get(key), figures.macro.get(key)) if measured else (None, None)
 
 
 def _sources(memory: Figures | None) -> model.Table | None:
@@ -385,7 +376,7 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         values = (
             (
                 key,
-                *(value_cell(key, value).text for value in _measured(figures, key)),
+                *(format_value(key, value) for value in measured(key, figures)),
                 format_interval(key, figures.ci95.get(key)),
             )
             for key in figures.micro

@@ -174,9 +174,8 @@ class GroupedMetrics:
 
 def value_cell(key: str, value: float | None) -> Cell:
     """Return a value of a metric as a cell; shares have a bar behind the figure."""
-    if value is None:
-        return Cell("-")
-    return Cell(format_value(key, value), share=None if key in SCORES else min(max(value, 0.0), 1.0))
+    share = None if value is None or key in SCORES else min(max(value, 0.0), 1.0)
+    return Cell(format_value(key, value), share=share)
 
 
 def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
