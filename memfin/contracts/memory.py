@@ -39,10 +39,7 @@ TaskStatus = Literal["running", "finished", "failed"]
 WatchStatus = Literal["open", "resolved", "reopened"]
 WithdrawalStatus = Literal["active", "revoked"]
 SignalKind = Literal[
-    "grade_reversal",
-    "feedback_conflict",
-    "refresh_stance_flip",
-    "watch_question_resolved_then_reopened",
+    "grade_reversal", "feedback_conflict", "refresh_stance_flip", "watch_question_resolved_then_reopened"
 ]
 Route = Literal[
     "snapshot",

@@ -134,13 +134,7 @@ def _labelled(value: dict[str, Any]) -> dict[str, Any]:
 
 
 _UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
-    {
-        DialogTrace: _dialog,
-        TurnTrace: _turn,
-        TurnEvalRow: _row,
-        TurnTags: _tags,
-        LabelledReply: _labelled,
-    }
+    {DialogTrace: _dialog, TurnTrace: _turn, TurnEvalRow: _row, TurnTags: _tags, LabelledReply: _labelled}
 )
 
 

@@ -6,20 +6,25 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import (
-    Controls,
-    JudgeAgreement,
-    JudgeStats,
-    LatencyStats,
-    ParameterChange,
-    RunStats,
-)
+from memfin.contracts import Controls, JudgeAgreement, JudgeStats, LatencyStats, ParameterChange, RunStats
 from memfin.report import model
 from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
+_LATENCIES: Final = {
+    "mean": "mean",
+    "p50": "median",
+    "p90": "90th percentile",
+    "p99": "99th percentile",
+    "max": "max",
+}
+_COUNTS: Final = {
+    "turn_retries": "Retries",
+    "abandoned_calls": "Agent calls abandoned",
+    "judge_failures": "Judge failures",
+}
 _OTHER: Final = "(further, different messages)"
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
@@ -75,29 +80,16 @@ def time_facts(
 
     ``units`` names the things that were answered, such as "Turns".
     """
-    rows: list[tuple[str, str]] = []
-    if wall_seconds is not None:
-        rows.append(("Wall time", model.duration(wall_seconds)))
+    rows = [("Wall time", model.duration(wall_seconds))] if wall_seconds is not None else []
     if latency.count:
         rows.append((f"{units} answered", model.grouped(latency.count)))
-        for label, value in (
-            ("Latency, mean", latency.mean),
-            ("Latency, median", latency.p50),
-            ("Latency, 90th percentile", latency.p90),
-            ("Latency, 99th percentile", latency.p99),
-            ("Latency, max", latency.max),
-        ):
-            rows.append((label, model.milliseconds(value)))
+        rows += (
+            (f"Latency, {label}", model.milliseconds(latency[name])) for name, label in _LATENCIES.items()
+        )
     if stats is not None:
-        rows += [
-            (f"{units} {status}", model.grouped(of)) for status, of in sorted(stats.turns_by_status.items())
-        ]
-        for label, count in (
-            ("Retries", stats.turn_retries),
-            ("Agent calls abandoned", stats.abandoned_calls),
-            ("Judge failures", stats.judge_failures),
-        ):
-            rows += [(label, model.grouped(count))] if count else []
+        counts = [(f"{units} {status}", count) for status, count in sorted(stats.turns_by_status.items())]
+        counts += [(label, stats[name]) for name, label in _COUNTS.items() if stats[name]]
+        rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
     return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
 

@@ -25,7 +25,7 @@ from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
 from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.warnings import Baselines, CutReplies, JudgedTurns, UnreadConstraints, summary_warnings
+from memfin.report.warnings import Baselines, DetectorLimits, JudgedTurns, summary_warnings
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
 
@@ -89,10 +89,10 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         stats.add(dialog)
     values = _headline_values(run_dir, summary.metrics)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
-    worst, baselines, judged, unread = WorstTurns(), Baselines(), JudgedTurns(scope), UnreadConstraints()
-    cut, groups, strangers = CutReplies(), GroupedMetrics(), 0
+    worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
+    groups, strangers = GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        for each in (worst, baselines, judged, unread, cut):
+        for each in (worst, baselines, judged, limits):
             each.add(row)
         if row.judge_error:
             stats.failures.add("judge", row.judge_error, f"{row.dialog_id[:80]} turn {row.turn_pair_id}")
@@ -104,8 +104,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     warnings = [
         *judged.warnings(),
         *common.control_warnings(controls),
-        *cut.warnings(),
-        *unread.warnings(),
+        *limits.warnings(),
         *stats.shapes.warnings(),
         *summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),

@@ -173,10 +173,8 @@ class Facts(Block, frozen=True):
     pairs: Pairs
 
 
-class Notes(Block, frozen=True):
+class Notes(Facts, frozen=True):
     """Terms with explanations."""
-
-    pairs: Pairs
 
 
 class Table(Block, frozen=True):
@@ -270,11 +268,7 @@ def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
 
 
 def table(
-    title: str,
-    headings: Sequence[str],
-    align: str,
-    rows: Iterable[Iterable[Value]],
-    note: str = "",
+    title: str, headings: Sequence[str], align: str, rows: Iterable[Iterable[Value]], note: str = ""
 ) -> Table:
     """Make a table; an int is written with grouped digits, a float is a bar, None is a dash."""
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)
