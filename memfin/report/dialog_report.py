@@ -1,5 +1,6 @@
 """The report of a dialogue run, from a summary alone or from the files of a run directory."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import nsmallest
@@ -31,7 +32,7 @@ from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
-_HEADLINES: Final = tuple(metric.headline.key for metric in METRICS)
+_HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
 _AGREEMENT: Final = {
     "score": "Score (interval)",
     "rubric": "Rubric items",
@@ -50,14 +51,12 @@ _DECIDES: Final[dict[JudgeScope, str]] = {
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
     metrics, counters = summary.metrics, summary.counters
-    values: dict[str, HeadlineValues] = {}
-    for text in METRICS:
-        for dialog_id, found in metrics[text.name].by_dialog.items() if text.name in metrics else ():
-            setattr(
-                values.setdefault(dialog_id, HeadlineValues()),
-                text.headline.key,
-                found.get(text.headline.key),
-            )
+    values = _headline_values(
+        (key, dialog_id, found.get(key))
+        for name, key in _HEADLINES.items()
+        if name in metrics
+        for dialog_id, found in metrics[name].by_dialog.items()
+    )
     versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
     sections = (
         *_figures(metrics, values, summary_warnings(metrics, counters.valid_dialogs)),
@@ -87,7 +86,12 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     stats = DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values = _headline_values(run_dir, summary.metrics)
+    values = _headline_values(
+        (key, dialog_id, getattr(found, key))
+        for name, key in _HEADLINES.items()
+        if name in summary.metrics
+        for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items()
+    )
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
     groups, strangers = GroupedMetrics(), 0
@@ -278,13 +282,10 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _headline_values(run_dir: Path, metrics: Mapping[str, reader.SummaryMetric]) -> dict[str, HeadlineValues]:
-    values: dict[str, HeadlineValues] = {}
-    for text in METRICS:
-        if text.name in metrics:
-            key = text.headline.key
-            for dialog_id, each in reader.by_dialog(run_dir, text.name, metrics[text.name]).items():
-                setattr(values.setdefault(dialog_id, each), key, getattr(each, key))
+def _headline_values(found: Iterable[tuple[str, str, float | None]]) -> dict[str, HeadlineValues]:
+    values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
+    for key, dialog_id, value in found:
+        setattr(values[dialog_id], key, value)
     return values
 
 
@@ -294,7 +295,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
         return None
 
     def headlines(dialog_id: str) -> list[float | None]:
-        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES]
+        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES.values()]
 
     def rank(dialog_id: str) -> tuple[float, str]:
         known = [value for value in headlines(dialog_id) if value is not None]
@@ -307,7 +308,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(value_cell, _HEADLINES, headlines(dialog_id)),
+            *map(value_cell, _HEADLINES.values(), headlines(dialog_id)),
         )
         for dialog_id in shown
     )

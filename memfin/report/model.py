@@ -173,8 +173,10 @@ class Facts(Block, frozen=True):
     pairs: Pairs
 
 
-class Notes(Facts, frozen=True):
+class Notes(Block, frozen=True):
     """Terms with explanations."""
+
+    pairs: Pairs
 
 
 class Table(Block, frozen=True):
