@@ -55,9 +55,8 @@ class FailureCounter:
 
     def groups(self, limit: int = _MAX_SHOWN) -> tuple[FailureGroup, ...]:
         """Return the groups, most frequent first, at most ``limit`` of them and the rest as one."""
-        ranked = [
-            group for _, group in sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
-        ]
+        ordered = sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
+        ranked = [group for _, group in ordered]
         rest = sum(group.count for group in ranked[limit:])
         return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
 
@@ -65,12 +64,8 @@ class FailureCounter:
         """Return the groups as a table, None without failures."""
         if not self._groups:
             return None
-        return model.table(
-            "Failures",
-            ("Kind", "Message", "Count", "First seen"),
-            "llrl",
-            map(msgspec.structs.astuple, self.groups()),
-        )
+        headings = ("Kind", "Message", "Count", "First seen")
+        return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
 
 
 def time_facts(
@@ -135,17 +130,14 @@ def judge_facts(stats: JudgeStats | None) -> model.Pairs:
     if stats is None:
         return ()
     damaged = f", {model.grouped(stats.cache_damaged)} entries damaged" if stats.cache_damaged else ""
-    looked_up = stats.cache_hits + stats.cache_misses
+    looked_up = model.grouped(stats.cache_hits + stats.cache_misses)
     formats = (
         f"{one_line(name, 40)}: {model.grouped(count)}" for name, count in stats.response_formats.items()
     )
     facts = [
         ("Votes", f"{model.grouped(stats.votes)}, {model.grouped(stats.failed_votes)} failed"),
         ("Requests sent", model.grouped(stats.attempts)),
-        (
-            "From the cache",
-            f"{model.grouped(stats.cache_hits)} of {model.grouped(looked_up)} look-ups{damaged}",
-        ),
+        ("From the cache", f"{model.grouped(stats.cache_hits)} of {looked_up} look-ups{damaged}"),
         ("Tokens", _tokens(stats.prompt_tokens, stats.completion_tokens)),
         ("Response formats", ", ".join(formats) or "-"),
     ]
@@ -166,13 +158,10 @@ def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> mode
         alpha = "undefined: all alike" if value.alpha is None else f"{value.alpha:.3f}"
         return titles.get(kind, one_line(kind, 40)), value.units, model.percent(value.observed), alpha
 
-    return model.table(
-        "Agreement of the votes",
-        ("Voted on", "Units", "Equal pairs", "Alpha"),
-        "lrrr",
-        (row(kind, value) for kind, value in stats.agreement.items()),
-        note="Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance.",
-    )
+    rows = (row(kind, value) for kind, value in stats.agreement.items())
+    note = "Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance."
+    headings = ("Voted on", "Units", "Equal pairs", "Alpha")
+    return model.table("Agreement of the votes", headings, "lrrr", rows, note)
 
 
 def controls_table(
