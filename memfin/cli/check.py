@@ -27,6 +27,7 @@ MAX_PROBLEMS: Final = 20
 MAX_WORDS: Final = 120
 """Characters of a reply that a line shows."""
 
+_COUNTED: Final = {"severe": "severe findings", "minor": "minor findings", "contradiction": "contradictions"}
 _UNDECIDED: Final = "a proposal bears on it, and the rules do not decide it"
 
 
@@ -115,14 +116,7 @@ class _Totals:
         """
         if self._silent == self._replies > 0:
             note(f"no rule fired in {counted(self._replies, 'reply', 'replies')}")
-        found = ", ".join(
-            f"{self._kinds[kind]} with {words}"
-            for kind, words in (
-                ("severe", "severe findings"),
-                ("minor", "minor findings"),
-                ("contradiction", "contradictions"),
-            )
-        )
+        found = ", ".join(f"{self._kinds[kind]} with {words}" for kind, words in _COUNTED.items())
         unread = f"{counted(self._lines, 'line')} and {counted(self._files, 'file')}"
         summary = f"{counted(self._replies, 'reply', 'replies')}: {found}; not read: "
         if self._lines or self._files:
@@ -171,13 +165,7 @@ def _shown(finding: CheckedFinding) -> str:
 
 
 def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> CheckedReply:
-    """Run the detectors over a reply.
-
-    Args:
-        reply: the reply.
-        file: the name of its file, as the result names it.
-        constraints: of the client, besides those that the reply brings along.
-    """
+    """Run the detectors over a reply of a file, with constraints besides its own."""
     constraints = tuple(dict.fromkeys((*constraints, *reply.constraints)))
     analysis = Analysis(reply.text)
     reading = read_content(analysis, user_text=reply.user_text)

@@ -107,13 +107,12 @@ def expire(data: Path, thresholds: Path | None) -> None:
         note(f"{signals} drift signals recorded")
     if sweep.finished:
         note(f"{sweep.finished} interrupted operations finished")
-    undone = []
-    if sweep.refused:
-        undone.append(f"{sweep.refused} expired task contexts cannot be removed yet")
-    if sweep.failed:
-        undone.append(f"{sweep.failed} interrupted operations cannot be finished yet")
-    if undone:
-        raise RunFault(f"memory {data}: {'; '.join(undone)}")
+    undone = (
+        (sweep.refused, "expired task contexts cannot be removed yet"),
+        (sweep.failed, "interrupted operations cannot be finished yet"),
+    )
+    if any(count for count, _ in undone):
+        raise RunFault(f"memory {data}: {'; '.join(f'{count} {what}' for count, what in undone if count)}")
     if sweep.overdue:
         raise GateFailed(f"{sweep.overdue} revocations had waited for more than 48 hours; they are done now")
 
@@ -174,11 +173,8 @@ def verify(package: Path, data: Path | None) -> None:
         click.echo(str(each))
     if verified.discrepancies or verified.manifest is None:
         raise GateFailed(f"{package}: {counted(len(verified.discrepancies), 'difference')}")
-    manifest = verified.manifest
-    note(
-        f"{package}: as exported at {manifest.exported_at}: "
-        f"user {manifest.user_id}, {len(manifest.files)} files"
-    )
+    made = verified.manifest
+    note(f"{package}: as exported at {made.exported_at}: user {made.user_id}, {len(made.files)} files")
 
 
 @command.command("delete")
@@ -269,12 +265,10 @@ def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) 
     read = None if thresholds is None else load_thresholds(thresholds)
     if not create:
         if not data.is_dir():
-            raise UsageError(
-                f"{data}: no such directory; pass the directory of the memory layer's data with --data"
-            )
+            advice = "pass the directory of the memory layer's data with --data"
+            raise UsageError(f"{data}: no such directory; {advice}")
         paths = Paths(data)
         if not any(each.exists() for each in (paths.state, paths.consents, data / TOKENS_FILE)):
-            raise UsageError(
-                f"{data}: holds no data of the memory layer; pass the directory that does with --data"
-            )
+            advice = "pass the directory that does with --data"
+            raise UsageError(f"{data}: holds no data of the memory layer; {advice}")
     return MemoryStore(data, thresholds=read)

@@ -92,13 +92,10 @@ def setting_options(
     prefix: str | None = "MEMFIN",
     **changes: Mapping[str, Any],
 ) -> tuple[SettingOption, ...]:
-    """Return the options of a settings struct in its order.
+    """Return the options of a settings struct in its order, or those of some fields of it.
 
-    Args:
-        kind: the struct.
-        names: the fields that the command has; all by default.
-        prefix: that of the variables; None for options without one.
-        changes: attributes of a `Setting`, by its name, that are others for the command.
+    ``prefix`` is that of the variables, None for options without one; ``changes`` are attributes of a
+    `Setting`, by its name, that are others for the command.
     """
     found = (each for each in settings_of(kind) if names is None or each.name in names)
     return tuple(SettingOption(kind, each._replace(**changes.get(each.name, {})), prefix) for each in found)
@@ -152,18 +149,12 @@ def output_flags(
     what: str, quiet: str = "No progress and no table.", *, variables: bool = False
 ) -> Callable[[F], F]:
     """Return a decorator that gives a command ``--json``, which prints ``what``, and ``--quiet``."""
-    texts = {"json": f"Print {what} as JSON on stdout.", "quiet": quiet}
-    return with_options(
-        *(
-            click.Option(
-                [f"--{name}", FLAGS[name]],
-                is_flag=True,
-                envvar=f"MEMFIN_{name.upper()}" if variables else None,
-                help=text,
-            )
-            for name, text in texts.items()
-        )
-    )
+
+    def flag(name: str, text: str) -> click.Option:
+        variable = f"MEMFIN_{name.upper()}" if variables else None
+        return click.Option([f"--{name}", FLAGS[name]], is_flag=True, envvar=variable, help=text)
+
+    return with_options(flag("json", f"Print {what} as JSON on stdout."), flag("quiet", quiet))
 
 
 def config_option(read: Callable[[Path], dict[str, Any]]) -> click.Option:
@@ -195,8 +186,7 @@ def read_config(
     ``[bench]`` win over them. Of the others `bench` takes those at the top level that are `SHARED`.
 
     Raises:
-        UsageError: the file cannot be read, is not TOML, has a key that is no setting, or a value that the
-            setting cannot have.
+        UsageError: the file is unreadable or no TOML, or it has an unknown key or an impossible value.
     """
     try:
         return _settings_of(reading.read_toml(path), options, table)

@@ -41,12 +41,7 @@ class Bar(NamedTuple):
 
 
 class DialogueCounts:
-    """Counts of a run of dialogues, from its events.
-
-    Attributes:
-        dialogs: dialogues done, of ``total``, which is None while it is unknown.
-        unit: the name of what fails or not.
-    """
+    """Counts of a run of dialogues, from its events; ``total`` is None while it is unknown."""
 
     unit = "turns"
 
@@ -131,10 +126,7 @@ class DialogueCounts:
 
 
 class QuestionCounts(DialogueCounts):
-    """Counts of a benchmark run; ``dialogs`` is the number of questions done.
-
-    ``passed`` of the ``asked`` questions are those of this process.
-    """
+    """Counts of a benchmark run; ``dialogs`` counts questions, ``asked`` those of this process."""
 
     unit = "questions"
 

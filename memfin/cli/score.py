@@ -64,7 +64,6 @@ def command(
         summary, stats = results(run_to_end(plan, view))
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
-    if gates := judge_gates_failed_by(
-        stats.judged_turns, stats.judge_failures, plan.config.fail_on_judge_error
-    ):
+    limit = plan.config.fail_on_judge_error
+    if gates := judge_gates_failed_by(stats.judged_turns, stats.judge_failures, limit):
         raise GateFailed("; ".join(gates))

@@ -164,10 +164,7 @@ def _watchdog(judge: str, limit: float) -> LoopWatchdog:
 
 def _warn(report: ValidityReport) -> None:
     """Print what the figures leave out."""
-    for field, names in (
-        ("risk_tags", report.unknown.risk_tags),
-        ("forbidden_hits", report.unknown.forbidden_hits),
-    ):
+    for field, names in dict(report.unknown).items():
         for name, rows in names.items():
             note(f"warning: {field} {name!r} is unknown and not scored ({rows} rows)")
     if (judge := report.judge) is not None and judge.failures:

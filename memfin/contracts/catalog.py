@@ -54,105 +54,80 @@ class Contract(msgspec.Struct, frozen=True):
         return "jsonl" if self.file_name.endswith(".jsonl") else "json"
 
 
-DATASET: Final = Contract(
-    "dataset", "A dialogue with its ground truth, as datasets hold it", Dialog, any_name="jsonl"
-)
-
-LABELS: Final = Contract(
-    "labelled-reply",
-    "A reply with labels of careful readers, for memfin validity",
-    LabelledReply,
-    "labels.jsonl",
-)
-
-QUESTIONS: Final = Contract(
-    "rag-benchmark",
-    "Questions about a document with the expected answers, for memfin bench",
-    RagBenchmark,
-    any_name="json",
-)
-
-_ENTRIES: Final = (
-    Contract("run-manifest", "Identity of a run", RunManifest, "run_manifest.json"),
-    Contract(
-        "dialog-trace",
-        "The replay of one dialogue: requests, answers, observations",
-        DialogTrace,
-        "dialog_trace.jsonl",
-    ),
-    Contract("turn-eval", "One scored turn", TurnEvalRow, "turn_eval.jsonl"),
-    Contract("metrics-summary", "The five metrics of a run", EvalSummary, "metrics_summary.json"),
-    Contract("progress", "One event of a progress log", AnyProgressEvent, "progress_{run_id}.jsonl"),
-    Contract("config", "The resolved settings of a run and their fingerprint", ConfigFile, "config.json"),
-    Contract(
-        "run-stats",
-        "Values of a run that depend on time: durations, latencies, retries",
-        RunStats,
-        "run_stats.json",
-    ),
-    Contract(
-        "judgement",
-        "One question to an LLM judge about a turn, and its answer",
-        Judgement,
-        "judgements.jsonl",
-    ),
-    Contract(
-        "judge-controls",
-        "Scores of an LLM judge for replies whose quality is known",
-        JudgeControls,
-        "judge_controls.json",
-    ),
-    Contract(
-        "soak-epoch", "One epoch of a soak: values, latencies, errors, resources", SoakEpoch, "soak.jsonl"
-    ),
-    Contract(
-        "soak-summary",
-        "State of a soak, and the drift of its values over epochs",
-        SoakSummary,
-        "soak_summary.json",
-    ),
-    Contract(
-        "rag-result", "A question of a benchmark, its answer and its score", RagResult, "rag_results.jsonl"
-    ),
-    Contract(
+_ROWS: Final[tuple[tuple[Any, ...], ...]] = (
+    ("run-manifest", "Identity of a run", RunManifest, ".json"),
+    ("dialog-trace", "The replay of one dialogue: requests, answers, observations", DialogTrace, ".jsonl"),
+    ("turn-eval", "One scored turn", TurnEvalRow, ".jsonl"),
+    ("metrics-summary", "The five metrics of a run", EvalSummary, ".json"),
+    ("progress", "One event of a progress log", AnyProgressEvent, "progress_{run_id}.jsonl"),
+    ("config", "The resolved settings of a run and their fingerprint", ConfigFile, ".json"),
+    ("run-stats", "Values of a run that depend on time: durations, latencies, retries", RunStats, ".json"),
+    ("judgement", "One question to an LLM judge about a turn, and its answer", Judgement, "judgements.jsonl"),
+    ("judge-controls", "Scores of an LLM judge for replies whose quality is known", JudgeControls, ".json"),
+    ("soak-epoch", "One epoch of a soak: values, latencies, errors, resources", SoakEpoch, "soak.jsonl"),
+    ("soak-summary", "State of a soak, and the drift of its values over epochs", SoakSummary, ".json"),
+    ("rag-result", "A question of a benchmark, its answer and its score", RagResult, "rag_results.jsonl"),
+    (
         "rag-answered",
         "A question of a benchmark and its answer, before a judge reads it",
         RagResult,
         "rag_answers.jsonl",
     ),
-    Contract(
+    (
         "rag-judgement",
         "One question to an LLM judge about an answer, and its reply",
         RagJudgement,
         "rag_judgements.jsonl",
     ),
-    Contract(
+    (
         "rag-judge-controls",
         "Scores of an LLM judge for answers whose quality is known",
         RagJudgeControls,
-        "rag_judge_controls.json",
+        ".json",
     ),
-    Contract(
-        "rag-summary", "The scores of a benchmark, overall and by group", RagSummary, "rag_summary.json"
+    ("rag-summary", "The scores of a benchmark, overall and by group", RagSummary, ".json"),
+    ("dataset", "A dialogue with its ground truth, as datasets hold it", Dialog, "*.jsonl"),
+    (
+        "labelled-reply",
+        "A reply with labels of careful readers, for memfin validity",
+        LabelledReply,
+        "labels.jsonl",
     ),
-    DATASET,
-    LABELS,
-    QUESTIONS,
-    Contract("turn-trace", "One turn of a dialogue trace", TurnTrace),
-    Contract("recall", "Context that an agent's memory gave to the model", RecallTrace),
-    Contract("tool", "One tool call of an agent", ToolTrace),
-    Contract("rag-answer", "An answer of a system under test", RagAnswer),
-    Contract("rag-judge-request", "A request to a judge about an answer", RagJudgeRequest),
-    Contract("rag-verdict", "A judge's marks for an answer", RagVerdict),
-    Contract("compliance", "An agent's own check of its reply", ComplianceTrace),
-    Contract("validity-report", "Agreement of detectors or a judge with labelled replies", ValidityReport),
-    Contract("checked-reply", "The findings in one reply, for memfin check", CheckedReply),
-    Contract("comparison", "Two runs compared, pair by pair", Comparison),
-    Contract("run-config", "The settings of a run", RunConfig),
+    (
+        "rag-benchmark",
+        "Questions about a document with the expected answers, for memfin bench",
+        RagBenchmark,
+        "*.json",
+    ),
+    ("turn-trace", "One turn of a dialogue trace", TurnTrace),
+    ("recall", "Context that an agent's memory gave to the model", RecallTrace),
+    ("tool", "One tool call of an agent", ToolTrace),
+    ("rag-answer", "An answer of a system under test", RagAnswer),
+    ("rag-judge-request", "A request to a judge about an answer", RagJudgeRequest),
+    ("rag-verdict", "A judge's marks for an answer", RagVerdict),
+    ("compliance", "An agent's own check of its reply", ComplianceTrace),
+    ("validity-report", "Agreement of detectors or a judge with labelled replies", ValidityReport),
+    ("checked-reply", "The findings in one reply, for memfin check", CheckedReply),
+    ("comparison", "Two runs compared, pair by pair", Comparison),
+    ("run-config", "The settings of a run", RunConfig),
 )
+"""Names, titles, types and files; a suffix stands for a file named as the contract, ``*`` for any name."""
+
+
+def _entry(name: str, title: str, kind: Any, file: str = "") -> Contract:
+    if file.startswith("*."):
+        return Contract(name, title, kind, any_name="jsonl" if file == "*.jsonl" else "json")
+    return Contract(name, title, kind, f"{name.replace('-', '_')}{file}" if file[:1] == "." else file or None)
+
+
+_ENTRIES: Final = tuple(_entry(*row) for row in _ROWS)
 
 CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
 """Every contract by the name that ``memfin schema`` and ``memfin validate --kind`` know it by."""
+
+DATASET: Final = CONTRACTS["dataset"]
+LABELS: Final = CONTRACTS["labelled-reply"]
+QUESTIONS: Final = CONTRACTS["rag-benchmark"]
 
 FILE_KINDS: Final = tuple(entry.name for entry in _ENTRIES if entry.file_format is not None)
 """The names of the contracts that whole files follow."""

@@ -39,10 +39,7 @@ TaskStatus = Literal["running", "finished", "failed"]
 WatchStatus = Literal["open", "resolved", "reopened"]
 WithdrawalStatus = Literal["active", "revoked"]
 SignalKind = Literal[
-    "grade_reversal",
-    "feedback_conflict",
-    "refresh_stance_flip",
-    "watch_question_resolved_then_reopened",
+    "grade_reversal", "feedback_conflict", "refresh_stance_flip", "watch_question_resolved_then_reopened"
 ]
 Route = Literal[
     "snapshot",
@@ -126,16 +123,12 @@ class UserContext(Record):
     schema_version: SchemaVersion = "1.0"
 
 
-class ContextFields(Record):
+class ContextFields(Preferences):
     """A context given by a caller; None, or an empty list, where nothing is given.
 
     The content of ``user_supplied_context`` and ``user_context_overrides``.
     """
 
-    language_preference: Language | None = None
-    research_depth: ResearchDepth | None = None
-    risk_prompt_preference: RiskPromptPreference | None = None
-    user_focus_reason: Text | None = None
     research_style: Text | None = None
     user_stated_position_context: Text | None = None
     time_horizon: Text | None = None

@@ -24,14 +24,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Difficulty, Finite, Language, Record, TurnStatus
 from memfin.contracts.judgement import ControlKind, Controls, Declined, Score, Vote
-from memfin.contracts.reading import (
-    MAX_DOCUMENT_BYTES,
-    InvalidRecord,
-    RecordT,
-    decode,
-    open_input,
-    read_json,
-)
+from memfin.contracts.reading import MAX_DOCUMENT_BYTES, InvalidRecord, RecordT, decode, open_input, read_json
 
 MeanScore = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 

@@ -37,11 +37,9 @@ _SKIP_BYTES: Final = 1024 * 1024
 
 
 class Line(NamedTuple):
-    r"""One physical line of a file.
+    """One physical line of a file, counted from 1, without line end and byte order mark.
 
-    ``number`` counts from 1. ``data`` is the line without ``\n`` or ``\r\n`` and, on line 1,
-    without a UTF-8 byte order mark. A line over the limit has ``too_long`` set and no data.
-    ``had_bom`` says that a byte order mark was taken off.
+    A line over the limit has ``too_long`` set and no data; ``had_bom`` says that a mark was taken off.
     """
 
     number: int
@@ -95,7 +93,7 @@ def canonical_difficulty(value: object) -> Difficulty | None:
     return _DIFFICULTIES.get(value) if isinstance(value, str) else None
 
 
-def _with_labels(value: dict[str, Any], *fields: str) -> dict[str, Any]:
+def _with_labels(value: dict[str, Any], *, fields: tuple[str, ...]) -> dict[str, Any]:
     """Rename the draft's labels in the given fields."""
     changes = {
         name: _LABELS[label]
@@ -105,8 +103,7 @@ def _with_labels(value: dict[str, Any], *fields: str) -> dict[str, Any]:
     return {**value, **changes} if changes else value
 
 
-def _tags(value: dict[str, Any]) -> dict[str, Any]:
-    return _with_labels(value, "compliance_label_gt")
+_tags = functools.partial(_with_labels, fields=("compliance_label_gt",))
 
 
 def _turn(value: dict[str, Any]) -> dict[str, Any]:
@@ -125,24 +122,15 @@ def _dialog(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "turns": [_turn(turn) if isinstance(turn, dict) else turn for turn in turns]}
 
 
-def _row(value: dict[str, Any]) -> dict[str, Any]:
-    return _with_labels(value, "pred_compliance_label", "gt_compliance_label")
-
-
-def _labelled(value: dict[str, Any]) -> dict[str, Any]:
-    return _with_labels(value, "compliance")
-
-
 _UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
     {
         DialogTrace: _dialog,
         TurnTrace: _turn,
-        TurnEvalRow: _row,
         TurnTags: _tags,
-        LabelledReply: _labelled,
+        TurnEvalRow: functools.partial(_with_labels, fields=("pred_compliance_label", "gt_compliance_label")),
+        LabelledReply: functools.partial(_with_labels, fields=("compliance",)),
     }
 )
-
 
 MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """The largest file that is read as one JSON document, in bytes."""

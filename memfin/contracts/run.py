@@ -9,11 +9,7 @@ from memfin.contracts.judgement import JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
 
 MetricName = Literal[
-    "m1_context_continuity",
-    "m2_profile_accuracy",
-    "m3_risk_coverage",
-    "m4_compliance",
-    "m5_explainability",
+    "m1_context_continuity", "m2_profile_accuracy", "m3_risk_coverage", "m4_compliance", "m5_explainability"
 ]
 
 

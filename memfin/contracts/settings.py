@@ -37,14 +37,10 @@ Threshold = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 def _setting(group: str, text: str, **extra: object) -> msgspec.Meta:
-    """Return the metadata of a setting that has a flag.
+    """Return the metadata of a setting that has a flag: the heading and the text of its help.
 
-    Args:
-        group: the heading under which help lists it.
-        text: the help, one or two sentences.
-        extra: ``default``: words for a default that is computed; ``metavar``; ``key``: the name of the flag
-            and in the file, where it is not the field's; ``variable``: of the environment, likewise;
-            ``form``: the name of another notation of the value; ``dialogs``: not for benchmarks.
+    Of ``extra``, ``default`` is words for a computed one, ``key`` and ``variable`` are other names of flag
+    and variable, ``form`` is another notation of the value, ``dialogs`` means not for benchmarks.
     """
     return msgspec.Meta(description=text, extra={"group": group, **extra})
 
@@ -317,14 +313,8 @@ def settings_of(kind: type[Record]) -> Iterator[Setting]:
             continue
         default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
         extra = meta.extra
-        yield Setting(
-            field.name,
-            extra.get("key", field.name),
-            _plain_type(field.type),
-            default,
-            meta.description,
-            extra,
-        )
+        key = extra.get("key", field.name)
+        yield Setting(field.name, key, _plain_type(field.type), default, meta.description, extra)
 
 
 def _plain_type(hint: Any) -> Any:

@@ -9,12 +9,7 @@ from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource
 from memfin.contracts.judgement import Declined, JudgeScope, Reading
 
 Resolver = Literal[
-    "profile_field",
-    "constraints_gt",
-    "preferences_gt",
-    "history_user_turn",
-    "history_abs_turn",
-    "unresolved",
+    "profile_field", "constraints_gt", "preferences_gt", "history_user_turn", "history_abs_turn", "unresolved"
 ]
 Recoverability = Literal["recoverable", "unrevealed", "self_reference"]
 

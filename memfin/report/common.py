@@ -6,20 +6,25 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import (
-    Controls,
-    JudgeAgreement,
-    JudgeStats,
-    LatencyStats,
-    ParameterChange,
-    RunStats,
-)
+from memfin.contracts import Controls, JudgeAgreement, JudgeStats, LatencyStats, ParameterChange, RunStats
 from memfin.report import model
 from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
+_LATENCIES: Final = {
+    "mean": "mean",
+    "p50": "median",
+    "p90": "90th percentile",
+    "p99": "99th percentile",
+    "max": "max",
+}
+_COUNTS: Final = {
+    "turn_retries": "Retries",
+    "abandoned_calls": "Agent calls abandoned",
+    "judge_failures": "Judge failures",
+}
 _OTHER: Final = "(further, different messages)"
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
@@ -50,9 +55,8 @@ class FailureCounter:
 
     def groups(self, limit: int = _MAX_SHOWN) -> tuple[FailureGroup, ...]:
         """Return the groups, most frequent first, at most ``limit`` of them and the rest as one."""
-        ranked = [
-            group for _, group in sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
-        ]
+        ordered = sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
+        ranked = [group for _, group in ordered]
         rest = sum(group.count for group in ranked[limit:])
         return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
 
@@ -60,12 +64,8 @@ class FailureCounter:
         """Return the groups as a table, None without failures."""
         if not self._groups:
             return None
-        return model.table(
-            "Failures",
-            ("Kind", "Message", "Count", "First seen"),
-            "llrl",
-            map(msgspec.structs.astuple, self.groups()),
-        )
+        headings = ("Kind", "Message", "Count", "First seen")
+        return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
 
 
 def time_facts(
@@ -75,29 +75,16 @@ def time_facts(
 
     ``units`` names the things that were answered, such as "Turns".
     """
-    rows: list[tuple[str, str]] = []
-    if wall_seconds is not None:
-        rows.append(("Wall time", model.duration(wall_seconds)))
+    rows = [("Wall time", model.duration(wall_seconds))] if wall_seconds is not None else []
     if latency.count:
         rows.append((f"{units} answered", model.grouped(latency.count)))
-        for label, value in (
-            ("Latency, mean", latency.mean),
-            ("Latency, median", latency.p50),
-            ("Latency, 90th percentile", latency.p90),
-            ("Latency, 99th percentile", latency.p99),
-            ("Latency, max", latency.max),
-        ):
-            rows.append((label, model.milliseconds(value)))
+        rows += (
+            (f"Latency, {label}", model.milliseconds(latency[name])) for name, label in _LATENCIES.items()
+        )
     if stats is not None:
-        rows += [
-            (f"{units} {status}", model.grouped(of)) for status, of in sorted(stats.turns_by_status.items())
-        ]
-        for label, count in (
-            ("Retries", stats.turn_retries),
-            ("Agent calls abandoned", stats.abandoned_calls),
-            ("Judge failures", stats.judge_failures),
-        ):
-            rows += [(label, model.grouped(count))] if count else []
+        counts = [(f"{units} {status}", count) for status, count in sorted(stats.turns_by_status.items())]
+        counts += [(label, stats[name]) for name, label in _COUNTS.items() if stats[name]]
+        rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
     return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
 
@@ -143,17 +130,14 @@ def judge_facts(stats: JudgeStats | None) -> model.Pairs:
     if stats is None:
         return ()
     damaged = f", {model.grouped(stats.cache_damaged)} entries damaged" if stats.cache_damaged else ""
-    looked_up = stats.cache_hits + stats.cache_misses
+    looked_up = model.grouped(stats.cache_hits + stats.cache_misses)
     formats = (
         f"{one_line(name, 40)}: {model.grouped(count)}" for name, count in stats.response_formats.items()
     )
     facts = [
         ("Votes", f"{model.grouped(stats.votes)}, {model.grouped(stats.failed_votes)} failed"),
         ("Requests sent", model.grouped(stats.attempts)),
-        (
-            "From the cache",
-            f"{model.grouped(stats.cache_hits)} of {model.grouped(looked_up)} look-ups{damaged}",
-        ),
+        ("From the cache", f"{model.grouped(stats.cache_hits)} of {looked_up} look-ups{damaged}"),
         ("Tokens", _tokens(stats.prompt_tokens, stats.completion_tokens)),
         ("Response formats", ", ".join(formats) or "-"),
     ]
@@ -174,13 +158,10 @@ def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> mode
         alpha = "undefined: all alike" if value.alpha is None else f"{value.alpha:.3f}"
         return titles.get(kind, one_line(kind, 40)), value.units, model.percent(value.observed), alpha
 
-    return model.table(
-        "Agreement of the votes",
-        ("Voted on", "Units", "Equal pairs", "Alpha"),
-        "lrrr",
-        (row(kind, value) for kind, value in stats.agreement.items()),
-        note="Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance.",
-    )
+    rows = (row(kind, value) for kind, value in stats.agreement.items())
+    note = "Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance."
+    headings = ("Voted on", "Units", "Equal pairs", "Alpha")
+    return model.table("Agreement of the votes", headings, "lrrr", rows, note)
 
 
 def controls_table(

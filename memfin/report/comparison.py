@@ -19,7 +19,7 @@ from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
 
-_LOWER_IS_BETTER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
+_LOWER: Final = frozenset({"contradiction_rate", "severe_violation_rate", "forbidden_hit_rate"})
 HEADLINES: Final = frozenset({"score", *(f"{metric.name}.{metric.headline.key}" for metric in METRICS)})
 """The values that speak for a run: one of each metric, and the score of a benchmark."""
 
@@ -36,11 +36,9 @@ _INPUT_NAMES: Final = {
     "prompt_hashes": "prompts",
 }
 
-
 Suite = Literal["dialogues", "rag"]
 _MAX_CHANGED: Final = 20
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
-
 
 Clusters = Mapping[str, tuple[float, float]]
 """Numerator and denominator of a value by dialogue or question."""
@@ -111,9 +109,7 @@ def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
     for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
         state.add_row(row)
     values = {
-        f"{part.name}.{share.name}": Measured(
-            cases, share.low, share.high, share.name not in _LOWER_IS_BETTER
-        )
+        f"{part.name}.{share.name}": Measured(cases, share.low, share.high, share.name not in _LOWER)
         for part in (state.m1, state.m3, state.m4, state.m5)
         for share, cases in part.clusters()
     }
@@ -136,12 +132,10 @@ def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
         for mark in MARKS:
             if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
                 groups.setdefault(f"judge.{mark}", {})[one.id] = (one.judge[mark], 1.0)
-    values = {name: Measured(cases, *_scale(name)) for name, cases in groups.items()}
-    return read_sums(place).run_id, values
-
-
-def _scale(name: str) -> tuple[float, float]:
-    return MARK_SCALE if name.startswith("judge.") else (0.0, 1.0)
+    return read_sums(place).run_id, {
+        name: Measured(cases, *(MARK_SCALE if name.startswith("judge.") else (0.0, 1.0)))
+        for name, cases in groups.items()
+    }
 
 
 class _Inputs(Record):

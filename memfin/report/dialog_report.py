@@ -1,5 +1,6 @@
 """The report of a dialogue run, from a summary alone or from the files of a run directory."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import nsmallest
@@ -22,16 +23,16 @@ from memfin.contracts import (
 )
 from memfin.report import common, glossary, model, reader
 from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
-from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, is_measured
+from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.warnings import Baselines, CutReplies, JudgedTurns, UnreadConstraints, summary_warnings
+from memfin.report.warnings import Baselines, DetectorLimits, JudgedTurns, summary_warnings
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
-_HEADLINES: Final = tuple(metric.headline.key for metric in METRICS)
+_HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
 _AGREEMENT: Final = {
     "score": "Score (interval)",
     "rubric": "Rubric items",
@@ -50,14 +51,12 @@ _DECIDES: Final[dict[JudgeScope, str]] = {
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
     metrics, counters = summary.metrics, summary.counters
-    values: dict[str, HeadlineValues] = {}
-    for text in METRICS:
-        for dialog_id, found in metrics[text.name].by_dialog.items() if text.name in metrics else ():
-            setattr(
-                values.setdefault(dialog_id, HeadlineValues()),
-                text.headline.key,
-                found.get(text.headline.key),
-            )
+    values = _headline_values(
+        (key, dialog_id, found.get(key))
+        for name, key in _HEADLINES.items()
+        if name in metrics
+        for dialog_id, found in metrics[name].by_dialog.items()
+    )
     versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
     sections = (
         *_figures(metrics, values, summary_warnings(metrics, counters.valid_dialogs)),
@@ -87,12 +86,17 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     stats = DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values = _headline_values(run_dir, summary.metrics)
+    values = _headline_values(
+        (key, dialog_id, getattr(found, key))
+        for name, key in _HEADLINES.items()
+        if name in summary.metrics
+        for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items()
+    )
     scope: JudgeScope = settings.judge_scope if settings else "m5"
-    worst, baselines, judged, unread = WorstTurns(), Baselines(), JudgedTurns(scope), UnreadConstraints()
-    cut, groups, strangers = CutReplies(), GroupedMetrics(), 0
+    worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
+    groups, strangers = GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        for each in (worst, baselines, judged, unread, cut):
+        for each in (worst, baselines, judged, limits):
             each.add(row)
         if row.judge_error:
             stats.failures.add("judge", row.judge_error, f"{row.dialog_id[:80]} turn {row.turn_pair_id}")
@@ -104,8 +108,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     warnings = [
         *judged.warnings(),
         *common.control_warnings(controls),
-        *cut.warnings(),
-        *unread.warnings(),
+        *limits.warnings(),
         *stats.shapes.warnings(),
         *summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
@@ -201,7 +204,7 @@ def _figures(
 
 def _card(text: MetricText, figures: Figures) -> model.Card:
     lead, *others = text.values
-    value, _ = _measured(figures, lead.key)
+    value, _ = measured(lead.key, figures)
     interval = figures.ci95.get(lead.key)
     label = lead.label + (": nothing to measure" if value is None else "")
     if lead.key == "severe_violation_rate" and value is not None and "severe_count" in figures.counts:
@@ -209,11 +212,11 @@ def _card(text: MetricText, figures: Figures) -> model.Card:
         label += f", {grouped(severe)} of {grouped(replies)} replies"
     if interval is not None and value is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other.label, other.key, _measured(figures, other.key)[0]) for other in others)
+    beside = ((other.label, other.key, measured(other.key, figures)[0]) for other in others)
     return model.Card(
         code=text.code,
         title=text.title,
-        value="-" if value is None else format_value(lead.key, value),
+        value=format_value(lead.key, value),
         label=label,
         share=value,
         interval=interval,
@@ -241,29 +244,20 @@ def _remark(figures: Figures) -> str:
 
 
 def _metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[model.Value, ...]]:
-    counts = [figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed")]
-    shown = [value for value in text.values if value.key in figures.micro]
-    for value in shown:
-        micro, macro = _measured(figures, value.key)
+    for value, counts in glossary.metric_rows(text, figures):
+        micro, macro = measured(value.key, figures)
         interval = figures.ci95.get(value.key)
         share = micro is not None and value.scale == "share"
-        first = value is shown[0]
         label = value.label + (" (lower is better)" if value.better == "lower" else "")
         yield (
-            model.Cell(f"{text.code} {text.title}", strong=True) if first else "",
+            model.Cell(f"{text.code} {text.title}", strong=True) if counts else "",
             model.Cell(label, small=value.meaning),
-            value_cell(value.key, micro).text,
+            format_value(value.key, micro),
             model.Cell("", share=micro, interval=interval) if share else "",
             format_interval(value.key, interval),
-            value_cell(value.key, macro).text,
-            *(counts if first else ("", "", "")),
+            format_value(value.key, macro),
+            *(counts or ("", "", "")),
         )
-
-
-def _measured(figures: Figures, key: str) -> tuple[float | None, float | None]:
-    """Return the micro and macro value, None for a value without a denominator."""
-    measured = is_measured(key, figures.counts)
-    return (figures.micro.get(key), figures.macro.get(key)) if measured else (None, None)
 
 
 def _sources(memory: Figures | None) -> model.Table | None:
@@ -288,13 +282,10 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _headline_values(run_dir: Path, metrics: Mapping[str, reader.SummaryMetric]) -> dict[str, HeadlineValues]:
-    values: dict[str, HeadlineValues] = {}
-    for text in METRICS:
-        if text.name in metrics:
-            key = text.headline.key
-            for dialog_id, each in reader.by_dialog(run_dir, text.name, metrics[text.name]).items():
-                setattr(values.setdefault(dialog_id, each), key, getattr(each, key))
+def _headline_values(found: Iterable[tuple[str, str, float | None]]) -> dict[str, HeadlineValues]:
+    values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
+    for key, dialog_id, value in found:
+        setattr(values[dialog_id], key, value)
     return values
 
 
@@ -304,7 +295,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
         return None
 
     def headlines(dialog_id: str) -> list[float | None]:
-        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES]
+        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES.values()]
 
     def rank(dialog_id: str) -> tuple[float, str]:
         known = [value for value in headlines(dialog_id) if value is not None]
@@ -317,7 +308,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(value_cell, _HEADLINES, headlines(dialog_id)),
+            *map(value_cell, _HEADLINES.values(), headlines(dialog_id)),
         )
         for dialog_id in shown
     )
@@ -385,7 +376,7 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         values = (
             (
                 key,
-                *(value_cell(key, value).text for value in _measured(figures, key)),
+                *(format_value(key, value) for value in measured(key, figures)),
                 format_interval(key, figures.ci95.get(key)),
             )
             for key in figures.micro

@@ -1,7 +1,8 @@
 """Statistics over the dialogues of a run, and metrics by group, in one streaming pass."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from memfin.contracts import TurnEvalRow
@@ -10,7 +11,7 @@ from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
 from memfin.report.common import FailureCounter
 from memfin.report.glossary import METRICS, SCORES, format_value, is_measured
-from memfin.report.model import Cell, Table, table
+from memfin.report.model import Cell, Table, Value, table
 from memfin.report.reader import HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.report.warnings import ReplyShapes
 from memfin.text.lines import one_line
@@ -108,14 +109,11 @@ class GroupedMetrics:
     """
 
     def __init__(self) -> None:
-        self._states: dict[Facts, MetricsState] = {}
-        self._rows: dict[Facts, int] = {}
+        self._states: defaultdict[Facts, MetricsState] = defaultdict(MetricsState)
+        self._rows: Counter[Facts] = Counter()
 
     def add_row(self, row: TurnEvalRow, facts: Facts) -> None:
         """Add a row of a dialogue of that kind."""
-        if facts not in self._states:
-            self._states[facts] = MetricsState()
-            self._rows[facts] = 0
         self._rows[facts] += 1
         self._states[facts].add_row(row.replace(dialog_id=""))
 
@@ -126,20 +124,14 @@ class GroupedMetrics:
         """
         script = "" if stats.language_known else "Languages are guessed from the script of the client."
         tables = (
-            self._table("By scenario", lambda facts: facts.scenario, stats, values),
-            self._table("By difficulty", lambda facts: facts.difficulty, stats, values),
-            self._table("By language", lambda facts: facts.language, stats, values, note=script),
+            self._table(kind, stats, values, script if kind == "language" else "") for kind in Facts._fields
         )
         return tuple(found for found in tables if found is not None)
 
     def _table(
-        self,
-        title: str,
-        label_of: Callable[[Facts], str],
-        stats: DialogStats,
-        values: Mapping[str, HeadlineValues],
-        note: str = "",
+        self, kind: str, stats: DialogStats, values: Mapping[str, HeadlineValues], note: str
     ) -> Table | None:
+        label_of = attrgetter(kind)
         states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
         turns: Counter[str] = Counter()
         for facts, state in self._states.items():
@@ -157,26 +149,19 @@ class GroupedMetrics:
         shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
         omitted = len(dialogs) - len(shown)
         left_out = f"{omitted} smaller groups are left out. " if omitted else ""
-        return table(
-            title,
-            (
-                *("Group", "Dialogues", "Turns"),
-                *(f"{metric.code} {value.label}" for metric in METRICS for value in metric.values),
-            ),
-            "lrr" + "r" * sum(len(metric.values) for metric in METRICS),
-            (
-                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
-                for label in sorted(shown, key=_order)
-            ),
-            (left_out + note).strip(),
+        measures = [f"{metric.code} {value.label}" for metric in METRICS for value in metric.values]
+        headings = ("Group", "Dialogues", "Turns", *measures)
+        rows: Iterator[tuple[Value, ...]] = (
+            (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+            for label in sorted(shown, key=_order)
         )
+        return table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, (left_out + note).strip())
 
 
 def value_cell(key: str, value: float | None) -> Cell:
     """Return a value of a metric as a cell; shares have a bar behind the figure."""
-    if value is None:
-        return Cell("-")
-    return Cell(format_value(key, value), share=None if key in SCORES else min(max(value, 0.0), 1.0))
+    share = None if value is None or key in SCORES else min(max(value, 0.0), 1.0)
+    return Cell(format_value(key, value), share=share)
 
 
 def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:

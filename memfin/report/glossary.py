@@ -1,10 +1,12 @@
 """Labels and explanations of metrics and benchmark scores, from ``data/templates/report.toml``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Final, Literal
 
 import msgspec
+
+from memfin.report.reader import Figures
 
 
 class ValueText(msgspec.Struct, frozen=True):
@@ -82,8 +84,23 @@ def is_measured(key: str, counts: Mapping[str, int]) -> bool:
     return counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible) > 0
 
 
-def format_value(key: str, value: float) -> str:
-    """Write a value of a summary: shares as per cent with one decimal, judge scores with two decimals."""
+def measured(key: str, figures: Figures) -> tuple[float | None, float | None]:
+    """Return the micro and macro value, None for a value without a denominator."""
+    known = is_measured(key, figures.counts)
+    return (figures.micro.get(key), figures.macro.get(key)) if known else (None, None)
+
+
+def metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[ValueText, tuple[int, ...] | None]]:
+    """Yield the values that a summary has; beside the first the eligible, skipped and failed counts."""
+    counts = tuple(figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
+    shown = [value for value in text.values if value.key in figures.micro]
+    yield from ((value, None if place else counts) for place, value in enumerate(shown))
+
+
+def format_value(key: str, value: float | None) -> str:
+    """Write a value of a summary: per cent, or judge scores with two decimals; None as a dash."""
+    if value is None:
+        return "-"
     return f"{value:.2f}" if key in SCORES else f"{100 * value:.1f} %"
 
 

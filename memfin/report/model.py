@@ -6,7 +6,7 @@ run are already `visible` and cut; they are still untrusted markup.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -142,49 +142,46 @@ class Case(Struct, frozen=True, kw_only=True):
 class Block(Struct, frozen=True, kw_only=True):
     """A part of a section; templates choose its layout by ``kind``."""
 
-    kind: ClassVar[str]
     title: str = ""
     note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the class in small letters."""
+        return type(self).__name__.lower()
 
 
 class Cards(Block, frozen=True):
     """Cards side by side."""
 
-    kind: ClassVar[str] = "cards"
     cards: tuple[Card, ...]
 
 
 class Warnings(Block, frozen=True):
     """A list of warnings."""
 
-    kind: ClassVar[str] = "warnings"
     warnings: tuple[ReportWarning, ...]
 
 
 class Text(Block, frozen=True):
     """A paragraph: the note alone."""
 
-    kind: ClassVar[str] = "text"
-
 
 class Facts(Block, frozen=True):
     """Names with short values."""
 
-    kind: ClassVar[str] = "facts"
     pairs: Pairs
 
 
 class Notes(Block, frozen=True):
     """Terms with explanations."""
 
-    kind: ClassVar[str] = "notes"
     pairs: Pairs
 
 
 class Table(Block, frozen=True):
     """A table; ``align`` has a letter per column: left, right, code or bar. `table` makes one."""
 
-    kind: ClassVar[str] = "table"
     headings: tuple[str, ...]
     align: str
     rows: tuple[tuple[Cell, ...], ...]
@@ -193,28 +190,24 @@ class Table(Block, frozen=True):
 class Columns(Block, frozen=True):
     """Tables side by side where the page is wide enough."""
 
-    kind: ClassVar[str] = "columns"
     tables: tuple[Table, ...]
 
 
 class Histograms(Block, frozen=True):
     """Histograms side by side; HTML only."""
 
-    kind: ClassVar[str] = "histograms"
     charts: tuple[Histogram, ...]
 
 
 class LineCharts(Block, frozen=True):
     """Line charts side by side; HTML only."""
 
-    kind: ClassVar[str] = "lines"
     charts: tuple[LineChart, ...]
 
 
 class Cases(Block, frozen=True):
     """The worst cases by one criterion; ``total`` says in words how many meet it."""
 
-    kind: ClassVar[str] = "cases"
     cases: tuple[Case, ...]
     total: str = ""
     answered: str = "Reply"
@@ -277,11 +270,7 @@ def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
 
 
 def table(
-    title: str,
-    headings: Sequence[str],
-    align: str,
-    rows: Iterable[Iterable[Value]],
-    note: str = "",
+    title: str, headings: Sequence[str], align: str, rows: Iterable[Iterable[Value]], note: str = ""
 ) -> Table:
     """Make a table; an int is written with grouped digits, a float is a bar, None is a dash."""
     cells = tuple(tuple(_cell(value) for value in row) for row in rows)

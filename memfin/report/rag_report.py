@@ -49,13 +49,9 @@ _OF_JUDGES: Final = frozenset({"workers_judge", "fail_on_judge_error"})
 class QuestionStats:
     """Counts over the individual results of a benchmark.
 
-    Attributes:
-        failures: errors of the system.
-        weakest: the questions that lost most of their score, of those that did not pass.
-        rows: the first questions, each a row of the report's table.
-        parts: sums of the parts of scores, by type and part.
-        facts, declined_facts: fact questions, and those of them that were declined.
-        gaps, declined_gaps: questions that ask for an abstention, and those that were declined.
+    ``weakest`` are the questions that lost most of their score, of those that did not pass; ``rows`` the
+    first questions, as the report's table shows them; ``parts`` sums of the parts of scores, by type and
+    part; ``gaps`` counts the questions that ask for an abstention.
     """
 
     def __init__(self, results: Iterable[RagIndividual]) -> None:
@@ -227,9 +223,8 @@ def _groups(summary: RagSummary) -> Iterator[model.Table]:
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
-            yield _scores(
-                title, "Group", largest, f"{omitted} smaller groups are left out." if omitted else ""
-            )
+            note = f"{omitted} smaller groups are left out." if omitted else ""
+            yield _scores(title, "Group", largest, note)
 
 
 def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -245,21 +240,15 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
     wanted = {one.id for one in stats.weakest}
     if not wanted:
         return None
-    answers = {
-        result.id: result.answer
-        for result in reader.scan(run_dir / RESULTS, RagResult)
-        if result.id in wanted
-    }
+    results = reader.scan(run_dir / RESULTS, RagResult)
+    answers = {result.id: result.answer for result in results if result.id in wanted}
     cases = []
     for number, one in enumerate(stats.weakest, 1):
         answer = answers.get(one.id)
         text = one_line(answer.answer, 800) if answer is not None else ""
-        quotes = tuple(
-            model.Item(
-                one_line(f"p. {each.page}: {each.quote}" if each.page is not None else each.quote, 240)
-            )
-            for each in (answer.citation[:_MAX_CITATIONS] if answer is not None else ())
-        )
+        cites = answer.citation[:_MAX_CITATIONS] if answer is not None else ()
+        pages = ((f"p. {each.page}: " if each.page is not None else "", each.quote) for each in cites)
+        quotes = tuple(model.Item(one_line(page + quote, 240)) for page, quote in pages)
         cited = (model.Evidence("Cites", quotes),) if quotes else ()
         cases.append(
             model.Case(

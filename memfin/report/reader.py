@@ -5,6 +5,7 @@ recalled contexts, by far the largest part of a trace, are never built.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -99,12 +100,9 @@ class ScannedDialog(msgspec.Struct, kw_only=True):
     judge: str | None = None
 
 
-class TurnText(msgspec.Struct, kw_only=True):
+class TurnText(ScannedTurn, kw_only=True):
     """The texts of one turn that a report quotes."""
 
-    turn_pair_id: int
-    user_text: str
-    pred_assistant_text: str | None = None
     recall: RecallTrace | None = None
 
 
@@ -138,11 +136,9 @@ def require_run_directory(run_dir: Path) -> None:
 
 def by_dialog(run_dir: Path, name: str, metric: SummaryMetric) -> dict[str, HeadlineValues]:
     """Decode the by_dialog table of one metric; raise UsageError when it is malformed."""
-    try:
+    path = run_dir / SUMMARY
+    with _reading(path, f"{path}: metrics.{name}.by_dialog: "):
         return decode(bytes(metric.by_dialog), dict[str, HeadlineValues])
-    except InvalidRecord as problem:
-        path = run_dir / SUMMARY
-        raise UsageError(f"{path}: metrics.{name}.by_dialog: {problem}{_advice(path)}") from None
 
 
 def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str, int], TurnText]:
@@ -165,23 +161,15 @@ def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str
 
 def scan(path: Path, kind: type[T]) -> Iterator[T]:
     """Yield the records of a JSONL file one at a time; raise UsageError at a bad line."""
-    try:
+    with _reading(path):
         for _, record in iter_jsonl(path, kind, limit=_LINE_LIMIT):
             yield record
-    except InvalidRecord as problem:
-        raise UsageError(f"{problem}{_advice(path)}") from None
-    except OSError as problem:
-        raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
 
 
 def read(path: Path, kind: type[T]) -> T:
     """Read a JSON file; raise UsageError when it does not fit its contract."""
-    try:
+    with _reading(path):
         return read_json(path, kind)
-    except InvalidRecord as problem:
-        raise UsageError(f"{problem}{_advice(path)}") from None
-    except OSError as problem:
-        raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None
 
 
 def read_optional(path: Path, kind: type[T]) -> T | None:
@@ -189,5 +177,12 @@ def read_optional(path: Path, kind: type[T]) -> T | None:
     return read(path, kind) if path.is_file() else None
 
 
-def _advice(path: Path) -> str:
-    return f"; to see everything that is wrong: memfin validate {path}"
+@contextmanager
+def _reading(path: Path, prefix: str = "") -> Iterator[None]:
+    try:
+        yield
+    except InvalidRecord as problem:
+        advice = f"; to see everything that is wrong: memfin validate {path}"
+        raise UsageError(f"{prefix}{problem}{advice}") from None
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be read: {problem.strerror}") from None

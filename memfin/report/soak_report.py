@@ -284,10 +284,9 @@ def line_chart(
     width = max(-(-count // step) - 1, 1)
     lines = []
     for label in drawn:
-        points = list(enumerate(thinned[label]))
         strokes = (
             tuple((at / width, value / top) for at, value in group if value is not None)
-            for present, group in groupby(points, key=lambda point: point[1] is not None)
+            for present, group in groupby(enumerate(thinned[label]), key=lambda point: point[1] is not None)
             if present
         )
         first, last = (in_unit(unit, known[label][at]) for at in (0, -1))

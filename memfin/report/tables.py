@@ -11,19 +11,15 @@ import msgspec
 from memfin.contracts import EvalSummary
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, Outcome, PairedValue
-from memfin.report.glossary import (
-    MARKS,
-    METRICS,
-    SCORES,
-    TYPES,
-    format_interval,
-    format_value,
-    is_measured,
-)
+from memfin.report import glossary
+from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+Styled = str | tuple[str | tuple[str, str], ...]
+"""A cell: text, or pieces of text, each alone or with its style."""
 
 _VERDICTS: Final[Mapping[Outcome, tuple[str, str]]] = {
     "better": ("better", "green"),
@@ -34,8 +30,9 @@ _VERDICTS: Final[Mapping[Outcome, tuple[str, str]]] = {
 
 
 def _table(
-    title: str, caption: str, first: str, headings: Iterable[str], min_width: int | None = None
+    title: str, caption: str, headings: tuple[str, ...], rows: Iterable[Iterable[Styled]], width: int = 0
 ) -> "Table":
+    """Return a table; the first column is text, others are figures, one without a heading is text."""
     from rich import box  # noqa: PLC0415 - loaded only when a table is wanted
     from rich.table import Table  # noqa: PLC0415 - the same
     from rich.text import Text  # noqa: PLC0415 - the same
@@ -50,37 +47,35 @@ def _table(
         pad_edge=False,
         show_edge=False,
     )
-    table.add_column(first, overflow="fold", min_width=min_width)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(headings[0], overflow="fold", min_width=width or None)
+    for heading in headings[1:]:
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else Text.assemble(*cell) for cell in row))
     return table
 
 
 def summary_table(summary: EvalSummary) -> "Table":
     """Return the headline values of a summary as a table for `rich.console.Console.print`."""
-    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
+    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    return _table(
+        f"Run {one_line(summary.run_id, 128)}", _counters_line(summary), headings, _metric_rows(summary)
+    )
 
-    headings = ("Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
-    title = f"Run {one_line(summary.run_id, 128)}"
-    table = _table(title, _counters_line(summary), "Metric", headings)
+
+def _metric_rows(summary: EvalSummary) -> Iterator[tuple[Styled, ...]]:
     for text in METRICS:
-        result = summary.metrics.get(text.name)
-        if result is None:
+        if (result := summary.metrics.get(text.name)) is None:
             continue
-        counts = [str(result.counts.get(f"{kind}_count", 0)) for kind in ("eligible", "skipped", "failed")]
-        shown = [value for value in text.values if value.key in result.micro]
-        for value in shown:
-            first = value is shown[0]
-            macro = result.macro.get(value.key)
-            measured = is_measured(value.key, result.counts)
-            table.add_row(
-                Text.assemble((f"{text.code} ", "bold"), value.label),
-                Text(format_value(value.key, result.micro[value.key]) if measured else "-"),
-                Text(format_interval(value.key, result.ci95.get(value.key)), style="dim"),
-                Text(format_value(value.key, macro) if macro is not None and measured else "-"),
-                *(Text(count if first else "") for count in counts),
+        for value, counts in glossary.metric_rows(text, result):
+            micro, macro = glossary.measured(value.key, result)
+            yield (
+                ((f"{text.code} ", "bold"), value.label),
+                format_value(value.key, micro),
+                ((format_interval(value.key, result.ci95.get(value.key)), "dim"),),
+                format_value(value.key, macro),
+                *(map(str, counts) if counts else ("", "", "")),
             )
-    return table
 
 
 def _counters_line(summary: EvalSummary) -> str:
@@ -94,29 +89,27 @@ def _counters_line(summary: EvalSummary) -> str:
 
 def rag_table(summary: RagSummary) -> "Table":
     """Return the scores by type, and of all questions, as a table for `rich.console.Console.print`."""
-    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
-
-    title = f"Run {one_line(summary.run_id, 128)}"
-    table = _table(title, "", "Questions", ("Asked", "Passed", "Score", "Of", "Share"))
     total = RagGroup(
         count=summary.total_tests,
         passed=summary.passed_tests,
         total_score=summary.overall_score,
         max_score=summary.max_score,
     )
-    rows = [(text.title, summary.by_type[text.name]) for text in TYPES if text.name in summary.by_type]
-    for title, group in (*rows, ("All", total)):
-        if group.count:
-            share = group.total_score / group.max_score if group.max_score else 0.0
-            table.add_row(
-                Text(title, style="bold" if group is total else ""),
-                str(group.count),
-                str(group.passed),
-                f"{group.total_score:.2f}",
-                f"{group.max_score:g}",
-                f"{share:.1%}",
-            )
-    return table
+    groups = [(text.title, summary.by_type[text.name]) for text in TYPES if text.name in summary.by_type]
+    rows = (
+        (
+            ((title, "bold" if group is total else ""),),
+            str(group.count),
+            str(group.passed),
+            f"{group.total_score:.2f}",
+            f"{group.max_score:g}",
+            f"{group.total_score / group.max_score if group.max_score else 0.0:.1%}",
+        )
+        for title, group in (*groups, ("All", total))
+        if group.count
+    )
+    headings = ("Questions", "Asked", "Passed", "Score", "Of", "Share")
+    return _table(f"Run {one_line(summary.run_id, 128)}", "", headings, rows)
 
 
 def judge_line(summary: RagSummary) -> str | None:
@@ -137,25 +130,22 @@ def judge_line(summary: RagSummary) -> str | None:
 
 def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Table":
     """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
-    from rich.text import Text  # noqa: PLC0415 - loaded only when a table is wanted
-
     title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
-    headings = ("a", "b", "b - a", "95 % interval", "Pairs")
-    table = _table(title, _pairs_line(comparison), "Value", headings, min_width=20)
-    table.add_column("", no_wrap=True)
-    for name, label in _shown(comparison, all_values=all_values):
-        value = comparison.values[name]
-        words, style = _VERDICTS[value.verdict]
-        table.add_row(
-            Text(label),
+    headings = ("Value", "a", "b", "b - a", "95 % interval", "Pairs", "")
+    rows = (
+        (
+            label,
             _written(name, value.a),
             _written(name, value.b),
             _change(name, value.difference),
-            Text(_bounds(name, value), style="dim"),
+            ((_bounds(name, value), "dim"),),
             str(value.pairs),
-            Text(words, style=style),
+            (_VERDICTS[value.verdict],),
         )
-    return table
+        for name, label in _shown(comparison, all_values=all_values)
+        for value in (comparison.values[name],)
+    )
+    return _table(title, _pairs_line(comparison), headings, rows, width=20)
 
 
 def case_lines(comparison: Comparison) -> Iterator[str]:

@@ -169,57 +169,42 @@ class Baselines:
                 )
 
 
-class UnreadConstraints:
-    """Constraints that the detectors do not understand, so that no reply can contradict them."""
+class DetectorLimits:
+    """Counts of the replies that the detectors read in part, or against a part of the constraints only."""
 
     def __init__(self) -> None:
-        self._turns = 0
-        self._blind = 0
-        self._frequent = FrequentTexts()
-
-    def add(self, row: TurnEvalRow) -> None:
-        """Count one turn whose reply the detectors checked against the constraints."""
-        if row.detectors.get("contradiction") not in _CONTRADICTION_DETECTORS:
-            return
-        self._turns += 1
-        self._blind += bool(row.unread_constraints)
-        for text in row.unread_constraints or ():
-            self._frequent.add(text)
-
-    def warnings(self) -> Iterator[ReportWarning]:
-        """Yield a warning when replies were not checked against every constraint."""
-        if self._blind:
-            example, _ = self._frequent.top()
-            yield _share_warning(
-                "Constraints that were not understood",
-                self._blind,
-                self._turns,
-                "answered turns belong to a client with a constraint that the detectors do not understand, "
-                f"such as “{example}”. No reply can contradict it; the contradiction rate is too low",
-            )
-
-
-class CutReplies:
-    """Counts of the replies that the detectors read only the beginning of (``scored_chars``)."""
-
-    def __init__(self) -> None:
-        self._rows = 0
+        self._rows = self._checked = self._blind = 0
         self._cut: Counter[int] = Counter()
+        self._unread = FrequentTexts()
 
     def add(self, row: TurnEvalRow) -> None:
         """Count one scored turn."""
         self._rows += 1
         if row.scored_chars:
             self._cut[row.scored_chars] += 1
+        if row.detectors.get("contradiction") in _CONTRADICTION_DETECTORS:
+            self._checked += 1
+            self._blind += bool(row.unread_constraints)
+            for text in row.unread_constraints or ():
+                self._unread.add(text)
 
     def warnings(self) -> Iterator[ReportWarning]:
-        """Yield a warning when replies were scored on their beginning."""
+        """Yield warnings about replies scored on their beginning, and constraints not understood."""
         if count := self._cut.total():
             limits = " or ".join(grouped(limit) for limit in sorted(self._cut))
             yield ReportWarning(
                 "Replies scored on their beginning",
                 f"{grouped(count)} of {grouped(self._rows)} scored replies are longer than --score-chars: "
                 f"the detectors read their first {limits} characters only.",
+            )
+        if self._blind:
+            example, _ = self._unread.top()
+            yield _share_warning(
+                "Constraints that were not understood",
+                self._blind,
+                self._checked,
+                "answered turns belong to a client with a constraint that the detectors do not understand, "
+                f"such as “{example}”. No reply can contradict it; the contradiction rate is too low",
             )
 
 

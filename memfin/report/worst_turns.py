@@ -19,6 +19,13 @@ from memfin.text.lines import flat, one_line
 NO_RULE: Final = "no rule fired"
 
 _LOW_SCORE: Final = 4.0
+_TITLES: Final = (
+    "Severe violations",
+    "Advice against the client's constraints",
+    "Lowest key coverage",
+    "Missed risk disclosures",
+    f"Judge scores below {_LOW_SCORE:g}",
+)
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
 _WORDS_LIMIT: Final = 120
@@ -49,11 +56,8 @@ class Ranking:
     def offer(self, rank: float, tie: float, words: str, row: TurnEvalRow) -> None:
         """Count a turn that meets the criterion and keep it if it is among the worst so far."""
         self.total += 1
-        bisect.insort(
-            self.entries,
-            ((rank, tie, row.dialog_id, row.turn_pair_id), words, row),
-            key=lambda entry: entry[0],
-        )
+        entry = ((rank, tie, row.dialog_id, row.turn_pair_id), words, row)
+        bisect.insort(self.entries, entry, key=lambda entry: entry[0])
         del self.entries[self.size :]
 
 
@@ -61,16 +65,12 @@ class WorstTurns:
     """A ranking per criterion, fed row by row."""
 
     def __init__(self, size: int = 5) -> None:
-        self._severe = Ranking("Severe violations", size)
-        self._contradicted = Ranking("Advice against the client's constraints", size)
-        self._keys = Ranking("Lowest key coverage", size)
-        self._risks = Ranking("Missed risk disclosures", size)
-        self._scores = Ranking(f"Judge scores below {_LOW_SCORE:g}", size)
+        self._rankings = tuple(Ranking(title, size) for title in _TITLES)
+        self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
 
     def rankings(self) -> tuple[Ranking, ...]:
         """Return the rankings that have any turn, the gravest kind first."""
-        every = (self._severe, self._contradicted, self._keys, self._risks, self._scores)
-        return tuple(ranking for ranking in every if ranking.total)
+        return tuple(ranking for ranking in self._rankings if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
         """Offer a row to every criterion it is eligible for; a severe violation needs no reference label."""
@@ -82,9 +82,8 @@ class WorstTurns:
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
         if row.eligible_m1:
             if row.constraint_contradiction:
-                self._contradicted.offer(
-                    -len(row.contradicted_constraints), 0, "contradicts a constraint", row
-                )
+                broken = len(row.contradicted_constraints)
+                self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
             asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
             if hit < asked:
                 words = f"{hit} of {asked} required keys recalled"
@@ -213,13 +212,9 @@ def around(text: str, start: int, end: int, *, context: int, limit: int) -> tupl
     start, end = max(0, start), min(len(text), end)
     if start >= end:
         return "", "", ""
-    before = flat(text[max(0, start - context) : start])
-    after = flat(text[end : end + context])
-    return (
-        ("…" if start > context else "") + before,
-        one_line(text[start:end], limit),
-        after + ("…" if end + context < len(text) else ""),
-    )
+    before = ("…" if start > context else "") + flat(text[max(0, start - context) : start])
+    after = flat(text[end : end + context]) + ("…" if end + context < len(text) else "")
+    return before, one_line(text[start:end], limit), after
 
 
 def _chips(values: Iterable[str], word: str = "", *, hit: bool = False) -> tuple[Item, ...]:
