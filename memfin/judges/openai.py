@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
-import msgspec
-
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.limiter import CallLimiter
 from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
-from memfin.client.structured import FORMATS, REFUSES_FORMAT, Formats, InvalidAnswer, ResponseFormat
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, ResponseFormat, response_format
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
@@ -111,7 +109,6 @@ class OpenAIJudge(Generic[R, V]):
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
         self._client.parameters.on_notice = lambda line: warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
-        self._formats = Formats(NAME)
         self._first_format = 0
         self._answered = False
 
@@ -240,8 +237,8 @@ class OpenAIJudge(Generic[R, V]):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply[V]:
-                encoded = self._formats.encoded(form, grading_prompt.schema)
-                answers.append(answer := await self._attempt(grading_prompt.prompt, encoded))
+                asked = response_format(form, grading_prompt.schema, NAME)
+                answers.append(answer := await self._attempt(grading_prompt.prompt, asked))
                 return self._reply(answer, grading_prompt)
 
             try:
@@ -297,7 +294,7 @@ class OpenAIJudge(Generic[R, V]):
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
 
-    async def _attempt(self, prompt: Prompt, form: msgspec.Raw | None) -> ChatAnswer:
+    async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,

@@ -135,10 +135,7 @@ class ReplyAgreement(VoteAgreement):
         super().__init__(
             {
                 "score": "interval",
-                "rubric": "nominal",
-                "contradiction": "nominal",
-                "risk": "nominal",
-                "compliance": "nominal",
+                **dict.fromkeys(("rubric", "contradiction", "risk", "compliance"), "nominal"),
             }
         )
 
