@@ -321,16 +321,8 @@ class Timer(Protocol):
     def cancel(self) -> None: ...  # noqa: D102
 
 
-class Clock(Protocol):
-    """Source of time and timers; the running event loop's, or a virtual one in tests."""
-
-    def now(self) -> float: ...  # noqa: D102
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer: ...  # noqa: D102
-
-
-class LoopClock:
-    """The clock of the running event loop."""
+class Clock:
+    """Source of time and timers: the running event loop; tests derive a virtual one."""
 
     def now(self) -> float:  # noqa: D102
         return asyncio.get_running_loop().time()
@@ -436,7 +428,7 @@ class CallLimiter:
         self._max_attempts = max_attempts
         self._max_pause = max_pause
         self._notify = on_notice
-        self._clock: Clock = clock or LoopClock()
+        self._clock = clock or Clock()
         self._draw = draw
         self._numbers = itertools.count()
         self._queue: list[tuple[int, _Waiter]] = []

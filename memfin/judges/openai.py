@@ -40,8 +40,6 @@ MAX_RAW: Final = 20_000
 READ_LIMIT: Final = 60.0
 """Seconds that the server may be silent in the middle of an answer."""
 
-_SERVER_ERROR: Final = 500
-_UNPROCESSABLE: Final = 422
 _CUT_OFF: Final = "finish_reason length"
 _NOT_FOUND: Final = 404
 _REFUSES_ALL: Final = frozenset({401, 403, _NOT_FOUND})
@@ -175,7 +173,11 @@ class OpenAIJudge(Generic[R, V]):
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
         """Return a vote, and True if the model has refused it."""
         prompt_hash = grading_prompt.prompt.digest()
-        key = self._key_of(prompt_hash, grading_prompt.schema) if self._cache.reads else ""
+        # Everything that an answer depends on.
+        parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
+        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._seed}
+        parts |= {"temperature": TEMPERATURE, "max_tokens": self._max_tokens}
+        key = cache_key(parts) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         if cached is not None:
             try:
@@ -215,20 +217,6 @@ class OpenAIJudge(Generic[R, V]):
             response_format=asked.form,
         )
         return vote, asked.refused
-
-    def _key_of(self, prompt: str, schema: dict[str, Any]) -> str:
-        """Return the cache's key of an answer, from everything that the answer depends on."""
-        return cache_key(
-            {
-                "prompt": prompt,
-                "schema": schema,
-                "endpoint": self._endpoint.base_url,
-                "model": self._model,
-                "temperature": TEMPERATURE,
-                "seed": self._seed,
-                "max_tokens": self._max_tokens,
-            }
-        )
 
     async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
@@ -309,7 +297,10 @@ class OpenAIJudge(Generic[R, V]):
         except RequestError as problem:
             if problem.kind == "empty" and _CUT_OFF in str(problem):  # all of it went into thoughts
                 raise self._too_long(problem.tokens) from None
-            raise (_refusal_of_format(problem) if form is not None else problem) from None
+            if form is not None and problem.status == 500 and "response_format" in str(problem):  # noqa: PLR2004
+                # llama.cpp's Python server answers 500 for a format that it lacks.
+                raise RequestError("status", str(problem), retryable=False, status=422) from None
+            raise
 
     def _reply(self, answer: ChatAnswer, grading_prompt: GradingPrompt[V]) -> _Reply[V]:
         """Return an answer with its verdict; raises `RequestError` for an invalid one."""
@@ -351,13 +342,6 @@ class OpenAIJudge(Generic[R, V]):
             completion_tokens=answer.completion_tokens,
         )
         self._cache.keep(key, entry)
-
-
-def _refusal_of_format(problem: RequestError) -> RequestError:
-    """Return the error with its real status: llama.cpp's Python server answers 500 for a format it lacks."""
-    if problem.status == _SERVER_ERROR and "response_format" in str(problem):
-        return RequestError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
-    return problem
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
