@@ -5,23 +5,9 @@ from typing import Final, Literal
 from memfin.text.lines import one_line
 
 ErrorKind = Literal[
-    "connect",
-    "tls",
-    "timeout",
-    "closed",
-    "status",
-    "parameter",
-    "rate_limited",
-    "redirect",
-    "truncated",
-    "too_large",
-    "encoding",
-    "invalid_json",
-    "invalid_schema",
-    "refusal",
-    "empty",
-    "unavailable",
-]
+    "connect", "tls", "timeout", "closed", "status", "parameter", "rate_limited", "redirect", "truncated",
+    "too_large", "encoding", "invalid_json", "invalid_schema", "refusal", "empty", "unavailable",
+]  # fmt: skip
 """The reason of a failed attempt.
 
 ``connect``: no connection. ``tls``: the server does not speak TLS. ``closed``: the connection broke before

@@ -321,16 +321,8 @@ class Timer(Protocol):
     def cancel(self) -> None: ...  # noqa: D102
 
 
-class Clock(Protocol):
-    """Source of time and timers; the running event loop's, or a virtual one in tests."""
-
-    def now(self) -> float: ...  # noqa: D102
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer: ...  # noqa: D102
-
-
-class LoopClock:
-    """The clock of the running event loop."""
+class Clock:
+    """Source of time and timers: the running event loop; tests derive a virtual one."""
 
     def now(self) -> float:  # noqa: D102
         return asyncio.get_running_loop().time()
@@ -436,7 +428,7 @@ class CallLimiter:
         self._max_attempts = max_attempts
         self._max_pause = max_pause
         self._notify = on_notice
-        self._clock: Clock = clock or LoopClock()
+        self._clock = clock or Clock()
         self._draw = draw
         self._numbers = itertools.count()
         self._queue: list[tuple[int, _Waiter]] = []
@@ -523,8 +515,6 @@ class CallLimiter:
 
     async def _acquire(self, number: int, tokens: int) -> _Permit | RequestError:
         """Wait for a permit, or for the error of an endpoint that is given up."""
-        if (permit := self._acquire_nowait(tokens)) is not None:
-            return permit
         waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
         heapq.heappush(self._queue, (number, waiter))
         self._pump()
@@ -540,19 +530,6 @@ class CallLimiter:
                     self._give_back(permit_or_error)
             self._pump()
             raise
-
-    def _acquire_nowait(self, tokens: int) -> _Permit | None:
-        """Return a permit if nobody waits and the call may start now, which is the usual case."""
-        if self._queue or self._in_flight >= self._concurrency.limit:
-            return None
-        self._look()
-        now = self._clock.now()
-        if self._breaker.wait(now) > 0 or self._delay(now, tokens) > 0:
-            return None
-        permit = self._permit(now, tokens)
-        if self._in_flight == 1:
-            self._look()
-        return permit
 
     def _pump(self) -> None:
         """Let through the calls that may start now, in order, and set the timer for the next one."""
@@ -575,7 +552,7 @@ class CallLimiter:
             if closed_for == math.inf:
                 return  # the outcome of the probe pumps again
             if closed_for > 0 and self._breaker.gives_up_in(now) <= 0:
-                self._give_up(now)
+                self._give_up(f"has been down for {self._breaker.down_for(now):.0f} s", " and is given up")
                 return
             if self._in_flight >= self._concurrency.limit:
                 return  # a call that ends pumps again
@@ -693,26 +670,19 @@ class CallLimiter:
         if error.kind != "rate_limited" or self._refused_since is None or refused < self._max_down:
             return None
         reason = f"has refused every call for its rate for {refused:.0f} s"
+        return self._give_up(reason, "; it counts as down and is given up")
+
+    def _give_up(self, reason: str, consequence: str) -> RequestError:
+        """Fail all waiting calls and return their error."""
         if not self._gave_up:
             self._gave_up = True
-            self._notify(f"{self._name} {reason}; it counts as down and is given up")
+            self._notify(f"{self._name} {reason}{consequence}")
         text = f"the endpoint {reason} ({self._last_failure})"
-        self._fail_waiting(text)
-        return RequestError("unavailable", text)
-
-    def _give_up(self, now: float) -> None:
-        """Fail all waiting calls: the endpoint has been down for too long."""
-        down = self._breaker.down_for(now)
-        if not self._gave_up:
-            self._gave_up = True
-            self._notify(f"{self._name} has been down for {down:.0f} s and is given up")
-        self._fail_waiting(f"the endpoint has been down for {down:.0f} s ({self._last_failure})")
-
-    def _fail_waiting(self, text: str) -> None:
         waiting, self._queue = self._queue, []
         for _, waiter in waiting:
             if not waiter.permit.done():
                 waiter.permit.set_result(RequestError("unavailable", text))
+        return RequestError("unavailable", text)
 
     def _correct_tokens(self, permit: _Permit, spent: int | None) -> None:
         if self._tokens is not None and permit.tokens is not None and spent is not None:

@@ -12,7 +12,7 @@ from memfin.secrets import Scrubber
 class ChatRequest(Record):
     """One request; what is None is not sent. ``extra`` holds further fields for servers that know them.
 
-    ``messages``, ``tools`` and ``response_format`` are in the protocol's form, or that as JSON already.
+    ``messages``, ``tools`` and ``response_format`` are in the protocol's form; messages may be JSON already.
     """
 
     model: str
@@ -20,7 +20,7 @@ class ChatRequest(Record):
     temperature: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
-    response_format: dict[str, Any] | msgspec.Raw | None = None
+    response_format: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
     extra: dict[str, Any] = {}

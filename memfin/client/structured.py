@@ -4,8 +4,6 @@ import json
 import re
 from typing import Any, Final, Literal
 
-import msgspec
-
 from memfin.text.lines import one_line
 
 ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "text"]
@@ -16,9 +14,6 @@ FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema
 
 REFUSES_FORMAT: Final = frozenset({400, 422, 501})
 """Statuses by which servers refuse a format."""
-
-MAX_FORMATS: Final = 256
-"""Capacity of `Formats`."""
 
 _THINK: Final = "<think>"
 _THOUGHT: Final = "</think>"
@@ -42,28 +37,6 @@ def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> 
     if form == "json_object_schema":
         return {"type": "json_object", "schema": schema}
     return {"type": form} if form == "json_object" else None
-
-
-class Formats:
-    """Cache of the encoded ``response_format`` of schemas, which are compared by identity.
-
-    ``name`` is the name of the schemas, which must not change.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._known: dict[tuple[ResponseFormat, int], tuple[dict[str, Any], msgspec.Raw | None]] = {}
-
-    def encoded(self, form: ResponseFormat, schema: dict[str, Any]) -> msgspec.Raw | None:
-        """Return the `response_format` as JSON."""
-        place = form, id(schema)  # as long as the schema is kept here, no other one has its number
-        if place not in self._known:
-            if len(self._known) >= MAX_FORMATS:
-                self._known.clear()
-            asked = response_format(form, schema, self._name)
-            encoded = None if asked is None else msgspec.Raw(msgspec.json.encode(asked))
-            self._known[place] = schema, encoded
-        return self._known[place][1]
 
 
 def read_document(text: str, name: str, longest: int) -> Any:

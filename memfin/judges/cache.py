@@ -10,19 +10,18 @@ import hashlib
 import os
 import secrets
 import stat
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
 import msgspec
 
 from memfin.contracts import Record
+from memfin.sandbox.thread import CallThread
 
 T = TypeVar("T")
 
@@ -79,8 +78,7 @@ class AnswerCache:
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
         self._hangs = False
-        self._reading = FileThread("memfin-judge-cache-read")
-        self._writer = FileThread("memfin-judge-cache-write")  # look-ups do not wait for it
+        self._reading, self._writer = _threads()
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
         self.hits = 0
@@ -146,13 +144,13 @@ class AnswerCache:
         for key, answer in batch:
             self._write(key, answer)
 
-    async def _in_time(self, thread: "FileThread", job: Callable[[], T]) -> T | None:
+    async def _in_time(self, thread: CallThread, job: Callable[[], T]) -> T | None:
         """Return what the job returns; None where the file system hangs."""
         if self._hangs:
             return None
         try:
             with anyio.fail_after(self._wait):
-                return await thread.do(job)
+                return await thread.call(job)
         except TimeoutError:
             self._hangs = True
             text = f"has not answered for {self._wait:g} s; it is not used any more"
@@ -160,13 +158,14 @@ class AnswerCache:
             return None
 
     async def close(self) -> None:
-        """Write what is left and end the threads that read and write; a later use begins another one."""
+        """Write what is left and end the threads that read and write; a later use begins others."""
         try:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
         finally:
-            self._reading.close()
-            self._writer.close()
+            self._reading.stop()
+            self._writer.stop()
+            self._reading, self._writer = _threads()
 
     def discredit(self, key: str, why: str) -> None:
         """Count an entry as damaged, and no hit, because its answer is invalid."""
@@ -232,6 +231,11 @@ class AnswerCache:
             self._notify(text)
 
 
+def _threads() -> tuple[CallThread, CallThread]:
+    """Return a thread that reads and one that writes, so that look-ups do not wait for writes."""
+    return CallThread("memfin-judge-cache-read"), CallThread("memfin-judge-cache-write")
+
+
 def cache_key(parts: Mapping[str, Any]) -> str:
     """Return the SHA-256 of everything that an answer depends on, as hexadecimal digits."""
     canonical = msgspec.json.encode({"format": FORMAT, **parts}, order="deterministic")
@@ -240,62 +244,3 @@ def cache_key(parts: Mapping[str, Any]) -> str:
 
 def _checksum(key: str, answer: CachedAnswer) -> str:
     return hashlib.sha256(key.encode() + b"\n" + msgspec.json.encode(answer)).hexdigest()
-
-
-_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
-
-
-class FileThread:
-    """Runs blocking jobs off the event loop, in order, in one thread.
-
-    Waking the loop costs more than reading a small file, so the results of all jobs that gathered while the
-    thread was busy are handed over together. A job runs even if its caller was cancelled. The thread is a
-    daemon: one that hangs in the file system cannot keep the process alive.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._jobs: SimpleQueue[_Job | None] | None = None
-
-    async def do(self, job: Callable[[], T]) -> T:
-        """Return the result of a job; its exception is raised here."""
-        outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        if self._jobs is None:
-            self._jobs = SimpleQueue()
-            threading.Thread(target=_serve, args=(self._jobs,), name=self._name, daemon=True).start()
-        self._jobs.put((job, outcome))
-        return await outcome
-
-    def close(self) -> None:
-        """End the thread after its jobs; later jobs get another one."""
-        if self._jobs is not None:
-            self._jobs.put(None)
-            self._jobs = None
-
-
-def _serve(jobs: "SimpleQueue[_Job | None]") -> None:
-    running = True
-    while running:
-        batch = [jobs.get(), *(jobs.get() for _ in range(jobs.qsize()))]
-        running = None not in batch
-        done = [(outcome, *_result(job)) for job, outcome in filter(None, batch)]
-        if done:
-            with suppress(RuntimeError):  # the loop is closed: no caller is left
-                done[0][0].get_loop().call_soon_threadsafe(_settle, done)
-
-
-def _result(job: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return job(), None
-    except Exception as problem:  # noqa: BLE001 - raised again in the caller
-        return None, problem
-
-
-def _settle(done: "list[tuple[asyncio.Future[Any], Any, Exception | None]]") -> None:
-    for outcome, value, problem in done:
-        if outcome.done():
-            continue
-        if problem is None:
-            outcome.set_result(value)
-        else:
-            outcome.set_exception(problem)

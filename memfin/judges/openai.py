@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
-import msgspec
-
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.limiter import CallLimiter
 from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
-from memfin.client.structured import FORMATS, REFUSES_FORMAT, Formats, InvalidAnswer, ResponseFormat
+from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, ResponseFormat, response_format
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
@@ -42,8 +40,6 @@ MAX_RAW: Final = 20_000
 READ_LIMIT: Final = 60.0
 """Seconds that the server may be silent in the middle of an answer."""
 
-_SERVER_ERROR: Final = 500
-_UNPROCESSABLE: Final = 422
 _CUT_OFF: Final = "finish_reason length"
 _NOT_FOUND: Final = 404
 _REFUSES_ALL: Final = frozenset({401, 403, _NOT_FOUND})
@@ -111,7 +107,6 @@ class OpenAIJudge(Generic[R, V]):
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
         self._client.parameters.on_notice = lambda line: warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
-        self._formats = Formats(NAME)
         self._first_format = 0
         self._answered = False
 
@@ -178,7 +173,11 @@ class OpenAIJudge(Generic[R, V]):
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
         """Return a vote, and True if the model has refused it."""
         prompt_hash = grading_prompt.prompt.digest()
-        key = self._key_of(prompt_hash, grading_prompt.schema) if self._cache.reads else ""
+        # Everything that an answer depends on.
+        parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
+        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._seed}
+        parts |= {"temperature": TEMPERATURE, "max_tokens": self._max_tokens}
+        key = cache_key(parts) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         if cached is not None:
             try:
@@ -219,20 +218,6 @@ class OpenAIJudge(Generic[R, V]):
         )
         return vote, asked.refused
 
-    def _key_of(self, prompt: str, schema: dict[str, Any]) -> str:
-        """Return the cache's key of an answer, from everything that the answer depends on."""
-        return cache_key(
-            {
-                "prompt": prompt,
-                "schema": schema,
-                "endpoint": self._endpoint.base_url,
-                "model": self._model,
-                "temperature": TEMPERATURE,
-                "seed": self._seed,
-                "max_tokens": self._max_tokens,
-            }
-        )
-
     async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
         attempts = 0
@@ -240,8 +225,8 @@ class OpenAIJudge(Generic[R, V]):
             form = FORMATS[place]
 
             async def attempt(form: ResponseFormat = form) -> _Reply[V]:
-                encoded = self._formats.encoded(form, grading_prompt.schema)
-                answers.append(answer := await self._attempt(grading_prompt.prompt, encoded))
+                asked = response_format(form, grading_prompt.schema, NAME)
+                answers.append(answer := await self._attempt(grading_prompt.prompt, asked))
                 return self._reply(answer, grading_prompt)
 
             try:
@@ -297,7 +282,7 @@ class OpenAIJudge(Generic[R, V]):
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
 
-    async def _attempt(self, prompt: Prompt, form: msgspec.Raw | None) -> ChatAnswer:
+    async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
         """Make one attempt under a nonce of its own."""
         asked = ChatRequest(
             model=self._model,
@@ -312,7 +297,10 @@ class OpenAIJudge(Generic[R, V]):
         except RequestError as problem:
             if problem.kind == "empty" and _CUT_OFF in str(problem):  # all of it went into thoughts
                 raise self._too_long(problem.tokens) from None
-            raise (_refusal_of_format(problem) if form is not None else problem) from None
+            if form is not None and problem.status == 500 and "response_format" in str(problem):  # noqa: PLR2004
+                # llama.cpp's Python server answers 500 for a format that it lacks.
+                raise RequestError("status", str(problem), retryable=False, status=422) from None
+            raise
 
     def _reply(self, answer: ChatAnswer, grading_prompt: GradingPrompt[V]) -> _Reply[V]:
         """Return an answer with its verdict; raises `RequestError` for an invalid one."""
@@ -354,13 +342,6 @@ class OpenAIJudge(Generic[R, V]):
             completion_tokens=answer.completion_tokens,
         )
         self._cache.keep(key, entry)
-
-
-def _refusal_of_format(problem: RequestError) -> RequestError:
-    """Return the error with its real status: llama.cpp's Python server answers 500 for a format it lacks."""
-    if problem.status == _SERVER_ERROR and "response_format" in str(problem):
-        return RequestError("status", str(problem), retryable=False, status=_UNPROCESSABLE)
-    return problem
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -322,7 +322,6 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
     if not model.strip() or not model.isprintable():
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
-    endpoint.headers()  # a key that no request can carry is refused now, not at the first call
     gate = setup.gate or CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
     return OpenAIJudge(
         model,

@@ -135,10 +135,7 @@ class ReplyAgreement(VoteAgreement):
         super().__init__(
             {
                 "score": "interval",
-                "rubric": "nominal",
-                "contradiction": "nominal",
-                "risk": "nominal",
-                "compliance": "nominal",
+                **dict.fromkeys(("rubric", "contradiction", "risk", "compliance"), "nominal"),
             }
         )
 
@@ -214,8 +211,7 @@ class ReplyVoteStats(VoteStats):
     def add(self, request: JudgeRequest, result: JudgeResult[Verdict]) -> None:
         """Count a result."""
         self.add_votes(result.votes)
-        if len(result.votes) > 1:
-            self.add_panel(request.rubric_required, request.constraints, result.votes)
+        self.add_panel(request.rubric_required, request.constraints, result.votes)
 
     def add_panel(
         self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]

@@ -30,27 +30,10 @@ class SnapshotProfile(NamedTuple):
 
 
 _NOTHING: Final = SnapshotProfile(None, None, None, frozenset(), frozenset())
-_UNKNOWN: Final = frozenset(
-    {
-        "",
-        "unknown",
-        "unspecified",
-        "undefined",
-        "null",
-        "none",
-        "n/a",
-        "na",
-        "nan",
-        "-",
-        "未知",
-        "不详",
-        "未明确",
-        "未指定",
-        "未提及",
-        "暂无",
-        "无",
-    }
-)
+_UNKNOWN: Final = frozenset((
+    "", "unknown", "unspecified", "undefined", "null", "none", "n/a", "na", "nan", "-", "未知", "不详",
+    "未明确", "未指定", "未提及", "暂无", "无",
+))  # fmt: skip
 _LEVELS: Final[Mapping[Level, tuple[str, ...]]] = {
     "high": (
         *("medium-high", "medium_high", "moderately aggressive", "aggressive", "growth", "high"),
@@ -90,63 +73,29 @@ _LONGEST: Final = 1_000_000
 """No share and no number of years is larger; a profile may hold integers that no float can."""
 
 _RISK_KEYS: Final = (
-    "risk_level",
-    "risk_level_gt",
-    "risk",
-    "risk_tolerance",
-    "risk_preference",
-    "risk_profile",
-    "风险等级",
+    "risk_level", "risk_level_gt", "risk", "risk_tolerance", "risk_preference", "risk_profile", "风险等级",
     "风险偏好",
-)
+)  # fmt: skip
 _HORIZON_KEYS: Final = (
-    "investment_horizon",
-    "horizon",
-    "horizon_gt",
-    "time_horizon",
-    "investment_period",
-    "投资期限",
-)
+    "investment_horizon", "horizon", "horizon_gt", "time_horizon", "investment_period", "投资期限",
+)  # fmt: skip
 _LIQUIDITY_KEYS: Final = (
-    "liquidity_need",
-    "liquidity",
-    "liquidity_need_gt",
-    "liquidity_needs",
-    "liquidity_requirement",
+    "liquidity_need", "liquidity", "liquidity_need_gt", "liquidity_needs", "liquidity_requirement",
     "流动性需求",
-)
+)  # fmt: skip
 _CONSTRAINT_KEYS: Final = (
-    "constraints",
-    "constraints_gt",
-    "hard_constraints",
-    "investment_constraints",
-    "restrictions",
-    "约束",
-)
+    "constraints", "constraints_gt", "hard_constraints", "investment_constraints", "restrictions", "约束",
+)  # fmt: skip
 _FORBIDDEN_KEYS: Final = (
-    "forbidden_assets",
-    "forbidden",
-    "forbidden_practices",
-    "excluded_assets",
-    "avoid",
-    "禁投资产",
-)
+    "forbidden_assets", "forbidden", "forbidden_practices", "excluded_assets", "avoid", "禁投资产",
+)  # fmt: skip
 _PREFERENCE_KEYS: Final = (
-    "preferred_topics",
-    "preferences",
-    "preferences_gt",
-    "preferred_assets",
-    "interests",
-    "偏好",
-)
+    "preferred_topics", "preferences", "preferences_gt", "preferred_assets", "interests", "偏好",
+)  # fmt: skip
 _LOSS_KEYS: Final = (
-    "max_acceptable_loss",
-    "max_drawdown",
-    "max_loss",
-    "drawdown_limit",
-    "max_acceptable_drawdown",
+    "max_acceptable_loss", "max_drawdown", "max_loss", "drawdown_limit", "max_acceptable_drawdown",
     "最大回撤",
-)
+)  # fmt: skip
 
 
 def canonical_level(value: object) -> Level | None:

@@ -148,7 +148,9 @@ def with_verdict(
         if outcome.declined is not None:
             failed = failed.replace(judge_declined=outcome.declined)
             return failed if scope == "m5" else failed.replace(unjudged=["rubric"])
-        return failed if scope == "m5" else _unread(failed, judge)
+        if scope == "m5":
+            return failed
+        return _read_by_judge(failed, None, judge, None).replace(unjudged=list(READINGS))
     judged = row.replace(
         rubric_hit_items=[item for item in row.rubric_required if item in outcome.rubric_items],
         judge_score_1_5=outcome.score if row.eligible_m5 or scope == "m5" else None,
@@ -173,16 +175,15 @@ def _changed(before: TurnEvalRow, after: TurnEvalRow) -> list[Reading]:
 
 
 def _read_by_judge(
-    row: TurnEvalRow, verdict: Verdict, judge: str | None, checked: ComplianceTrace | None
+    row: TurnEvalRow, verdict: Verdict | None, judge: str | None, checked: ComplianceTrace | None
 ) -> TurnEvalRow:
-    """Return the row with the judge's readings in place of the detectors'."""
-    name = judge or "judge"
-    label = verdict.compliance
-    source = name
+    """Return the row with the judge's readings, none without a verdict, in place of the detectors'."""
+    source = name = judge or "judge"
+    label = None if verdict is None else verdict.compliance
     if label is not None and checked is not None:
         label, source = worst_label(label, label_from_trace(checked)), f"{name}+trace"
-    tags = sorted(set(verdict.risk_tags or ()))
-    contradicted = list(dict.fromkeys(verdict.contradicted_constraints or ()))
+    tags = [] if verdict is None else sorted(set(verdict.risk_tags or ()))
+    contradicted = [] if verdict is None else list(dict.fromkeys(verdict.contradicted_constraints or ()))
     return row.replace(
         constraint_contradiction=1 if contradicted else 0,
         contradicted_constraints=contradicted,
@@ -193,21 +194,4 @@ def _read_by_judge(
         pred_compliance_label=label,
         findings=[finding for finding in row.findings if finding.field not in _REPLACED],
         detectors={**row.detectors, "contradiction": name, "risk": name, "compliance": source},
-    )
-
-
-def _unread(row: TurnEvalRow, judge: str | None) -> TurnEvalRow:
-    """Return the row without the readings that the judge did not give."""
-    name = judge or "judge"
-    return row.replace(
-        constraint_contradiction=0,
-        contradicted_constraints=[],
-        unread_constraints=msgspec.UNSET,
-        undecided_constraints=msgspec.UNSET,
-        risk_pred_tags=[],
-        risk_tag_hits=0,
-        pred_compliance_label=None,
-        findings=[finding for finding in row.findings if finding.field not in _REPLACED],
-        detectors={**row.detectors, "contradiction": name, "risk": name, "compliance": name},
-        unjudged=list(READINGS),
     )

@@ -19,7 +19,7 @@ LineKind = Literal["text", "heading", "item", "row", "rule", "blank"]
 
 _STAR_BULLET: Final = re.compile(r"(?:^|(?<=\n)) {0,12}\*(?= )")
 _MARK: Final = re.compile(r"(\*\*|\*(?!st)|`|~~|\u200b|\ufe0f)")
-_MARK_SIGNS: Final = ("`", "~~", "\u200b", "\ufe0f")
+_MARK_SIGNS: Final = ("**", "`", "~~", "\u200b", "\ufe0f")
 _LONE_STAR: Final = re.compile(r"\*(?!st)")
 # Begins with one character set, so that the engine skips from candidate to candidate.
 _SENTENCE_END: Final = re.compile(
@@ -34,7 +34,6 @@ _RULE: Final = re.compile(r"[ |:+-]*--[ |:+-]*")
 _QUOTE_MARK: Final = re.compile(r"(?: ?>)+ ?")
 _BLANKS: Final = " \t"
 _BETWEEN: Final = ".。!?;\n|… "
-"""Marks between sentences."""
 _START: Final = operator.attrgetter("start")
 _LEAD_REACH: Final = 40
 """Lines above a list in which its lead-in and heading are looked for."""
@@ -87,7 +86,7 @@ class Document:
         self._norm: Final = norm
         self._lines: Final[dict[int, Line]] = {}
         self._quantities: Final[dict[int, list[Quantity]]] = {}
-        text = norm.replace("**", "") if "*" in norm else norm
+        text = norm
         for sign in _MARK_SIGNS:
             text = text.replace(sign, "")
         if "*" in text:

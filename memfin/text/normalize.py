@@ -25,11 +25,7 @@ _FORMS: Final[dict[int, str]] = {
 # marks that occur: the frequent ones are always tried, the rare ones when a search finds any.
 _BY_MARK: Final = {chr(code): form for code, form in _FORMS.items()}
 _FREQUENT: Final = tuple((mark, _BY_MARK[mark]) for mark in "，：；！？（）％＋＜＞～—\u3000您")
-_RARE: Final = re.compile(
-    "[" + "".join(re.escape(mark) for mark in _BY_MARK if mark not in dict(_FREQUENT)) + "]"
-)
-
-
+_RARE: Final = re.compile(f"[{re.escape(''.join(_BY_MARK.keys() - dict(_FREQUENT)))}]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 

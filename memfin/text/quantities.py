@@ -49,7 +49,6 @@ _NUMBER: Final = (
 _TO: Final = r" ?(?:[-–—~～－至到]|to(?![a-z])) ?"
 
 # Units. Some of them also begin ordinary words (成立, 成分股, 年报), which the look-aheads leave alone.
-
 _SIGNS: Final = "$¥￥£€"
 _CURRENCY: Final = "元|块钱|块(?![儿地砖])|人民币|美元|美金|港元|港币|欧元|英镑|日元"
 _ENGLISH_CURRENCY: Final = r"(?:yuan|rmb|cny|dollars?|usd|euros?|pounds?|hkd)(?![a-z])"
@@ -98,7 +97,6 @@ _FACTORS: Final[dict[str, tuple[QuantityKind, float]]] = {
 """Kinds and factors by what a unit begins with. Every unit begins with nothing: the rest are currencies."""
 
 # Figures. They are matched by one pattern: number, division or fraction, unit, the rest of a range.
-
 _MEASURED: Final = f" ?({_UNIT}|{_BARE})"
 _PART: Final = rf"(\d++(?:[.．]\d++)?|[{_CN}]++(?:点{_D}++)?)"
 _FRACTION: Final = rf"分之{_PART}(?:{_TO}(?:百分之)?{_PART}(?![分年个月天号日成只倍%]))?"
@@ -249,7 +247,6 @@ def _figures(text: str, start: int, stop: int) -> Iterator[Quantity]:
 
 
 # English words.
-
 _COUNT: Final = (
     rf"(?:(?:{numbers.BELOW_HUNDRED}|(?<![%\d] )an?)"
     rf"(?:[- ](?:{numbers.ENGLISH_SCALE})(?:(?: and)? {numbers.BELOW_HUNDRED})?){{0,3}}"
@@ -324,7 +321,6 @@ def find(text: str, kind: QuantityKind) -> Quantity | None:
 
 
 # Bounds.
-
 _AT_MOST: Final = (
     "不(?:能|要|可|得|会)?(?:超过?|高于|突破)|最多|至多|最高|顶多|上限(?:为|是|定在|设在)?|别超过?|勿超|别高于"
     "|小于|低于|少于|控制在|限制在|压在|以内|<=?|≤|＜|at most|no more than|up to|under|below|less than|within"

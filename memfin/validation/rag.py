@@ -29,14 +29,8 @@ from memfin.validation.rules import JudgementRules, Row, RunRules, at, digest
 
 FOLDER: Final = "questions"
 FACTS: Final = (
-    "amount_total",
-    "amount_breakdown",
-    "date",
-    "date_range",
-    "count",
-    "text_answer",
-    "boolean_answer",
-    "entity",
+    *("amount_total", "amount_breakdown", "date", "date_range"),
+    *("count", "text_answer", "boolean_answer", "entity"),
 )
 """The fields of ``expected`` that a fact can be compared by."""
 
@@ -167,11 +161,8 @@ def _expected(expected: RagExpected) -> Iterator[Row]:
 
 
 def _no_date(steps: Steps, text: str) -> Row:
-    return (
-        iso_span(text) is None,
-        steps,
-        f"{shown(text)} is no date; write 2020-08-30, or less: 2020-08, 2020",
-    )
+    message = f"{shown(text)} is no date; write 2020-08-30, or less: 2020-08, 2020"
+    return iso_span(text) is None, steps, message
 
 
 def _fact_exact(entry: RagQuestionEntry) -> Iterator[Row]:

@@ -5,8 +5,7 @@ msgspec still decides if a record is sound at all.
 """
 
 import functools
-from collections.abc import Hashable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Hashable, Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -37,14 +36,20 @@ def _type_info(kind: Hashable) -> mi.Type:
     return mi.type_info(kind)
 
 
-def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901, PLR0912 - one case per type
+def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  # noqa: C901, PLR0912 - a case per type
     match node:
         case mi.Metadata(type=inner):
             yield from _walk(value, inner, steps)
         case mi.UnionType():
             yield from _walk_union(value, node, steps)
         case mi.StructType() if isinstance(value, dict):
-            yield from _walk_struct(value, node, steps)
+            if node.tag_field and value.get(node.tag_field) != node.tag:
+                yield Violation((*steps, node.tag_field), f"expected {node.tag!r}")
+            for field in node.fields:
+                if field.encode_name in value:
+                    yield from _walk(value[field.encode_name], field.type, (*steps, field.encode_name))
+                elif field.required:
+                    yield Violation((*steps, field.encode_name), "missing")
         case mi.ListType(item_type=item_type) if isinstance(value, list):
             for index, item in enumerate(value):
                 yield from _walk(item, item_type, (*steps, index))
@@ -52,70 +57,46 @@ def _walk(value: object, node: mi.Type, steps: Steps) -> Iterator[Violation]:  #
             for name, item in value.items():
                 yield from _walk(item, value_type, (*steps, name))
         case mi.TupleType(item_types=item_types) if isinstance(value, list):
-            yield from _walk_tuple(value, item_types, steps)
+            if len(value) != len(item_types):
+                yield Violation(steps, f"expected {len(item_types)} values, got {len(value)}")
+            for index, (item, item_type) in enumerate(zip(value, item_types, strict=False)):
+                yield from _walk(item, item_type, (*steps, index))
         case mi.LiteralType(values=members):
             if not _fits(value, node) or value not in members:
-                allowed = ", ".join(map(repr, members))
-                yield Violation(steps, f"{described(value)} is none of {allowed}")
+                yield Violation(steps, f"{described(value)} is none of {', '.join(map(repr, members))}")
         case mi.IntType() | mi.FloatType() if _fits(value, node):
-            yield from _walk_bounds(cast("float", value), node, steps)
-        case _:
-            if not _fits(value, node):
-                yield Violation(steps, f"expected {_name(node)}, got {described(value)}")
+            number = cast("float", value)
+            # Written so that NaN, which compares with nothing, is outside every bound.
+            if node.ge is not None and not number >= node.ge:
+                yield Violation(steps, f"{described(value)} is less than {node.ge}")
+            elif node.gt is not None and not number > node.gt:
+                yield Violation(steps, f"{described(value)} is not greater than {node.gt}")
+            elif node.le is not None and not number <= node.le:
+                yield Violation(steps, f"{described(value)} is greater than {node.le}")
+        case _ if not _fits(value, node):
+            yield Violation(steps, f"expected {_name(node)}, got {described(value)}")
 
 
 def _walk_union(value: object, node: mi.UnionType, steps: Steps) -> Iterator[Violation]:
     """Walk the member of a union with the value's tag, or else with its kind of JSON value."""
-    tagged = [item for item in node.types if isinstance(item, mi.StructType) and item.tag_field]
+    tagged = {item.tag: item for item in node.types if isinstance(item, mi.StructType) and item.tag_field}
     if tagged and isinstance(value, dict):
-        field = cast("str", tagged[0].tag_field)
-        chosen = [item for item in tagged if item.tag == value.get(field)]
-        if chosen:
-            yield from _walk(value, chosen[0], steps)
-        elif field not in value:
+        field = cast("str", next(iter(tagged.values())).tag_field)
+        if field not in value:
             yield Violation((*steps, field), "missing")
+        elif isinstance(tag := value[field], str) and tag in tagged:
+            yield from _walk(value, tagged[tag], steps)
         else:
-            tags = ", ".join(repr(item.tag) for item in tagged)
-            yield Violation((*steps, field), f"{described(value[field])} is none of {tags}")
-        return
-    fitting = [item for item in node.types if _fits(value, item)]
-    if fitting:
-        yield from _walk(value, fitting[0], steps)
+            yield Violation((*steps, field), f"{described(tag)} is none of {', '.join(map(repr, tagged))}")
         return
     named = [item for item in node.types if not isinstance(item, mi.NoneType) and _name(item)]
-    if len(named) == 1:
+    if (fitting := next((item for item in node.types if _fits(value, item)), None)) is not None:
+        yield from _walk(value, fitting, steps)
+    elif len(named) == 1:
         yield from _walk(value, named[0], steps)
     else:
-        yield Violation(
-            steps, f"expected {' or '.join(dict.fromkeys(map(_name, named)))}, got {described(value)}"
-        )
-
-
-def _walk_struct(value: dict[str, Any], node: mi.StructType, steps: Steps) -> Iterator[Violation]:
-    if node.tag_field and value.get(node.tag_field) != node.tag:
-        yield Violation((*steps, node.tag_field), f"expected {node.tag!r}")
-    for field in node.fields:
-        if field.encode_name in value:
-            yield from _walk(value[field.encode_name], field.type, (*steps, field.encode_name))
-        elif field.required:
-            yield Violation((*steps, field.encode_name), "missing")
-
-
-def _walk_tuple(value: list[Any], item_types: tuple[mi.Type, ...], steps: Steps) -> Iterator[Violation]:
-    if len(value) != len(item_types):
-        yield Violation(steps, f"expected {len(item_types)} values, got {len(value)}")
-    for index, (item, item_type) in enumerate(zip(value, item_types, strict=False)):
-        yield from _walk(item, item_type, (*steps, index))
-
-
-def _walk_bounds(value: float, node: mi.IntType | mi.FloatType, steps: Steps) -> Iterator[Violation]:
-    # Written so that NaN, which compares with nothing, is outside every bound.
-    if node.ge is not None and not value >= node.ge:
-        yield Violation(steps, f"{described(value)} is less than {node.ge}")
-    elif node.gt is not None and not value > node.gt:
-        yield Violation(steps, f"{described(value)} is not greater than {node.gt}")
-    elif node.le is not None and not value <= node.le:
-        yield Violation(steps, f"{described(value)} is greater than {node.le}")
+        kinds = " or ".join(dict.fromkeys(map(_name, named)))
+        yield Violation(steps, f"expected {kinds}, got {described(value)}")
 
 
 def _fits(value: object, node: mi.Type) -> bool:
@@ -126,14 +107,16 @@ def _fits(value: object, node: mi.Type) -> bool:
 
 def _name(node: mi.Type) -> str:
     """Return the JSON name of a type; the marker of an absent field has none."""
+    if isinstance(node, mi.Metadata):
+        return _name(node.type)
     if isinstance(node, mi.LiteralType):
         return _kind(node.values[0])
-    return _NAMES.get(type(node), "")
+    return next((name for name, types, _ in _KINDS if isinstance(node, types)), "")
 
 
 def _kind(value: object) -> str:
     """Return the JSON name of a value's kind."""
-    return next(name for name, types in _KINDS if isinstance(value, types))
+    return next(name for name, _, kind in _KINDS if isinstance(value, kind))
 
 
 def described(value: object) -> str:
@@ -145,25 +128,13 @@ def described(value: object) -> str:
     return shown(value)
 
 
-_NAMES: Final[Mapping[type[mi.Type], str]] = MappingProxyType(
-    {
-        mi.StructType: "an object",
-        mi.DictType: "an object",
-        mi.ListType: "an array",
-        mi.TupleType: "an array",
-        mi.StrType: "a string",
-        mi.BoolType: "a boolean",
-        mi.IntType: "an integer",
-        mi.FloatType: "a number",
-        mi.NoneType: "null",
-    }
+_KINDS: Final[tuple[tuple[str, type | tuple[type, ...], type], ...]] = (
+    ("an object", (mi.StructType, mi.DictType), dict),
+    ("an array", (mi.ListType, mi.TupleType), list),
+    ("a string", mi.StrType, str),
+    ("a boolean", mi.BoolType, bool),  # before the integers, which it counts among in Python
+    ("an integer", mi.IntType, int),
+    ("a number", mi.FloatType, float),
+    ("null", mi.NoneType, object),
 )
-_KINDS: Final = (
-    ("an object", dict),
-    ("an array", list),
-    ("a string", str),
-    ("a boolean", bool),  # before the integers, which it counts among in Python
-    ("an integer", int),
-    ("a number", float),
-    ("null", object),
-)
+"""The JSON names of types and of values."""

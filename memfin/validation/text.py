@@ -16,8 +16,8 @@ from typing import Any, Final
 from memfin.contracts.reading import shown
 from memfin.validation.findings import Steps, Violation
 
-_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_HUGE: Final = re.compile(rb"[0-9]{309}")  # 1e308 has as many digits; more are beyond a double
+# Surrogates, constants such as NaN, and numbers that may be beyond a double, 1e308; or names like them.
+_SUSPICIOUS: Final = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{200}|[eE]\+?[0-9]{3}|NaN|Infinity")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
@@ -34,38 +34,9 @@ class NotJsonError(ValueError):
 class _Repeated(dict[str, Any]):
     """An object with repeated names."""
 
-    names: tuple[str, ...] = ()
-
-
-class _Parser:
-    """A parse of one text; ``suspicious`` if its value needs a second pass."""
-
-    def __init__(self) -> None:
-        self.suspicious = False
-
-    def parse(self, text: str) -> object:
-        return json.loads(
-            text, object_pairs_hook=self._object, parse_float=self._number, parse_constant=self._constant
-        )
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) == len(pairs):
-            return fields
-        self.suspicious = True
-        repeated = _Repeated(fields)
-        counts = Counter(name for name, _ in pairs)
-        repeated.names = tuple(name for name, count in counts.items() if count > 1)
-        return repeated
-
-    def _number(self, text: str) -> float:
-        number = float(text)
-        self.suspicious |= math.isinf(number)
-        return number
-
-    def _constant(self, text: str) -> float:
-        self.suspicious = True
-        return float(text)
+    def __init__(self, fields: dict[str, Any], names: tuple[str, ...]) -> None:
+        super().__init__(fields)
+        self.names = names
 
 
 def parse(data: bytes) -> tuple[object, list[Violation]]:
@@ -81,18 +52,26 @@ def parse(data: bytes) -> tuple[object, list[Violation]]:
             f"not UTF-8: byte {data[problem.start]:#04x} at offset {problem.start}",
             data.count(b"\n", 0, problem.start) + 1,
         ) from None
-    parser = _Parser()
+    suspicious = _SUSPICIOUS.search(data) is not None
+
+    def fields_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal suspicious
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            suspicious = True
+            counts = Counter(name for name, _ in pairs)
+            fields = _Repeated(fields, tuple(name for name, count in counts.items() if count > 1))
+        return fields
+
     try:
-        value = parser.parse(text)
+        value = json.loads(text, object_pairs_hook=fields_of)
     except json.JSONDecodeError as problem:
         raise NotJsonError(f"invalid JSON: {problem.msg} (column {problem.colno})", problem.lineno) from None
     except RecursionError:
         raise NotJsonError("the value is nested too deeply") from None
     except ValueError:  # the only other one: an integer of thousands of digits
         raise NotJsonError("invalid JSON: an integer has too many digits") from None
-    if parser.suspicious or _SURROGATE_ESCAPE.search(data) or _HUGE.search(data):
-        return value, list(_look_closer(value))
-    return value, []
+    return value, list(_look_closer(value)) if suspicious else []
 
 
 def _look_closer(value: object) -> Iterator[Violation]:
@@ -104,9 +83,8 @@ def _look_closer(value: object) -> Iterator[Violation]:
             yield Violation(steps, message)
         elif isinstance(part, dict):
             if isinstance(part, _Repeated):
-                yield from (
-                    Violation((*steps, name), "the name is repeated in its object") for name in part.names
-                )
+                for name in part.names:
+                    yield Violation((*steps, name), "the name is repeated in its object")
             if any(_SURROGATE.search(name) for name in part):
                 yield Violation(steps, "a name holds a lone surrogate, which is no character")
             pending += [((*steps, name), item) for name, item in reversed(part.items())]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import anyio
 from anyio.lowlevel import checkpoint
 
+from memfin.client.limiter import Clock
+
 
 class FakeTimer:
     def __init__(self, callback: Callable[[], None]) -> None:
@@ -16,7 +18,7 @@ class FakeTimer:
         self.callback = None
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Calls back in the order of time; `run` moves it from event to event while tasks work."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memfin.client.structured import MAX_FORMATS, Formats, InvalidAnswer, response_format
+from memfin.client.structured import InvalidAnswer, response_format
 from memfin.contracts import JudgeRequest
 from memfin.judges.prompts import MAX_CHARS, TooLong, fenced, margined, masked, new_nonce
 from memfin.judges.reply_grading import (
@@ -242,18 +242,6 @@ def test_a_code_block_around_the_answer_is_taken_off_and_a_long_reason_cut() -> 
     assert read_answer(block, REQUEST, PLAIN).score == 4
     long = read_answer(json.dumps(GOOD | {"reason": "x" * 5000}), REQUEST, PLAIN)
     assert len(long.reason) == MAX_REASON
-
-
-def test_formats_that_come_again_are_kept_and_never_mixed_up() -> None:
-    formats = Formats("verdict")
-    schemas: list[dict[str, Any]] = [{"type": "object", "title": str(number)} for number in range(300)]
-    for schema in (*schemas, *reversed(schemas)):
-        encoded = formats.encoded("json_schema", schema)
-        assert encoded is formats.encoded("json_schema", schema)
-        assert encoded is not None
-        assert json.loads(bytes(encoded)) == response_format("json_schema", schema, "verdict")
-        assert formats.encoded("text", schema) is None
-    assert len(formats._known) <= MAX_FORMATS
 
 
 def test_the_forms_in_which_an_answer_is_asked_for() -> None:
