@@ -6,7 +6,6 @@ needs its records no more; the file is rewritten without them whenever it has gr
 times what is needed, and removed when no dialogue is under way.
 """
 
-import os
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from memfin.contracts import DialogCheckpoint, TurnTrace
 from memfin.journal.commits import sealed, unsealed
-from memfin.journal.disk import APPEND, CREATE, Disk
+from memfin.journal.disk import APPEND, Disk
 from memfin.journal.recovery import log_lines
 
 TURNS: Final = "turns.log"
@@ -172,38 +171,26 @@ class CheckpointLog:
         if not self._begun:
             self._remove()
             return
-        temporary = self._disk.temporary(self._path)
-        file = self._disk.open(temporary, CREATE | os.O_APPEND)
-        try:
-            moved, size = self._copy(file)
-            self._disk.fsync(file)
-            self._disk.replace(temporary, self._path)
-            self._disk.fsync_directory(self._directory)
-        except BaseException:
-            self._disk.close(file)
-            with suppress(OSError):
-                self._disk.unlink(temporary)
-            raise
-        self._disk.close(file)
+        moved: dict[int, _Begun] = {}
+        self._disk.write_whole(self._path, self._copy(moved))
+        self._disk.fsync_directory(self._directory)
         self._close_file()
         self._begun = moved
-        self._size = self._least = size
+        self._size = self._least = sum(length for begun in moved.values() for _, length in begun.pieces)
 
-    def _copy(self, file: int) -> tuple[dict[int, _Begun], int]:
-        """Write each dialogue as one record; memory holds one at a time."""
-        moved: dict[int, _Begun] = {}
+    def _copy(self, moved: dict[int, _Begun]) -> Iterator[bytes]:
+        """Yield each dialogue as one record, whose place goes into ``moved``; memory holds one at a time."""
         size = 0
         for dataset_index, begun in self._begun.items():
             whole = self._joined(begun)
             if whole is None:
                 continue
             line = _line(whole)
-            self._disk.write_all(file, line)
             copy = moved[dataset_index] = _Begun(begun.dialog_id)
             copy.pieces, copy.turns = [(size, len(line))], len(whole.turns)
             copy.last = begun.last if copy.turns == begun.turns else None
             size += len(line)
-        return moved, size
+            yield line
 
     def _remove(self) -> None:
         self._close_file()

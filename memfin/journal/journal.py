@@ -1,8 +1,9 @@
 """The journal: groups of commits put on the medium, rows first, then their records."""
 
 import errno
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from memfin.contracts import DialogCheckpoint
@@ -44,7 +45,7 @@ class Journal:
         """
         for name in (COMMITS, *self._rows):
             self._file(name)
-        self.commit([Entry("opened", artifacts=artifacts)])
+        self.commit([Entry("opened", artifacts=dict(artifacts))])
 
     def reopen(
         self, artifacts: Mapping[str, str], *, forget_turns: bool = False
@@ -107,41 +108,29 @@ class Journal:
             path = str(self._directory / COMMITS)
             raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
         if begun:
-            self._append_turns(begun)
+            with self._naming(TURNS):
+                self.turns.append(begun)
         if not group.records:
             return
-        for name, data in group.data.items():
-            written.append(name)
-            self._append(name, data)
-        for name in group.data:
-            self._fsync(name)
-        written.append(COMMITS)
-        self._append(COMMITS, group.log)
-        self._fsync(COMMITS)
+        for files in (group.data, {COMMITS: group.log}):
+            for name, data in files.items():
+                written.append(name)
+                file = self._file(name)
+                with self._naming(name):
+                    self._disk.write_all(file, data)
+            for name in files:
+                with self._naming(name):
+                    self._disk.fsync(self._files[name])
         if not self._seq:
             self._disk.fsync_directory(self._directory)
 
-    def _append_turns(self, begun: Sequence[DialogCheckpoint]) -> None:
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Name the file in every `OSError`."""
         try:
-            self.turns.append(begun)
+            yield
         except OSError as problem:
-            raise self._named(problem, TURNS) from problem
-
-    def _append(self, name: str, data: bytes) -> None:
-        file = self._file(name)
-        try:
-            self._disk.write_all(file, data)
-        except OSError as problem:
-            raise self._named(problem, name) from problem
-
-    def _fsync(self, name: str) -> None:
-        try:
-            self._disk.fsync(self._files[name])
-        except OSError as problem:
-            raise self._named(problem, name) from problem
-
-    def _named(self, problem: OSError, name: str) -> OSError:
-        return OSError(problem.errno, problem.strerror, str(self._directory / name))
+            raise OSError(problem.errno, problem.strerror, str(self._directory / name)) from problem
 
     def _take_back(self, written: Sequence[str]) -> None:
         """Leave complete lines and no record of this group, as far as the disk lets that be done.
@@ -180,16 +169,16 @@ class Journal:
         Raises:
             OSError: the first that was refused; the others are closed nevertheless.
         """
+        closing: dict[str, Callable[[], None]] = {
+            name: partial(self._disk.close, file) for name, file in self._files.items()
+        }
+        self._files.clear()
         failure: OSError | None = None
-        while self._files:
-            name, file = self._files.popitem()
+        for name, close in {**closing, TURNS: self.turns.close}.items():
             try:
-                self._disk.close(file)
+                with self._naming(name):
+                    close()
             except OSError as problem:
-                failure = failure or self._named(problem, name)
-        try:
-            self.turns.close()
-        except OSError as problem:
-            failure = failure or self._named(problem, TURNS)
+                failure = failure or problem
         if failure is not None:
             raise failure

@@ -4,7 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar
@@ -145,15 +145,19 @@ class RunDirectory:
             raise
         try:
             self._take_name()
-            self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-            self._log = self._disk.open(self.progress, APPEND)
-            self._disk.cut_torn_line(self._log)  # of an earlier run of that name
+            self._open_log()
             self._journal.create(artifact_checks(self._artifacts))
         except OSError as problem:
             self._take_back()  # the name stays free
             if problem.errno in _MISNAMED:
                 raise self._misnamed(problem) from problem
             raise
+
+    def _open_log(self) -> None:
+        """Open the progress log, without a line that an earlier run of that name has left torn."""
+        self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
+        self._log = self._disk.open(self.progress, APPEND)
+        self._disk.cut_torn_line(self._log)
 
     def _take_name(self) -> None:
         """Lock the directory, which is new or what a run has left that ended before it began."""
@@ -170,12 +174,10 @@ class RunDirectory:
 
     def _take_back(self) -> None:
         """Remove what a creation that failed has made, as far as the disk lets that be done."""
-        if self._log is not None:
+        names = (*self._layout.files, COMMITS, TURNS, LOCK)
+        for path in (*([] if self._log is None else [self.progress]), *(self.path / name for name in names)):
             with suppress(OSError):
-                self._disk.unlink(self.progress)
-        for name in (*self._layout.files, COMMITS, TURNS, LOCK):
-            with suppress(OSError):
-                self._disk.unlink(self.path / name)
+                self._disk.unlink(path)
         with suppress(OSError):
             self._disk.rmdir(self.path)
 
@@ -211,9 +213,7 @@ class RunDirectory:
             f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
             for damage in self._journal.turns.damage
         )
-        self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-        self._log = self._disk.open(self.progress, APPEND)
-        self._disk.cut_torn_line(self._log)
+        self._open_log()
 
     def _take_out(self) -> None:
         """Take out what is to be done again."""
@@ -248,15 +248,12 @@ class RunDirectory:
             self._writer.shutdown()  # its thread has nothing left to do and ends at once
 
     def _close_files(self) -> None:
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._log is not None:
+                log, self._log = self._log, None
+                stack.callback(self._disk.close, log)
             self._journal.close()
-        finally:
-            try:
-                if self._log is not None:
-                    log, self._log = self._log, None
-                    self._disk.close(log)
-            finally:
-                self._lock.release()
 
     async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Commit a group: on return its rows and the records of them are on the medium.
