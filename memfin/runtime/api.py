@@ -11,7 +11,6 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
-from memfin.errors import GateFailed
 from memfin.runtime.embedding import Evaluation
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory
@@ -29,14 +28,7 @@ async def evaluate(
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
-    Args:
-        dataset: path of a JSONL dataset; None is the sample that ships with MemFin.
-        agent: a reference as for ``--agent``, or an agent factory.
-        judge: a reference as for ``--judge``, a judge factory, or None.
-        on_event: called with every progress event, in order; it must not block.
-        observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
-            MemFin's own.
-        config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+    The arguments are those of `Evaluation`.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
@@ -48,11 +40,7 @@ async def evaluate(
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
     )
-    async with evaluation:
-        summary = await evaluation.wait()
-    if gates := evaluation.failed_gates:
-        raise GateFailed("; ".join(gates), summary)
-    return summary
+    return await evaluation.complete()
 
 
 async def run_dialog_replay(

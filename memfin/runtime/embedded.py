@@ -12,7 +12,7 @@ import anyio
 from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
-from memfin.errors import RunFault, RunStopped
+from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
 from memfin.sandbox.calls import check_listener
@@ -99,6 +99,13 @@ class EmbeddedRun(Generic[S]):
         self._entered = False
         self._run: Run[S] | None = None
         self._task: asyncio.Task[S] | None = None
+
+    @classmethod
+    def _of(cls, plan: Callable[[], Plan[S]], on_event: OnEvent | None, event_buffer: int) -> Self:
+        """Return a run of another plan than that of a new one."""
+        made = cls.__new__(cls)
+        EmbeddedRun.__init__(made, plan, on_event, event_buffer)
+        return made
 
     @property
     def summary(self) -> S | None:
@@ -200,6 +207,31 @@ class EmbeddedRun(Generic[S]):
         await asyncio.wait({task})
         self._raise_failure(stopped=True)
         return task.result()
+
+    @property
+    def failed_gates(self) -> list[str]:
+        """One line for every gate of the settings that the complete run does not pass."""
+        run = self._entered_run()
+        config = run.plan.config
+        gates = (config.fail_under, config.fail_on_error, config.fail_on_judge_error)
+        if run.summary is None or run.stats is None:
+            return []
+        if gates == ({}, None, None) and not config.get("fail_on_regression"):
+            return []
+        return run.plan.failed_gates(run.summary, run.stats, self.directory)
+
+    async def complete(self) -> S:
+        """Enter, wait for the end and return the results.
+
+        Raises:
+            UsageError, RunFault, RunStopped: as `wait`.
+            GateFailed: the run is complete, but does not pass a gate; the results are its ``summary``.
+        """
+        async with self:
+            summary = await self.wait()
+        if gates := self.failed_gates:
+            raise GateFailed("; ".join(gates), summary)
+        return summary
 
     async def stop(self, within: float = DRAIN_LIMIT) -> None:
         """End the run in order and wait for that: running turns may end, nothing new starts.

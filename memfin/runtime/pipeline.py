@@ -162,6 +162,10 @@ class Plan(ABC, Generic[S]):
     def suite(self) -> Suite[S]:
         """Return the parts of the run's pipeline."""
 
+    @abstractmethod
+    def failed_gates(self, summary: S, stats: RunStats, directory: Path) -> list[str]:
+        """Return one line for every gate of the settings that the complete run does not pass."""
+
     @property
     def advice(self) -> str:
         """Advice to a user after a fault has stopped the run."""
