@@ -109,6 +109,11 @@ class Actor(ABC, Generic[M]):
         if self.inbox is not None:
             self._peak = max(self._peak, self.inbox.statistics().current_buffer_used)
 
+    def _count_sent(self) -> None:
+        """Count the message in hand as handed on."""
+        self._done += 1
+        self._sent += 1
+
 
 class Stage(Actor[M]):
     """An actor that handles the messages of its inbox one after another.
@@ -122,6 +127,7 @@ class Stage(Actor[M]):
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:
         super().__init__(name, inbox, *outboxes)
         self._messages = inbox
+        self._draining = False
         self._leaving = False
         self._failures = 0
 

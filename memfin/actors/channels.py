@@ -83,14 +83,7 @@ class Wires(Generic[T, A, B, C]):
 
     def close(self) -> None:
         """Close the ends that no stage has."""
-        for channel in (
-            self.tasks,
-            self.answered,
-            self.scored,
-            self.commits,
-            self.committed,
-            self.events,
-        ):
+        for channel in (self.tasks, self.answered, self.scored, self.commits, self.committed, self.events):
             channel.close()
 
 

@@ -13,7 +13,7 @@ from memfin.actors.channels import Wires, messages, send
 from memfin.actors.messages import Commit, utc_now
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Record, Vote
 from memfin.errors import MemfinError
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.stats import VoteStats
 from memfin.sandbox.references import describe
 
@@ -155,8 +155,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         reason = f"could not be judged, please report this: {describe(problem)}"
         self._warn(f"{self._judging.name(message)} {reason}")
         await send(self._outbox, self._judging.failed(message, reason))
-        self._done += 1
-        self._sent += 1
+        self._count_sent()
 
     def halt(self) -> None:
         """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
@@ -248,5 +247,4 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             )
             await send(self._events, done)
         await send(self._outbox, self._judging.judged(case.message, case.requests, results))
-        self._done += 1
-        self._sent += 1
+        self._count_sent()

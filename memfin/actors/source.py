@@ -21,7 +21,13 @@ READ_AHEAD: Final = 4
 """Entries, or traces, read in one visit to the worker thread."""
 
 
-class Source(Actor[None]):
+class _Reader(Actor[None]):
+    def drain(self) -> None:
+        """Read no further."""
+        self.halt()
+
+
+class Source(_Reader):
     """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
 
     What an earlier process has committed in the run directory is not done again: complete dialogues
@@ -69,17 +75,14 @@ class Source(Actor[None]):
             entries = read_entries(file, self._config.limit)
             while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
                 for entry in batch:
+                    self._count_received()
                     known = self._directory.committed.get(entry.dataset_index)
                     await (self._send(entry) if known is None else self._send_recorded(entry, known))
+                    self._count_sent()
         finally:
             file.close()  # at once: a task that is cancelled again while it waits would leave it open
 
-    def drain(self) -> None:
-        """Read no further."""
-        self.halt()
-
     async def _send(self, entry: DatasetEntry) -> None:
-        self._count_received()
         if entry.dialog is not None:
             begun = await self._begun(entry.dataset_index, entry.dialog)
             task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
@@ -88,8 +91,6 @@ class Source(Actor[None]):
             skipped = DialogReplayed(trace=self._skip_trace(entry), dialog=None)
             await send(self._commits, skipped.commit())
             await send(self._replayed, skipped)
-        self._done += 1
-        self._sent += 1
 
     async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
         """Return how far the dialogue came, if that was with the same questions."""
@@ -100,7 +101,6 @@ class Source(Actor[None]):
         return begun if asked == [turn.text for turn in dialog.turns[::2]][: len(asked)] else None
 
     async def _send_recorded(self, entry: DatasetEntry, known: CommittedDialog) -> None:
-        self._count_received()
         self._met += 1
         lines = await self._directory.read(known)
         message = await self._thread.finish(self._recorded, entry, known, lines)
@@ -108,8 +108,6 @@ class Source(Actor[None]):
             await send(self._replayed, message)
         else:
             await send(self._committed, message)
-        self._done += 1
-        self._sent += 1
 
     def _recorded(
         self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines
@@ -156,7 +154,7 @@ class Source(Actor[None]):
         )
 
 
-class TraceSource(Actor[None]):
+class TraceSource(_Reader):
     """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
 
     def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
@@ -182,18 +180,13 @@ class TraceSource(Actor[None]):
                         self._count_received()
                         await send(self._commits, replayed.commit())
                         await send(self._outbox, replayed)
-                        self._done += 1
-                        self._sent += 1
+                        self._count_sent()
             finally:
                 await thread.finish(file.close)
         except OSError as problem:
             raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
         finally:
             thread.stop()
-
-    def drain(self) -> None:
-        """Read no further."""
-        self.halt()
 
     def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
         return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]

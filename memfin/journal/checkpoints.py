@@ -1,9 +1,8 @@
-"""The turn log: what is known of dialogues that are under way, so that they can go on where they stopped.
+"""Turn log: checkpoints of dialogues under way, so that they can go on where they stopped.
 
-It is not what a run's results are made of, but what spares the agent questions: a record that is
-damaged costs its dialogue the turns after it, never the run. A dialogue whose replay is committed
-needs its records no more; the file is rewritten without them whenever it has grown to several
-times what is needed, and removed when no dialogue is under way.
+No result depends on it: a damaged record costs its dialogue the turns after it, never the run. The file is
+rewritten without records of committed replays whenever it has grown to several times what is needed, and
+removed when no dialogue is under way.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -25,7 +24,6 @@ GROWTH: Final = 4
 """The file is rewritten when it is larger than ``ROOM`` bytes and ``GROWTH`` times what it was after
 the last rewriting: so often that it stays small, so seldom that it costs next to nothing."""
 
-
 _Place = tuple[int, int]
 """Offset and length of a record."""
 
@@ -41,7 +39,9 @@ class _Begun:
 
 
 class CheckpointLog:
-    """The records of dialogues that are under way; all methods belong to the journal's thread.
+    """Records of dialogues that are under way; all methods belong to the journal's thread.
+
+    They raise `OSError` where the file system refuses.
 
     Attributes:
         damage: what was wrong with the file when it was recovered, a line each.
@@ -64,9 +64,6 @@ class CheckpointLog:
         """Take in what an earlier process recorded of dialogues whose replay is not ``done``.
 
         On return the file holds that and nothing else, durably.
-
-        Raises:
-            OSError: the file system refuses.
         """
         if not self._path.exists():
             return
@@ -92,19 +89,11 @@ class CheckpointLog:
             del self._begun[record.dataset_index]
 
     def forget(self) -> None:
-        """Remove what an earlier process recorded.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Remove what an earlier process recorded."""
         self._disk.unlink(self._path)
 
     def append(self, dialogs: Iterable[DialogCheckpoint]) -> None:
-        """Record how far dialogues are; on return that is on the medium.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Record how far dialogues are; on return that is on the medium."""
         if self._size > max(ROOM, GROWTH * self._least):
             self._rewrite()
         known: list[tuple[DialogCheckpoint, _Begun, _Place]] = []
@@ -144,11 +133,7 @@ class CheckpointLog:
             self._begun.pop(dataset_index, None)
 
     def read(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return all turns of a dialogue with the newest state; None where there is none that is sound.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Return all turns of a dialogue with the newest state; None where there is none that is sound."""
         begun = self._begun.get(dataset_index)
         found = self._joined(begun) if begun is not None else None
         if begun is not None and found is not None:
@@ -212,11 +197,7 @@ class CheckpointLog:
             self._disk.close(file)
 
     def close(self) -> None:
-        """Close the file; remove it when no dialogue needs it, if that can be.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Close the file; remove it when no dialogue needs it, if that can be."""
         self._close_file()
         if self._size and not self._begun:
             with suppress(OSError):  # what is left says nothing of any dialogue that is under way

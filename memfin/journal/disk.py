@@ -145,11 +145,13 @@ class Disk:
                 raise OSError(5, "the file system takes no more bytes")
             rest = rest[written:]
 
-    def append(self, descriptor: int, data: bytes, path: Path) -> None:
+    def append(self, descriptor: int, data: bytes, path: Path, *, sync: bool = False) -> None:
         """Append all of the data to the file of that path, or take back what was written of it."""
         size = self.size(descriptor)
         try:
             self.write_all(descriptor, data)
+            if sync:
+                self.fsync(descriptor)
         except OSError as problem:
             with suppress(OSError):
                 self.truncate(descriptor, size)

@@ -17,6 +17,8 @@ from memfin.journal.recovery import Cut, examine
 class Journal:
     """Appends commits to a run directory whose lock is held; all methods belong to one thread.
 
+    They raise `OSError` where the file system refuses.
+
     When a write or an fsync has failed, nothing says what is on the medium: the journal takes back
     what it can of that group and refuses every later one. An fsync is never tried again, since a
     second one may claim success for data that the first has lost.
@@ -38,11 +40,7 @@ class Journal:
         self.turns = CheckpointLog(directory, disk)
 
     def create(self, artifacts: Mapping[str, str]) -> None:
-        """Create the journal of a new run with the checksums of its artifacts; durable on return.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Create the journal of a new run with the checksums of its artifacts; durable on return."""
         for name in (COMMITS, *self._rows):
             self._file(name)
         self.commit([Entry("opened", artifacts=dict(artifacts))])
@@ -82,9 +80,6 @@ class Journal:
         """Write a group of commits; on return all of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
-
-        Raises:
-            OSError: the file system refused, now or earlier; none of the group counts.
         """
         if self._failure is not None:
             raise OSError(self._failure.errno, self._failure.strerror, self._failure.filename)

@@ -49,7 +49,8 @@ class DirectoryWriter:
     """Writer of the files of one directory, in a thread of its own, which keeps the order of the calls.
 
     ``title`` and ``advice`` begin and end the message of a fault; until the first whole file is written the
-    advice is to start again, unless the directory is an ``existing`` one.
+    advice is to start again, unless the directory is an ``existing`` one. All methods raise `RunFault` where
+    the file system refuses.
     """
 
     def __init__(self, path: Path, title: str, advice: str, disk: Disk | None, *, existing: bool) -> None:
@@ -66,9 +67,6 @@ class DirectoryWriter:
         """Write whole files by name, one after another; readers see the old or the new content of each.
 
         A content may come in pieces; None in its place removes the file.
-
-        Raises:
-            RunFault: the file system refused.
         """
 
         def replace() -> None:
@@ -316,29 +314,18 @@ class RunDirectory(DirectoryWriter):
         """Commit a group: on return its rows and the records of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
-
-        Raises:
-            RunFault: the file system refused, now or earlier; the run cannot go on.
         """
         if entries or begun:
             await self._finish(self._journal.commit, entries, begun)
 
     async def read_begun(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return how far a dialogue came in an earlier process; None where it starts from the beginning.
-
-        Raises:
-            RunFault: the file cannot be read.
-        """
+        """Return how far a dialogue came in an earlier process; None where it starts from the beginning."""
         if not self.begun:
             return None
         return await self._finish(self._journal.turns.read, dataset_index)
 
     async def read(self, dialog: CommittedDialog) -> CommittedLines:
-        """Return what is committed of a dialogue, as the lines they are.
-
-        Raises:
-            RunFault: the files cannot be read.
-        """
+        """Return what is committed of a dialogue, as the lines they are."""
 
         def lines(pieces: Iterable[Piece]) -> list[bytes]:
             found = (self._journal.read(piece).removesuffix(b"\n").split(b"\n") for piece in pieces)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -53,9 +54,8 @@ async def run_dialog_replay(
 ) -> DialogTrace:
     """Replay one dialogue, turn after turn, and return its trace (metrics contract section 4).
 
-    Nothing is raised for what the agent or the data does: an invalid dialogue gives a skipped
-    trace, an agent's failure ends in ``turns[].error`` or ``dialog_error``. ``observer_factory``
-    makes the observer that the agent gets; None is MemFin's own.
+    An invalid dialogue gives a skipped trace, an agent's failure ends in ``turns[].error`` or
+    ``dialog_error``. ``observer_factory`` makes the agent's observer; None is MemFin's own.
     """
     options = ReplayOptions(run_id=run_id, turn_timeout=timeout_sec)
     try:
@@ -102,16 +102,14 @@ def run_eval_parallel(
     This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
     parameters are those of metrics contract section 8, ``config`` is as for `evaluate`.
     """
-
-    async def main() -> EvalSummary:
-        return await evaluate(
-            dataset_path,
-            agent=agent_factory,
-            observer_factory=observer_factory,
-            run_id=run_id or new_run_id(),
-            workers_dialog=max_workers_dialog,
-            workers_judge=max_workers_judge,
-            **config,
-        )
-
+    main = partial(
+        evaluate,
+        dataset_path,
+        agent=agent_factory,
+        observer_factory=observer_factory,
+        run_id=run_id or new_run_id(),
+        workers_dialog=max_workers_dialog,
+        workers_judge=max_workers_judge,
+        **config,
+    )
     return anyio.run(main)

@@ -116,8 +116,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         evaluation.individual_results = individual_results
         return evaluation
 
-    async def _carry_out(self, run: Run[RagSummary]) -> RagSummary:
-        summary = await super()._carry_out(run)
+    async def _completed(self, run: Run[RagSummary], summary: RagSummary) -> RagSummary:
         if self.individual_results:
             path = run.directory.path / SUMMARY
             thread = CallThread("memfin-summary")

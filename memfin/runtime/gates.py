@@ -53,10 +53,7 @@ def failed_gates(
     fail_on_error: float | None,
     fail_on_judge_error: float | None = None,
 ) -> list[str]:
-    """Return one line for every gate that a finished run does not pass.
-
-    See `gates_failed_by` and `judge_gates_failed_by`.
-    """
+    """Return one line for every gate of `gates_failed_by` and `judge_gates_failed_by` that a run fails."""
     values = headline_values(summary.metrics)
     return [
         *gates_failed_by(values, stats.turns_by_status, fail_under, fail_on_error),
@@ -95,11 +92,9 @@ def gates_failed_by(
     fail_under: Mapping[str, float],
     fail_on_error: float | None,
 ) -> list[str]:
-    """Return one line for every gate that values and turns do not pass.
+    """Return one line for every gate that values and turns do not pass; see `failure_gates` for the limit.
 
-    ``fail_on_error`` below 1 (and above 0) is a share of the turns, otherwise a count; the gate
-    fails when that many turns failed, and 0 stands for any. A run in which every turn failed
-    passes no gate at all.
+    A run in which every turn failed passes no gate at all.
     """
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)

@@ -238,10 +238,9 @@ class Run(Generic[S]):
             }
         )
         now = utc_now()
-        for event in self._board.take():
+        done = MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows)
+        for event in (*self._board.take(), done, RunFinished(ts=now, run_id=plan.run_id, **dict(counters))):
             await pipeline.events.send(event)
-        await pipeline.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows))
-        await pipeline.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
         if (why := totals.no_agent) is not None:
             self.no_agent = UsageError(
                 f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "

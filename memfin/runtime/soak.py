@@ -81,14 +81,20 @@ class Soak:
         self._log: tuple[Path, str] | None = None  # that of the last epoch, and its run
         self._clock = clock
         self._begun_at = clock()
-        before = plan.resumed.summary if plan.resumed is not None else None
-        self._spent = before.elapsed_seconds if before is not None else 0.0
-        self._started_at = before.started_at if before is not None else utc_now()
-        self._processes = before.processes + 1 if before is not None else 1
-        self._pruned = before.pruned_epochs if before is not None else 0
-        self._config_digest = before.config_digest if before is not None else msgspec.UNSET
-        changed = plan.resumed.changed if plan.resumed is not None else ()
-        self._changed = [*(before.changed if before is not None else ()), *changed]
+        self._spent = 0.0
+        self._started_at = utc_now()
+        self._processes = 1
+        self._pruned = 0
+        self._config_digest: str | msgspec.UnsetType = msgspec.UNSET
+        self._changed: list[str] = []
+        if plan.resumed is not None:
+            before, changed = plan.resumed
+            self._spent = before.elapsed_seconds
+            self._started_at = before.started_at
+            self._processes = before.processes + 1
+            self._pruned = before.pruned_epochs
+            self._config_digest = before.config_digest
+            self._changed = [*before.changed, *changed]
         self._directory = SoakDirectory(
             plan.directory, plan.run_id, layout=plan.suite.layout, existing=plan.resumed is not None
         )

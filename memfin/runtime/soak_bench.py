@@ -35,7 +35,7 @@ def _suite(
     document, before = absolute(config.document), right_facts(config.fail_on_regression)
 
     def failed_gates(stats: SoakStats, last: Path) -> list[str]:
-        """Hold the mean score, all failures, and the fact questions of the last epoch against the gates."""
+        """Check the mean score, all failures, and the fact questions of the last epoch."""
         score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
         return [
             *score_gates(score, stats.turns, errors.failed_turns, config),
@@ -67,11 +67,7 @@ def make_bench_soak_plan(
 ) -> SoakPlan:
     """Resolve and check everything that asking a benchmark again and again needs.
 
-    The arguments are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
-
-    Raises:
-        UsageError: neither a duration nor a number of epochs is set, or a setting, the benchmark, the
-            document or the system is unusable.
+    The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
     """
     given = {
         **settings,
@@ -92,11 +88,8 @@ def make_bench_soak_resume_plan(
 ) -> SoakPlan:
     """Return the plan that goes on with the soak of a benchmark, under the settings it began with.
 
-    ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`.
-
-    Raises:
-        UsageError: there is no such soak to go on with, something that it needs is unusable, or it is another
-            than when the soak began and ``force`` is not set.
+    ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`, the
+    errors those of `memfin.runtime.soak_plan.make_soak_resume_plan`.
     """
     return resumed_soak(
         Path(directory),

@@ -43,8 +43,7 @@ def is_soak(path: Path) -> bool:
 class SoakDirectory(DirectoryWriter):
     """Writes the artifacts of a soak; use as an async context manager, which holds the directory's lock.
 
-    Attributes:
-        path: the directory.
+    All methods raise `RunFault` where the file system refuses.
     """
 
     def __init__(
@@ -121,24 +120,16 @@ class SoakDirectory(DirectoryWriter):
         self._lock.release()
 
     async def discard(self) -> None:
-        """Remove the directory: it turned out that the soak could not start.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
+        """Remove the directory: it turned out that the soak could not start."""
         await self._finish(self._discard)
 
     def _discard(self) -> None:
-        for remove, path in (
-            (self._disk.unlink, self.path / SUMMARY),
-            (self._disk.unlink, self.path / CONFIG),
-            (self._disk.rmdir, self.epochs / LOGS),
-            (self._disk.rmdir, self.epochs),
-            (self._disk.unlink, self.path / LOCK),
-            (self._disk.rmdir, self.path),
-        ):
+        for path in (self.path / SUMMARY, self.path / CONFIG, self.path / LOCK):
             with suppress(OSError):
-                remove(path)
+                self._disk.unlink(path)
+        for path in (self.epochs / LOGS, self.epochs, self.path):
+            with suppress(OSError):
+                self._disk.rmdir(path)
 
     async def append(self, line: SoakEpoch) -> None:
         """Add the line of a complete epoch; it is on the medium on return.
@@ -146,42 +137,30 @@ class SoakDirectory(DirectoryWriter):
         Raises:
             RunFault: the file system refuses; what was written of the line is taken back.
         """
-        await self._finish(self._append, msgspec.json.encode(line) + b"\n")
-
-    def _append(self, data: bytes) -> None:
         path = self.path / LINES
-        with self._disk.opening(path, APPEND) as file:
-            size = self._disk.size(file)
-            self._disk.append(file, data, path)
-            try:
-                self._disk.fsync(file)
-            except OSError as problem:
-                with suppress(OSError):
-                    self._disk.truncate(file, size)
-                raise OSError(problem.errno, problem.strerror, str(path)) from problem
+
+        def append() -> None:
+            with self._disk.opening(path, APPEND) as file:
+                self._disk.append(file, msgspec.json.encode(line) + b"\n", path, sync=True)
+
+        await self._finish(append)
 
     async def recover(self) -> None:
-        """Cut a line that a crash has torn.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
-        await self._finish(self._recover)
-
-    def _recover(self) -> None:
+        """Cut a line that a crash has torn."""
         path = self.path / LINES
-        if path.exists():
+
+        def recover() -> None:
             with self._disk.opening(path, APPEND) as file:
                 self._disk.cut_torn_line(file)
                 self._disk.fsync(file)
+
+        if path.exists():
+            await self._finish(recover)
 
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.
 
         Its artifacts and reports stay: everything that does not grow with the length of its replies.
-
-        Raises:
-            RunFault: the file system refuses.
         """
         directory = self.epoch(number)
         kept = {*self._layout.artifacts, *REPORTS}
@@ -195,11 +174,7 @@ class SoakDirectory(DirectoryWriter):
         await self._finish(remove)
 
     async def clear(self, number: int) -> None:
-        """Remove an epoch that ended before it began, so that it can begin.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
+        """Remove an epoch that ended before it began, so that it can begin."""
         await self._finish(shutil.rmtree, self.epoch(number))
 
     def begun(self, number: int) -> bool:

@@ -41,17 +41,8 @@ MAX_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
 
 OF_THE_SOAK: Final = frozenset(
-    {
-        "dataset",
-        "agent",
-        "judge",
-        "document",
-        "run_id",
-        "fail_under",
-        "fail_on_error",
-        "fail_on_judge_error",
-        "fail_on_regression",
-    }
+    {"dataset", "agent", "judge", "document", "run_id"}
+    | {"fail_under", "fail_on_error", "fail_on_judge_error", "fail_on_regression"}
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
@@ -84,17 +75,14 @@ class SoakBeginning(NamedTuple):
 
 @dataclass(frozen=True)
 class SoakSuite(Generic[S]):
-    """A suite as a soak repeats it.
-
-    System under test, judge and all connections belong to one epoch alone: each has a plan of its own.
+    """A suite as a soak repeats it: each epoch has a plan, a system and a judge of its own.
 
     Attributes:
         make: makes the plan of a new run of a dataset under settings.
         resume: makes the plan that goes on with the run in a directory.
         values: headline values of an epoch's summary, by name.
-        latencies: latencies of everything that was answered in an epoch's directory, in milliseconds.
-        failed_gates: one line for every gate that a finished soak does not pass, from its statistics and the
-            directory of its last epoch.
+        latencies: latencies of all answers in an epoch's directory, in milliseconds.
+        failed_gates: a line per failed gate, from a soak's statistics and the directory of its last epoch.
         name: what the soak's summary calls the suite; dialogues are the one it does not name.
         layout: the files of an epoch's directory.
     """
@@ -112,14 +100,8 @@ class SoakPlan:
     """A soak, resolved and checked.
 
     Paths are made absolute when the plan is made, since a system under test may change the working directory.
-
-    Attributes:
-        config: the settings of the soak; those of its epochs differ in where they write.
-        limits: when it ends.
-        run_id: its name.
-        directory: where its artifacts go.
-        suite: what its epochs are.
-        resumed: what an earlier process left, where it goes on.
+    ``config`` are the settings of the soak; those of its epochs differ in where they write. ``resumed`` is
+    what an earlier process left, where it goes on.
     """
 
     def __init__(
@@ -171,11 +153,7 @@ class SoakPlan:
 
     @property
     def pause(self) -> float:
-        """Seconds between two epochs.
-
-        Every epoch has a judge of its own, whose limits begin anew; a window has to pass before,
-        or two epochs together could exceed them.
-        """
+        """Seconds between two epochs, whose judges could exceed their limits together without a window."""
         config = self.config
         if config.judge in (NO_JUDGE, "heuristic"):
             return 0.0
@@ -270,10 +248,7 @@ def _suite(
 
 
 def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
-    """Return one line for every gate that a soak of dialogues does not pass.
-
-    Values are means over all epochs, turns are those of all epochs.
-    """
+    """Return a line per failed gate of a soak of dialogues: means of values, turns of all epochs."""
     errors, failed = stats.errors, stats.errors.failed_turns
     by_status = {"ok": stats.turns - failed, "failed": failed}
     return [

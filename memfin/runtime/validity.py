@@ -187,9 +187,8 @@ async def measure_validity(
         asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:
             raise UsageError(f"judge {judge!r} is nobody")
-        session = _Session(asked, judge_scope, config.workers_judge, count)
         try:
-            under_test = await session.measure(files)
+            under_test = await _Session(asked, judge_scope, config.workers_judge, count).measure(files)
         finally:
             with anyio.CancelScope(shield=True):
                 await asked.close()
