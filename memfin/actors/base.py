@@ -118,10 +118,9 @@ class Actor(ABC, Generic[M]):
 class Stage(Actor[M]):
     """An actor that handles the messages of its inbox one after another.
 
-    A stage implements `handle`, and `finish` where something is left to do at the end of the inbox. One
-    that can do without a message implements `quarantine`: an unexpected exception in `handle` then costs
-    that message, and the stage goes on with the next. More than `MAX_FAILURES` of them in a row end the
-    run, as do the errors that MemFin raises itself.
+    Where a stage implements `quarantine`, an unexpected exception in `handle` costs that message, and the
+    stage goes on with the next. More than `MAX_FAILURES` of them in a row end the run, as do the errors that
+    MemFin raises itself.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:

@@ -72,10 +72,8 @@ class JudgePool(Stage[M], Generic[M, R, V]):
 
     A judge that waits for a network gets its requests one a job, so that a few long dialogues keep
     all workers busy; a local one takes a case at once. Cases leave complete, in the order
-    in which they are finished; only as many are open as the workers and the channel hold.
-
-    When the judge's endpoint is given up as down, the pool halts: cases whose judgement is complete
-    have left, all others are judged when the run is resumed.
+    in which they are finished. When the judge's endpoint is given up as down, the pool halts: cases that are
+    not complete are judged when the run is resumed.
 
     Attributes:
         on_given_up: called with the reason when that happens, if set.
@@ -106,8 +104,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
     def judge_statistics(self, stats: VoteStats) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
 
-        ``stats`` has the votes on the run's replies, whichever process has had them made; those on the
-        controls are added to it. What no vote shows is that of this process.
+        ``stats`` has the votes on the run's replies; those on the controls are added to it.
         """
         judge = self._judge
         if not isinstance(judge, RecordingJudge):

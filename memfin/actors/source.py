@@ -1,6 +1,5 @@
 """Sources of dialogues: a dataset to replay, or recorded traces to score without an agent."""
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -30,10 +29,8 @@ class _Reader(Actor[None]):
 class Source(_Reader):
     """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
 
-    What an earlier process has committed in the run directory is not done again: complete dialogues
-    go to the aggregator, replays without a judgement to the scorer, as they were recorded. A dialogue
-    that was under way goes to the replayers with what is known of it. Memory does not grow with the
-    file: at most `READ_AHEAD` entries wait here.
+    Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a
+    judgement to the scorer, and dialogues under way to the replayers with what is known of them.
     """
 
     def __init__(self, path: Path, config: RunConfig, wires: DialogWires) -> None:
@@ -174,8 +171,8 @@ class TraceSource(_Reader):
         try:
             file = await thread.finish(open_input, self._path)
             try:
-                traces = iter_jsonl(file, DialogTrace)
-                while batch := await thread.finish(self._read, traces):
+                replays = (self._with_dialog(*line) for line in iter_jsonl(file, DialogTrace))
+                while batch := await thread.finish(lambda: list(islice(replays, READ_AHEAD))):
                     for replayed in batch:
                         self._count_received()
                         await send(self._commits, replayed.commit())
@@ -187,9 +184,6 @@ class TraceSource(_Reader):
             raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
         finally:
             thread.stop()
-
-    def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
-        return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]
 
     def _with_dialog(self, number: int, trace: DialogTrace) -> DialogReplayed:
         return DialogReplayed(trace=trace, dialog=dialog_of(trace, self._dialogs, f"{self._path}:{number}"))

@@ -19,9 +19,8 @@ class Journal:
 
     They raise `OSError` where the file system refuses.
 
-    When a write or an fsync has failed, nothing says what is on the medium: the journal takes back
-    what it can of that group and refuses every later one. An fsync is never tried again, since a
-    second one may claim success for data that the first has lost.
+    When a write or an fsync has failed, the journal takes back what it can of that group and refuses every
+    later one: a second fsync may claim success for data that the first has lost.
 
     Attributes:
         turns: what is recorded of dialogues that are under way.

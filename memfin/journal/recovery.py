@@ -96,11 +96,7 @@ def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part
 
 
 class OpenFiles:
-    """Descriptors of the log and the row files of a run by name, open for reading as far as they exist.
-
-    Attributes:
-        rows: names of the files of rows.
-    """
+    """The log and the row files of a run, named in ``rows``, open for reading as far as they exist."""
 
     def __init__(self, disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> None:
         self._disk = disk

@@ -27,12 +27,8 @@ def make_bench_resume_plan(
 ) -> BenchPlan:
     """Return the plan that goes on with the benchmark run in a directory, under its settings.
 
-    The arguments are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where the run
-    was started with one instead of a reference.
-
-    Raises:
-        UsageError: there is no run to go on with, something that it needs is unusable, or it is another than
-            when the run began and ``force`` is not set.
+    Arguments and errors are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where
+    the run was started with one instead of a reference.
     """
     return resumed(
         lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),

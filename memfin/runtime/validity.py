@@ -1,4 +1,4 @@
-"""Measures detectors or a judge against labelled replies (spec section 8, ``validity``)."""
+"""Validity of detectors or a judge against labelled replies (spec section 8, ``validity``)."""
 
 import asyncio
 import os
