@@ -6,13 +6,12 @@ from typing import Any, Generic, TypeVar
 
 from memfin.actors.base import Stage
 from memfin.actors.channels import Wires
-from memfin.metrics.percentiles import Percentiles
 from memfin.actors.messages import DialogJudged
 from memfin.agents.calls import UsageTotal
 from memfin.contracts import Counters, DialogTrace, Judgement, JudgeScope, LatencyStats, ModelUsage
-from memfin.judges.stats import JudgedTurns
-from memfin.judges.stats import ReplyVoteStats, VoteStats
+from memfin.judges.stats import JudgedTurns, ReplyVoteStats, VoteStats
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.percentiles import Percentiles
 
 C = TypeVar("C")
 

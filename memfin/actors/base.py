@@ -109,19 +109,24 @@ class Actor(ABC, Generic[M]):
         if self.inbox is not None:
             self._peak = max(self._peak, self.inbox.statistics().current_buffer_used)
 
+    def _count_sent(self) -> None:
+        """Count the message in hand as handed on."""
+        self._done += 1
+        self._sent += 1
+
 
 class Stage(Actor[M]):
     """An actor that handles the messages of its inbox one after another.
 
-    A stage implements `handle`, and `finish` where something is left to do at the end of the inbox. One
-    that can do without a message implements `quarantine`: an unexpected exception in `handle` then costs
-    that message, and the stage goes on with the next. More than `MAX_FAILURES` of them in a row end the
-    run, as do the errors that MemFin raises itself.
+    Where a stage implements `quarantine`, an unexpected exception in `handle` costs that message, and the
+    stage goes on with the next. More than `MAX_FAILURES` of them in a row end the run, as do the errors that
+    MemFin raises itself.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:
         super().__init__(name, inbox, *outboxes)
         self._messages = inbox
+        self._draining = False
         self._leaving = False
         self._failures = 0
 

@@ -1,8 +1,7 @@
-"""Channels between the stages, sent and received without a trip through the event loop where none is needed.
+"""Channels between the stages, without a trip through the event loop where none is needed.
 
-A memory stream's own ``send`` and ``receive`` give way to every other task each time, which costs
-more than most messages take to handle. Here a full or an empty channel makes the caller wait, and
-work at a stretch is cut into slices, so that no other task waits long.
+A memory stream's own ``send`` and ``receive`` give way to other tasks each time, which costs more than most
+messages take to handle. Here only a full or an empty channel and the end of a slice of time do.
 """
 
 import time
@@ -25,7 +24,7 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 SLICE: Final = 0.0005
-"""Seconds an actor works on waiting messages before other tasks get their turn: two or three turns' worth."""
+"""Seconds that a stage works on waiting messages before it gives way: two or three turns' worth."""
 
 INBOX: Final = 32
 """Commits that wait for the trace writer at most: what comes in during one synchronisation of the disk."""
@@ -83,14 +82,7 @@ class Wires(Generic[T, A, B, C]):
 
     def close(self) -> None:
         """Close the ends that no stage has."""
-        for channel in (
-            self.tasks,
-            self.answered,
-            self.scored,
-            self.commits,
-            self.committed,
-            self.events,
-        ):
+        for channel in (self.tasks, self.answered, self.scored, self.commits, self.committed, self.events):
             channel.close()
 
 

@@ -1,8 +1,7 @@
 """Judging of dialogues: every turn with a rubric is a request, its verdict goes into the turn's row."""
 
 from collections.abc import Sequence
-
-import msgspec
+from typing import Any
 
 from memfin.actors.judge_pool import Judging
 from memfin.actors.messages import Commit, DialogJudged, DialogScored
@@ -70,23 +69,12 @@ class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict]):
         judgements: list[Judgement] = []
         for place, result in zip(places, results, strict=True):
             row = rows[place]
+            checked = turns[row.turn_pair_id].compliance
             rows[place] = with_verdict(
-                row,
-                result.outcome,
-                judge=self._judge,
-                scope=self._scope,
-                checked=turns[row.turn_pair_id].compliance,
+                row, result.outcome, judge=self._judge, scope=self._scope, checked=checked
             )
-            judgements += [
-                Judgement(
-                    **msgspec.structs.asdict(vote),
-                    run_id=self._run_id,
-                    dialog_id=row.dialog_id,
-                    turn_pair_id=row.turn_pair_id,
-                    judge=self._judge or "",
-                )
-                for vote in result.votes
-            ]
+            turn: Any = {"run_id": self._run_id, "dialog_id": row.dialog_id, "turn_pair_id": row.turn_pair_id}
+            judgements += [Judgement(**dict(vote), **turn, judge=self._judge or "") for vote in result.votes]
         judgements.sort(key=lambda each: (each.turn_pair_id, each.vote))
         failures = sum(isinstance(result.outcome, JudgeFailure) for result in results)
         return DialogJudged(
@@ -108,12 +96,8 @@ class DialogJudging(Judging[DialogScored, JudgeRequest, Verdict]):
     def control_report(self, results: Sequence[tuple[int, JudgeResult[Verdict]]]) -> JudgeControls:
         """Return what the judge made of replies whose worth is known."""
         judged = [control_result(self._controls[place], result) for place, result in results]
-        return JudgeControls(
-            run_id=self._run_id,
-            judge=self._judge or "",
-            controls=judged,
-            warnings=control_warnings(judged),
-        )
+        warnings = control_warnings(judged)
+        return JudgeControls(run_id=self._run_id, judge=self._judge or "", controls=judged, warnings=warnings)
 
     def _places(self, message: DialogScored) -> list[int]:
         """Return the places of the rows that the judge decides; those of a failed dialogue count nowhere."""

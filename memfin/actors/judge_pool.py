@@ -13,7 +13,7 @@ from memfin.actors.channels import Wires, messages, send
 from memfin.actors.messages import Commit, utc_now
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Record, Vote
 from memfin.errors import MemfinError
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, RecordingJudge, JudgeResult, judge_result
+from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.stats import VoteStats
 from memfin.sandbox.references import describe
 
@@ -72,10 +72,8 @@ class JudgePool(Stage[M], Generic[M, R, V]):
 
     A judge that waits for a network gets its requests one a job, so that a few long dialogues keep
     all workers busy; a local one takes a case at once. Cases leave complete, in the order
-    in which they are finished; only as many are open as the workers and the channel hold.
-
-    When the judge's endpoint is given up as down, the pool halts: cases whose judgement is complete
-    have left, all others are judged when the run is resumed.
+    in which they are finished. When the judge's endpoint is given up as down, the pool halts: cases that are
+    not complete are judged when the run is resumed.
 
     Attributes:
         on_given_up: called with the reason when that happens, if set.
@@ -106,8 +104,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
     def judge_statistics(self, stats: VoteStats) -> JudgeStats | None:
         """Return what a language model has done in the run; None with any other judge.
 
-        ``stats`` has the votes on the run's replies, whichever process has had them made; those on the
-        controls are added to it. What no vote shows is that of this process.
+        ``stats`` has the votes on the run's replies; those on the controls are added to it.
         """
         judge = self._judge
         if not isinstance(judge, RecordingJudge):
@@ -155,8 +152,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         reason = f"could not be judged, please report this: {describe(problem)}"
         self._warn(f"{self._judging.name(message)} {reason}")
         await send(self._outbox, self._judging.failed(message, reason))
-        self._done += 1
-        self._sent += 1
+        self._count_sent()
 
     def halt(self) -> None:
         """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
@@ -248,5 +244,4 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             )
             await send(self._events, done)
         await send(self._outbox, self._judging.judged(case.message, case.requests, results))
-        self._done += 1
-        self._sent += 1
+        self._count_sent()

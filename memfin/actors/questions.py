@@ -1,7 +1,7 @@
 """The stages of the RAG suite: source, askers, scorer, judging and totals of a benchmark's questions."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -12,17 +12,23 @@ from memfin.actors.judge_pool import Judging
 from memfin.actors.messages import Commit, encode, utc_now
 from memfin.contracts import Counters, JudgeFailure, ModelUsage, Record
 from memfin.contracts.progress import QuestionDone, QuestionStarted
-from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagAnswer, RagQuestion, RagResult
-from memfin.contracts.rag import RagJudgeControls, RagJudgement, RagJudgeRequest
-from memfin.contracts.rag import RagJudged, RagVerdict
+from memfin.contracts.rag import (
+    RAG_SCHEMA_VERSION,
+    RagAnswer,
+    RagJudgeControls,
+    RagJudged,
+    RagJudgement,
+    RagJudgeRequest,
+    RagQuestion,
+    RagResult,
+    RagVerdict,
+)
 from memfin.contracts.reading import decode
 from memfin.errors import UsageError
 from memfin.journal import RAG_ANSWERS, RAG_JUDGEMENTS, RAG_RESULTS, CommittedDialog, Entry
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.aggregation import RagState
-from memfin.rag.judging import RagControl, rag_control_result, rag_control_warnings
-from memfin.rag.judging import RagTally
-from memfin.rag.judging import judge_request
+from memfin.rag.judging import RagControl, RagTally, judge_request, rag_control_result, rag_control_warnings
 from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 from memfin.rag.systems.under_test import Asked, SystemUnderTest
 from memfin.sandbox.references import describe
@@ -138,9 +144,7 @@ class QuestionSource(Actor[None]):
         """
         done = self._directory.committed
         lost = len(done)
-        if lost:
-            lost -= sum(done.get(number) is not None for number, _ in self._questions)
-        if lost:
+        if lost and (lost := lost - sum(done.get(number) is not None for number, _ in self._questions)):
             raise UsageError(
                 f"{self._source}: {lost} questions that the run has asked are not among these; "
                 "start a new run"
@@ -155,8 +159,7 @@ class QuestionSource(Actor[None]):
             else:
                 channel = self._committed if known.judged else self._unjudged
                 await send(channel, await self._recorded(question, known))
-            self._done += 1
-            self._sent += 1
+            self._count_sent()
 
     def drain(self) -> None:
         """Hand out no more."""
@@ -190,20 +193,19 @@ class Asker(Stage[QuestionTask]):
         self._worker_id = worker_id
         self._system = system
         self._run_id = wires.run_id
-        self._draining = False
 
     async def handle(self, message: QuestionTask) -> None:
         """Ask one question."""
         if self._draining:
             self.leave()
             return
-        question, number = message.question, message.question_index
+        question, number, worker = message.question, message.question_index, self._worker_id
         started = QuestionStarted(
             ts=utc_now(),
             run_id=self._run_id,
             question_id=question.id,
             question_index=number,
-            worker_id=self._worker_id,
+            worker_id=worker,
         )
         await send(self._events, started)
         asked = await self._system.ask(question)
@@ -279,11 +281,8 @@ class QuestionScorer(Stage[QuestionAnswered]):
         self, question: RagQuestion, answer: RagAnswer
     ) -> tuple[str | None, QuestionScore | None]:
         """Return what went wrong and no score, or nothing and the score."""
-        texts = [
-            answer.answer,
-            *(each.text for each in answer.evidence),
-            *(each.quote for each in answer.citation),
-        ]
+        evidence, quotes = [each.text for each in answer.evidence], [each.quote for each in answer.citation]
+        texts = [answer.answer, *evidence, *quotes]
         try:
             if sum(map(len, texts)) > LONG_TEXT:
                 return None, await self._thread.call(score_question, question, answer, self._index)
@@ -332,25 +331,14 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
         if not results:
             return message.commit_judged(0)
         request, (outcome, votes), result = requests[0], results[0], message.result
-        judged = RagJudged(
-            judge=self._judge,
-            pages=[page.number for page in request.pages],
-            pages_left_out=request.pages_left_out,
-        )
+        pages = [page.number for page in request.pages]
+        judged = RagJudged(judge=self._judge, pages=pages, pages_left_out=request.pages_left_out)
         if isinstance(outcome, RagVerdict):
             judged = judged.replace(**dict(outcome))
         else:
             judged = judged.replace(error=outcome.reason, declined=outcome.declined)
-        judgements = [
-            RagJudgement(
-                **dict(vote),
-                run_id=result.run_id,
-                id=result.id,
-                question_index=result.question_index,
-                judge=self._judge,
-            )
-            for vote in votes
-        ]
+        asked: Any = {"run_id": result.run_id, "id": result.id, "question_index": result.question_index}
+        judgements = [RagJudgement(**dict(vote), **asked, judge=self._judge) for vote in votes]
         scored = message.replace(result=result.replace(judge=judged), judgements=judgements)
         return scored.commit_judged(int(isinstance(outcome, JudgeFailure)))
 
@@ -366,11 +354,9 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
     def control_report(self, results: Sequence[tuple[int, JudgeResult[RagVerdict]]]) -> RagJudgeControls:
         """Return what the judge made of answers whose worth is known."""
         judged = [rag_control_result(self._controls[place], result) for place, result in results]
+        warnings = rag_control_warnings(judged)
         return RagJudgeControls(
-            run_id=self._run_id,
-            judge=self._judge or "",
-            controls=judged,
-            warnings=rag_control_warnings(judged),
+            run_id=self._run_id, judge=self._judge or "", controls=judged, warnings=warnings
         )
 
 

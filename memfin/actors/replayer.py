@@ -37,7 +37,6 @@ class Replayer(Stage[DialogTask]):
         self._options = options
         self._board = wires.board
         self._observer_factory = observer_factory
-        self._draining = False
 
     async def handle(self, message: DialogTask) -> None:
         """Replay one dialogue."""
@@ -73,18 +72,16 @@ class Replayer(Stage[DialogTask]):
         dialog, run_id = task.dialog, self._options.run_id
 
         async def report(turn: TurnTrace) -> None:
-            await send(
-                self._events,
-                TurnDone(
-                    ts=utc_now(),
-                    run_id=run_id,
-                    dialog_id=dialog.dialog_id,
-                    turn_pair_id=turn.turn_pair_id,
-                    turn_status=turn.turn_status,
-                    latency_ms=turn.latency_ms,
-                    error=turn.error,
-                ),
+            done = TurnDone(
+                ts=utc_now(),
+                run_id=run_id,
+                dialog_id=dialog.dialog_id,
+                turn_pair_id=turn.turn_pair_id,
+                turn_status=turn.turn_status,
+                latency_ms=turn.latency_ms,
+                error=turn.error,
             )
+            await send(self._events, done)
 
         async def keep(begun: DialogCheckpoint) -> None:
             await send(self._commits, Commit(checkpoint=begun))
@@ -127,18 +124,16 @@ class Replayer(Stage[DialogTask]):
         )
 
     async def _announce(self, task: DialogTask, first_turn: int) -> None:
-        await send(
-            self._events,
-            DialogStarted(
-                ts=utc_now(),
-                run_id=self._options.run_id,
-                dialog_id=task.dialog.dialog_id,
-                dataset_index=task.dataset_index,
-                worker_id=self._worker_id,
-                turns=len(task.dialog.turns) // 2,
-                first_turn=first_turn,
-            ),
+        started = DialogStarted(
+            ts=utc_now(),
+            run_id=self._options.run_id,
+            dialog_id=task.dialog.dialog_id,
+            dataset_index=task.dataset_index,
+            worker_id=self._worker_id,
+            turns=len(task.dialog.turns) // 2,
+            first_turn=first_turn,
         )
+        await send(self._events, started)
 
     def _warn(self, dialog: Dialog, problem: str) -> None:
         self._board.warn(f"agent {self._agents.reference}: {problem}", dialog.dialog_id)

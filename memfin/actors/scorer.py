@@ -10,7 +10,7 @@ from memfin.actors.channels import send
 from memfin.actors.messages import DialogReplayed, DialogScored
 from memfin.actors.scoring_pool import ScoringPool, default_workers
 from memfin.actors.source import DialogWires
-from memfin.contracts import Dialog, DialogTrace, RunConfig, TurnEvalRow
+from memfin.contracts import RunConfig, TurnEvalRow
 from memfin.errors import MemfinError
 from memfin.sandbox.references import describe
 from memfin.scoring.rows import complete_rows
@@ -20,7 +20,6 @@ from memfin.scoring.worker import ScoringJob
 CONSTRAINT: Final = 80
 UNREAD: Final = 20
 """Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
-
 
 HEAD_START: Final = 256
 """Turns that a run scores before it starts a process, unless the number of processes is set."""
@@ -66,8 +65,7 @@ class Scorer(Stage[DialogReplayed]):
         try:
             rows = await self._rows_or_failures(replayed)
             await send(self._outbox, DialogScored(replayed=replayed, rows=rows))
-            self._done += 1
-            self._sent += 1
+            self._count_sent()
         finally:
             self._free.release()
 
@@ -86,23 +84,21 @@ class Scorer(Stage[DialogReplayed]):
             ]
 
     async def _rows(self, replayed: DialogReplayed) -> list[TurnEvalRow]:
-        dialog, trace = replayed.dialog, replayed.trace
+        dialog, trace, config = replayed.dialog, replayed.trace, self._config
         if dialog is None or not trace.turns:
             return []
-        rows = await self._pool.rows(self._job(dialog, trace))
-        for row in rows:
-            self._warn_of(row)
-        return complete_rows(dialog, trace, rows)
-
-    def _job(self, dialog: Dialog, trace: DialogTrace) -> ScoringJob:
-        return ScoringJob(
+        job = ScoringJob(
             run_id=self._run_id,
             dialog=dialog,
             turns=trace.turns,
-            trace_version=self._config.trace_version,
-            history=self._config.history,
-            score_chars=self._config.score_chars,
+            trace_version=config.trace_version,
+            history=config.history,
+            score_chars=config.score_chars,
         )
+        rows = await self._pool.rows(job)
+        for row in rows:
+            self._warn_of(row)
+        return complete_rows(dialog, trace, rows)
 
     def _warn_of(self, row: TurnEvalRow) -> None:
         """Warn of what a row says about its scoring."""

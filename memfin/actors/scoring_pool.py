@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final, Self
 
 import anyio
@@ -30,22 +31,17 @@ def default_workers() -> int:
 class ScoringPool:
     """Scores dialogues, ``size`` at a time; use as an async context manager.
 
-    A process starts when a dialogue waits and no other is free. A start takes a second of a processor, more
-    than a few turns do, so that the first ``head_start`` turns of short dialogues are scored in a thread. A
-    process that dies is replaced, and so is one that takes too long over a turn; its dialogue is scored again
-    from that turn on. On leaving, all are killed: scoring is pure, so that nothing is lost.
+    A process starts when a dialogue waits and no other is free; since a start takes a second, the first
+    ``head_start`` turns of short dialogues are scored in a thread. A process that dies or takes too long over
+    a turn is replaced; its dialogue is scored again from that turn on. On leaving, all are killed.
     """
 
     def __init__(
         self, workers: int, timeout: float, warn: Callable[[str], None], *, head_start: int = 0
     ) -> None:
-        """Prepare.
+        """Prepare; 0 ``workers`` score in a thread, for which no ``timeout`` per turn holds.
 
-        Args:
-            workers: how many processes; 0 scores in a thread of this process.
-            timeout: seconds that a turn may take; a thread cannot be ended.
-            warn: called once when processes cannot be started.
-            head_start: turns of short dialogues that start no process.
+        ``warn`` is called once when processes cannot be started.
         """
         self.size = max(1, workers)
         self._in_thread = workers == 0
@@ -117,12 +113,8 @@ class ScoringPool:
             )
 
     def _score_here(self, job: ScoringJob) -> list[TurnEvalRow]:
-        rows = []
-        for row in score_job(job):
-            rows.append(row)
-            if self._closed:
-                break  # nobody waits any more
-        return rows
+        rows = score_job(job)
+        return list(takewhile(lambda _: not self._closed, rows))  # once it is closed nobody waits any more
 
 
 def _length(job: ScoringJob) -> int:

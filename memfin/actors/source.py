@@ -1,6 +1,5 @@
 """Sources of dialogues: a dataset to replay, or recorded traces to score without an agent."""
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,13 +20,17 @@ READ_AHEAD: Final = 4
 """Entries, or traces, read in one visit to the worker thread."""
 
 
-class Source(Actor[None]):
+class _Reader(Actor[None]):
+    def drain(self) -> None:
+        """Read no further."""
+        self.halt()
+
+
+class Source(_Reader):
     """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
 
-    What an earlier process has committed in the run directory is not done again: complete dialogues
-    go to the aggregator, replays without a judgement to the scorer, as they were recorded. A dialogue
-    that was under way goes to the replayers with what is known of it. Memory does not grow with the
-    file: at most `READ_AHEAD` entries wait here.
+    Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a
+    judgement to the scorer, and dialogues under way to the replayers with what is known of them.
     """
 
     def __init__(self, path: Path, config: RunConfig, wires: DialogWires) -> None:
@@ -69,17 +72,14 @@ class Source(Actor[None]):
             entries = read_entries(file, self._config.limit)
             while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
                 for entry in batch:
+                    self._count_received()
                     known = self._directory.committed.get(entry.dataset_index)
                     await (self._send(entry) if known is None else self._send_recorded(entry, known))
+                    self._count_sent()
         finally:
             file.close()  # at once: a task that is cancelled again while it waits would leave it open
 
-    def drain(self) -> None:
-        """Read no further."""
-        self.halt()
-
     async def _send(self, entry: DatasetEntry) -> None:
-        self._count_received()
         if entry.dialog is not None:
             begun = await self._begun(entry.dataset_index, entry.dialog)
             task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
@@ -88,8 +88,6 @@ class Source(Actor[None]):
             skipped = DialogReplayed(trace=self._skip_trace(entry), dialog=None)
             await send(self._commits, skipped.commit())
             await send(self._replayed, skipped)
-        self._done += 1
-        self._sent += 1
 
     async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
         """Return how far the dialogue came, if that was with the same questions."""
@@ -100,7 +98,6 @@ class Source(Actor[None]):
         return begun if asked == [turn.text for turn in dialog.turns[::2]][: len(asked)] else None
 
     async def _send_recorded(self, entry: DatasetEntry, known: CommittedDialog) -> None:
-        self._count_received()
         self._met += 1
         lines = await self._directory.read(known)
         message = await self._thread.finish(self._recorded, entry, known, lines)
@@ -108,8 +105,6 @@ class Source(Actor[None]):
             await send(self._replayed, message)
         else:
             await send(self._committed, message)
-        self._done += 1
-        self._sent += 1
 
     def _recorded(
         self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines
@@ -156,7 +151,7 @@ class Source(Actor[None]):
         )
 
 
-class TraceSource(Actor[None]):
+class TraceSource(_Reader):
     """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
 
     def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
@@ -176,27 +171,19 @@ class TraceSource(Actor[None]):
         try:
             file = await thread.finish(open_input, self._path)
             try:
-                traces = iter_jsonl(file, DialogTrace)
-                while batch := await thread.finish(self._read, traces):
+                replays = (self._with_dialog(*line) for line in iter_jsonl(file, DialogTrace))
+                while batch := await thread.finish(lambda: list(islice(replays, READ_AHEAD))):
                     for replayed in batch:
                         self._count_received()
                         await send(self._commits, replayed.commit())
                         await send(self._outbox, replayed)
-                        self._done += 1
-                        self._sent += 1
+                        self._count_sent()
             finally:
                 await thread.finish(file.close)
         except OSError as problem:
             raise RunFault(f"trace {self._path}: {problem.strerror or problem}") from problem
         finally:
             thread.stop()
-
-    def drain(self) -> None:
-        """Read no further."""
-        self.halt()
-
-    def _read(self, traces: Iterator[tuple[int, DialogTrace]]) -> list[DialogReplayed]:
-        return [self._with_dialog(number, trace) for number, trace in islice(traces, READ_AHEAD)]
 
     def _with_dialog(self, number: int, trace: DialogTrace) -> DialogReplayed:
         return DialogReplayed(trace=trace, dialog=dialog_of(trace, self._dialogs, f"{self._path}:{number}"))

@@ -17,11 +17,9 @@ class TraceWriter(Stage[Commit]):
     """Commits what is answered and judged in groups, and announces what is complete on disk.
 
     A group is closed ``fsync_interval`` seconds after its first message, or once it holds ``fsync_turns``
-    turns: synchronising the disk costs as much for one dialogue as for many. While it writes, its inbox
-    fills, then the judges wait, then the workers: a slow disk slows the run and never fills the
-    memory. A dialogue's replay comes before its judgement, and is committed no later. Of a dialogue under
-    way the newest checkpoint of a group is recorded, and none if the group holds its replay. When the run is
-    cancelled, the open group and the inbox are committed once, shielded.
+    turns: synchronising the disk costs as much for one dialogue as for many. A slow disk makes the judges and
+    the workers wait. Of a dialogue under way the newest checkpoint of a group is recorded, and none if the
+    group holds its replay. A cancellation commits the open group and the inbox once, shielded.
 
     Attributes:
         answers: how many answers it has brought to the journal.
@@ -79,11 +77,8 @@ class TraceWriter(Stage[Commit]):
         group, self._group = self._group, []
         self.answers += sum(commit.answers for commit in group)
         entries = [commit.entry for commit in group if commit.entry is not None]
-        begun = {
-            each.checkpoint.dataset_index: each.checkpoint for each in group if each.checkpoint is not None
-        }
-        for entry in entries:
-            if entry.kind == "replay":
-                begun.pop(entry.dataset_index, None)
+        replayed = {entry.dataset_index for entry in entries if entry.kind == "replay"}
+        checkpoints = [commit.checkpoint for commit in group if commit.checkpoint is not None]
+        begun = {each.dataset_index: each for each in checkpoints if each.dataset_index not in replayed}
         await self._directory.commit(entries, list(begun.values()))
         return group

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -60,14 +61,8 @@ def artifacts_on_disk(disk: Disk, directory: Path) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     for name in FIRST_ARTIFACTS:
-        try:
-            file = disk.open(directory / name, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        try:
+        with suppress(FileNotFoundError), disk.opening(directory / name, os.O_RDONLY) as file:
             found[name] = disk.read(file, disk.size(file), 0)
-        finally:
-            disk.close(file)
     return found
 
 
@@ -90,12 +85,9 @@ def logged_checks(disk: Disk, directory: Path) -> dict[str, set[str]]:
         OSError: the log cannot be read.
     """
     known: dict[str, set[str]] = {}
-    file = disk.open(directory / COMMITS, os.O_RDONLY)
-    try:
+    with disk.opening(directory / COMMITS, os.O_RDONLY) as file:
         for line in log_lines(disk, file):
             record = decode_line(line) if _OPENED in line[:_BEGINNING] else None
             for name, check in record.artifacts.items() if record is not None else ():
                 known.setdefault(name, set()).add(check)
-    finally:
-        disk.close(file)
     return known

@@ -1,12 +1,10 @@
-"""The turn log: what is known of dialogues that are under way, so that they can go on where they stopped.
+"""Turn log: checkpoints of dialogues under way, so that they can go on where they stopped.
 
-It is not what a run's results are made of, but what spares the agent questions: a record that is
-damaged costs its dialogue the turns after it, never the run. A dialogue whose replay is committed
-needs its records no more; the file is rewritten without them whenever it has grown to several
-times what is needed, and removed when no dialogue is under way.
+No result depends on it: a damaged record costs its dialogue the turns after it, never the run. The file is
+rewritten without records of committed replays whenever it has grown to several times what is needed, and
+removed when no dialogue is under way.
 """
 
-import os
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +14,7 @@ import msgspec
 
 from memfin.contracts import DialogCheckpoint, TurnTrace
 from memfin.journal.commits import sealed, unsealed
-from memfin.journal.disk import APPEND, CREATE, Disk
+from memfin.journal.disk import APPEND, Disk
 from memfin.journal.recovery import log_lines
 
 TURNS: Final = "turns.log"
@@ -25,7 +23,6 @@ ROOM: Final = 4 << 20
 GROWTH: Final = 4
 """The file is rewritten when it is larger than ``ROOM`` bytes and ``GROWTH`` times what it was after
 the last rewriting: so often that it stays small, so seldom that it costs next to nothing."""
-
 
 _Place = tuple[int, int]
 """Offset and length of a record."""
@@ -42,7 +39,9 @@ class _Begun:
 
 
 class CheckpointLog:
-    """The records of dialogues that are under way; all methods belong to the journal's thread.
+    """Records of dialogues that are under way; all methods belong to the journal's thread.
+
+    They raise `OSError` where the file system refuses.
 
     Attributes:
         damage: what was wrong with the file when it was recovered, a line each.
@@ -65,9 +64,6 @@ class CheckpointLog:
         """Take in what an earlier process recorded of dialogues whose replay is not ``done``.
 
         On return the file holds that and nothing else, durably.
-
-        Raises:
-            OSError: the file system refuses.
         """
         if not self._path.exists():
             return
@@ -93,19 +89,11 @@ class CheckpointLog:
             del self._begun[record.dataset_index]
 
     def forget(self) -> None:
-        """Remove what an earlier process recorded.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Remove what an earlier process recorded."""
         self._disk.unlink(self._path)
 
     def append(self, dialogs: Iterable[DialogCheckpoint]) -> None:
-        """Record how far dialogues are; on return that is on the medium.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Record how far dialogues are; on return that is on the medium."""
         if self._size > max(ROOM, GROWTH * self._least):
             self._rewrite()
         known: list[tuple[DialogCheckpoint, _Begun, _Place]] = []
@@ -145,11 +133,7 @@ class CheckpointLog:
             self._begun.pop(dataset_index, None)
 
     def read(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return all turns of a dialogue with the newest state; None where there is none that is sound.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Return all turns of a dialogue with the newest state; None where there is none that is sound."""
         begun = self._begun.get(dataset_index)
         found = self._joined(begun) if begun is not None else None
         if begun is not None and found is not None:
@@ -172,38 +156,26 @@ class CheckpointLog:
         if not self._begun:
             self._remove()
             return
-        temporary = self._disk.temporary(self._path)
-        file = self._disk.open(temporary, CREATE | os.O_APPEND)
-        try:
-            moved, size = self._copy(file)
-            self._disk.fsync(file)
-            self._disk.replace(temporary, self._path)
-            self._disk.fsync_directory(self._directory)
-        except BaseException:
-            self._disk.close(file)
-            with suppress(OSError):
-                self._disk.unlink(temporary)
-            raise
-        self._disk.close(file)
+        moved: dict[int, _Begun] = {}
+        self._disk.write_whole(self._path, self._copy(moved))
+        self._disk.fsync_directory(self._directory)
         self._close_file()
         self._begun = moved
-        self._size = self._least = size
+        self._size = self._least = sum(length for begun in moved.values() for _, length in begun.pieces)
 
-    def _copy(self, file: int) -> tuple[dict[int, _Begun], int]:
-        """Write each dialogue as one record; memory holds one at a time."""
-        moved: dict[int, _Begun] = {}
+    def _copy(self, moved: dict[int, _Begun]) -> Iterator[bytes]:
+        """Yield each dialogue as one record, whose place goes into ``moved``; memory holds one at a time."""
         size = 0
         for dataset_index, begun in self._begun.items():
             whole = self._joined(begun)
             if whole is None:
                 continue
             line = _line(whole)
-            self._disk.write_all(file, line)
             copy = moved[dataset_index] = _Begun(begun.dialog_id)
             copy.pieces, copy.turns = [(size, len(line))], len(whole.turns)
             copy.last = begun.last if copy.turns == begun.turns else None
             size += len(line)
-        return moved, size
+            yield line
 
     def _remove(self) -> None:
         self._close_file()
@@ -225,11 +197,7 @@ class CheckpointLog:
             self._disk.close(file)
 
     def close(self) -> None:
-        """Close the file; remove it when no dialogue needs it, if that can be.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Close the file; remove it when no dialogue needs it, if that can be."""
         self._close_file()
         if self._size and not self._begun:
             with suppress(OSError):  # what is left says nothing of any dialogue that is under way

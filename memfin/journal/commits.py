@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     dataset_index: int = 0
     dialog_id: str = ""
     rows: Mapping[str, Sequence[bytes]] = {}
-    artifacts: Mapping[str, str] = {}
+    artifacts: dict[str, str] = {}
     status: DialogStatus | None = None
     retries: int = 0
     abandoned: int = 0
@@ -142,34 +142,16 @@ def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) ->
             if not lines:
                 continue
             data = b"\n".join(lines) + b"\n"
-            offset = sizes.get(file, 0)
-            sizes[file] = offset + len(data)
+            offset, length = sizes.get(file, 0), len(data)
+            sizes[file] = offset + length
             pieces.setdefault(file, []).append(data)
-            parts.append(
-                Part(file=file, offset=offset, length=len(data), rows=len(lines), digest=digest(data))
-            )
-        records.append(
-            CommitRecord(
-                seq=number,
-                group=seq,
-                kind=entry.kind,
-                format=FORMAT if entry.kind == "opened" else None,
-                artifacts=dict(entry.artifacts),
-                dataset_index=entry.dataset_index,
-                dialog_id=entry.dialog_id,
-                status=entry.status,
-                retries=entry.retries,
-                abandoned=entry.abandoned,
-                judge_failures=entry.judge_failures,
-                usage=entry.usage,
-                parts=tuple(parts),
-            )
-        )
-    return Group(
-        {file: b"".join(data) for file, data in pieces.items()},
-        b"".join(map(encode_record, records)),
-        records,
-    )
+            parts.append(Part(file=file, offset=offset, length=length, rows=len(lines), digest=digest(data)))
+        fields = entry._asdict()
+        del fields["rows"]
+        version = FORMAT if entry.kind == "opened" else None
+        records.append(CommitRecord(seq=number, group=seq, format=version, parts=tuple(parts), **fields))
+    rows = {file: b"".join(data) for file, data in pieces.items()}
+    return Group(rows, b"".join(map(encode_record, records)), records)
 
 
 def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,15 @@ class Disk:
             if problem.errno == errno.ELOOP and path.is_symlink():
                 raise OSError(errno.ELOOP, LINK, str(path)) from problem
             raise
+
+    @contextmanager
+    def opening(self, path: Path, flags: int) -> Iterator[int]:
+        """Open a file for a ``with`` block as `open` does."""
+        descriptor = self.open(path, flags)
+        try:
+            yield descriptor
+        finally:
+            self.close(descriptor)
 
     def close(self, descriptor: int) -> None:
         """Close a descriptor."""
@@ -136,11 +145,13 @@ class Disk:
                 raise OSError(5, "the file system takes no more bytes")
             rest = rest[written:]
 
-    def append(self, descriptor: int, data: bytes, path: Path) -> None:
+    def append(self, descriptor: int, data: bytes, path: Path, *, sync: bool = False) -> None:
         """Append all of the data to the file of that path, or take back what was written of it."""
         size = self.size(descriptor)
         try:
             self.write_all(descriptor, data)
+            if sync:
+                self.fsync(descriptor)
         except OSError as problem:
             with suppress(OSError):
                 self.truncate(descriptor, size)
@@ -149,23 +160,18 @@ class Disk:
     def cut_torn_line(self, descriptor: int) -> None:
         """Cut what stands after the last line end, which a crash has left."""
         size = end = self.size(descriptor)
-        while end:
+        found = -1
+        while end and found < 0:
             start = max(0, end - _STEP)
             found = self.read(descriptor, end - start, start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
-                break
-            end = start
+            end = start + found + 1
         if end < size:
             self.truncate(descriptor, end)
 
     def fsync_directory(self, path: Path) -> None:
         """Return when the names in a directory are on the medium."""
-        descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with self.opening(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             self.fsync(descriptor)
-        finally:
-            self.close(descriptor)
 
     def temporary(self, path: Path) -> Path:
         """Return where a file is written before it takes its name."""
@@ -179,13 +185,10 @@ class Disk:
         """
         temporary = self.temporary(path)
         try:
-            descriptor = self.open(temporary, CREATE)
-            try:
+            with self.opening(temporary, CREATE) as descriptor:
                 for piece in (data,) if isinstance(data, bytes) else data:
                     self.write_all(descriptor, piece)
                 self.fsync(descriptor)
-            finally:
-                self.close(descriptor)
             self.replace(temporary, path)
         except BaseException as problem:  # what yields the pieces may fail, too
             with suppress(OSError):

@@ -1,8 +1,9 @@
 """The journal: groups of commits put on the medium, rows first, then their records."""
 
 import errno
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from memfin.contracts import DialogCheckpoint
@@ -16,9 +17,10 @@ from memfin.journal.recovery import Cut, examine
 class Journal:
     """Appends commits to a run directory whose lock is held; all methods belong to one thread.
 
-    When a write or an fsync has failed, nothing says what is on the medium: the journal takes back
-    what it can of that group and refuses every later one. An fsync is never tried again, since a
-    second one may claim success for data that the first has lost.
+    They raise `OSError` where the file system refuses.
+
+    When a write or an fsync has failed, the journal takes back what it can of that group and refuses every
+    later one: a second fsync may claim success for data that the first has lost.
 
     Attributes:
         turns: what is recorded of dialogues that are under way.
@@ -37,14 +39,10 @@ class Journal:
         self.turns = CheckpointLog(directory, disk)
 
     def create(self, artifacts: Mapping[str, str]) -> None:
-        """Create the journal of a new run with the checksums of its artifacts; durable on return.
-
-        Raises:
-            OSError: the file system refuses.
-        """
+        """Create the journal of a new run with the checksums of its artifacts; durable on return."""
         for name in (COMMITS, *self._rows):
             self._file(name)
-        self.commit([Entry("opened", artifacts=artifacts)])
+        self.commit([Entry("opened", artifacts=dict(artifacts))])
 
     def reopen(
         self, artifacts: Mapping[str, str], *, forget_turns: bool = False
@@ -81,9 +79,6 @@ class Journal:
         """Write a group of commits; on return all of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
-
-        Raises:
-            OSError: the file system refused, now or earlier; none of the group counts.
         """
         if self._failure is not None:
             raise OSError(self._failure.errno, self._failure.strerror, self._failure.filename)
@@ -107,41 +102,29 @@ class Journal:
             path = str(self._directory / COMMITS)
             raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
         if begun:
-            self._append_turns(begun)
+            with self._naming(TURNS):
+                self.turns.append(begun)
         if not group.records:
             return
-        for name, data in group.data.items():
-            written.append(name)
-            self._append(name, data)
-        for name in group.data:
-            self._fsync(name)
-        written.append(COMMITS)
-        self._append(COMMITS, group.log)
-        self._fsync(COMMITS)
+        for files in (group.data, {COMMITS: group.log}):
+            for name, data in files.items():
+                written.append(name)
+                file = self._file(name)
+                with self._naming(name):
+                    self._disk.write_all(file, data)
+            for name in files:
+                with self._naming(name):
+                    self._disk.fsync(self._files[name])
         if not self._seq:
             self._disk.fsync_directory(self._directory)
 
-    def _append_turns(self, begun: Sequence[DialogCheckpoint]) -> None:
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Name the file in every `OSError`."""
         try:
-            self.turns.append(begun)
+            yield
         except OSError as problem:
-            raise self._named(problem, TURNS) from problem
-
-    def _append(self, name: str, data: bytes) -> None:
-        file = self._file(name)
-        try:
-            self._disk.write_all(file, data)
-        except OSError as problem:
-            raise self._named(problem, name) from problem
-
-    def _fsync(self, name: str) -> None:
-        try:
-            self._disk.fsync(self._files[name])
-        except OSError as problem:
-            raise self._named(problem, name) from problem
-
-    def _named(self, problem: OSError, name: str) -> OSError:
-        return OSError(problem.errno, problem.strerror, str(self._directory / name))
+            raise OSError(problem.errno, problem.strerror, str(self._directory / name)) from problem
 
     def _take_back(self, written: Sequence[str]) -> None:
         """Leave complete lines and no record of this group, as far as the disk lets that be done.
@@ -180,16 +163,16 @@ class Journal:
         Raises:
             OSError: the first that was refused; the others are closed nevertheless.
         """
+        closing: dict[str, Callable[[], None]] = {
+            name: partial(self._disk.close, file) for name, file in self._files.items()
+        }
+        self._files.clear()
         failure: OSError | None = None
-        while self._files:
-            name, file = self._files.popitem()
+        for name, close in {**closing, TURNS: self.turns.close}.items():
             try:
-                self._disk.close(file)
+                with self._naming(name):
+                    close()
             except OSError as problem:
-                failure = failure or self._named(problem, name)
-        try:
-            self.turns.close()
-        except OSError as problem:
-            failure = failure or self._named(problem, TURNS)
+                failure = failure or problem
         if failure is not None:
             raise failure

@@ -1,20 +1,13 @@
 """Recovery: what of a run is committed, and what a crash left behind that is to be cut."""
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from memfin.errors import UsageError
-from memfin.journal.commits import (
-    COMMITS,
-    CommitRecord,
-    JournalDamaged,
-    Part,
-    digest,
-    sound_records,
-)
+from memfin.journal.commits import COMMITS, CommitRecord, JournalDamaged, Part, digest, sound_records
 from memfin.journal.disk import Disk
 from memfin.journal.index import CommitIndex
 
@@ -55,10 +48,9 @@ def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> R
     log = directory / COMMITS
     index, log_end = CommitIndex(), 0
     with OpenFiles(disk, directory, rows) as files:
-        commits = files.get(COMMITS)
-        if commits is None:
+        if files.get(COMMITS) is None:
             raise UsageError(f"run {directory}: has no {COMMITS}, so that nothing says how far it came")
-        for offset, end, record in sound_records(log_lines(disk, commits), str(log)):
+        for offset, end, record in sound_records(files.log_lines(), str(log)):
             if problem := index.add(record):
                 raise JournalDamaged(str(log), offset, problem)
             for part in record.parts:
@@ -104,11 +96,7 @@ def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part
 
 
 class OpenFiles:
-    """Descriptors of the log and the row files of a run by name, open for reading as far as they exist.
-
-    Attributes:
-        rows: names of the files of rows.
-    """
+    """The log and the row files of a run, named in ``rows``, open for reading as far as they exist."""
 
     def __init__(self, disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> None:
         self._disk = disk
@@ -121,11 +109,8 @@ class OpenFiles:
         """Open the files; raise `OSError` for one that is there and cannot be read."""
         try:
             for name in (COMMITS, *self.rows):
-                try:
+                with suppress(FileNotFoundError):
                     self._descriptors[name] = self._disk.open(self._directory / name, os.O_RDONLY)
-                except OSError as problem:
-                    if problem.errno != errno.ENOENT:
-                        raise
         except OSError:
             self.__exit__()
             raise
@@ -139,6 +124,11 @@ class OpenFiles:
     def get(self, name: str) -> int | None:
         """Return the descriptor of a file, None where there is none."""
         return self._descriptors.get(name)
+
+    def log_lines(self) -> Iterator[bytes]:
+        """Yield the lines of the log; none where there is no log."""
+        log = self.get(COMMITS)
+        return iter(()) if log is None else log_lines(self._disk, log)
 
     def size(self, name: str) -> int:
         """Return how many bytes a file holds; 0 where there is none."""

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.journal.commits import COMMITS, CommitRecord, decode_line
 from memfin.journal.disk import Disk, refuse_links
 from memfin.journal.lock import LOCK
-from memfin.journal.recovery import OpenFiles, check_part, is_row_file, log_lines
+from memfin.journal.recovery import OpenFiles, check_part, is_row_file
 from memfin.journal.rewrite import WORKSHOP, copy_journal
 
 
@@ -67,30 +68,23 @@ def repair(source: Path, target: Path, disk: Disk | None = None) -> Repaired:
 
 def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
     with OpenFiles(disk, source) as files:
-        sieve = _Sieve(disk, files)
+        sieve = _Sieve(files)
         copy_journal(disk, files, sieve.sound_records(), target)
     dropped = tuple(sieve.dropped)
-    artifacts = [
-        path for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith(".")
-    ]
-    for path in artifacts:
+    for path in sorted(source.iterdir()):
+        if not path.is_file() or path.name.startswith("."):
+            continue
         if path.name in FIRST_ARTIFACTS or not (dropped or path.name == COMMITS or is_row_file(path.name)):
             data = path.read_bytes()
             disk.write_whole(target / path.name, _unended(data) if dropped else data)
     disk.fsync_directory(target)
-    return Repaired(sieve.replays, sieve.judgements, dropped)
+    return Repaired(len(sieve.kept), len(sieve.judged), dropped)
 
 
 def _refuse_busy(disk: Disk, source: Path) -> None:
-    try:
-        descriptor = disk.open(source / LOCK, os.O_RDONLY)
-    except FileNotFoundError:
-        return  # a copy that left it behind
-    try:
+    with suppress(FileNotFoundError), disk.opening(source / LOCK, os.O_RDONLY) as descriptor:
         if not disk.lock(descriptor):
             raise UsageError(f"run {source}: is in use; wait for it to end, or stop it first")
-    finally:
-        disk.close(descriptor)
 
 
 def _unended(data: bytes) -> bytes:
@@ -105,34 +99,28 @@ def _unended(data: bytes) -> bytes:
 
 
 class _Sieve:
-    """Lets the sound records of a journal through and remembers what it holds back."""
+    """Filter of the records of a journal.
 
-    def __init__(self, disk: Disk, files: OpenFiles) -> None:
-        self._disk = disk
+    Attributes:
+        kept: dialogues whose replay went through.
+        judged: dialogues whose judgement went through.
+        dropped: what was held back.
+    """
+
+    def __init__(self, files: OpenFiles) -> None:
         self._files = files
-        self._kept: set[int] = set()
-        self._judged: set[int] = set()
+        self.kept: set[int] = set()
+        self.judged: set[int] = set()
         self.dropped: list[Dropped] = []
-
-    @property
-    def replays(self) -> int:
-        """Number of replays that went through."""
-        return len(self._kept)
-
-    @property
-    def judgements(self) -> int:
-        """Number of judgements that went through."""
-        return len(self._judged)
 
     def sound_records(self) -> Iterator[CommitRecord]:
         """Yield every record that is sound together with its rows, each commit of a dialogue once."""
         offset = 0
         ends = dict.fromkeys(self._files.rows, 0)
-        log = self._files.get(COMMITS)
-        for line in log_lines(self._disk, log) if log is not None else ():
+        for line in self._files.log_lines():
             record = decode_line(line)
             if record is None:
-                self.dropped.append(Dropped(COMMITS, offset, "a line that is not as it was written"))
+                self._drop(COMMITS, offset, "a line that is not as it was written")
             else:
                 for part in record.parts:
                     ends[part.file] = max(ends.get(part.file, 0), part.offset + part.length)
@@ -142,22 +130,23 @@ class _Sieve:
         for name, end in ends.items():
             size = self._files.size(name)
             if size > end:
-                self.dropped.append(Dropped(name, end, f"{size - end} bytes that no sound record speaks of"))
+                self._drop(name, end, f"{size - end} bytes that no sound record speaks of")
 
     def _is_sound(self, record: CommitRecord, offset: int) -> bool:
         if record.kind == "opened":
             return True
         what = f"{record.kind} of dialogue {record.dialog_id!r}"
-        known = self._judged if record.kind == "judged" else self._kept
+        known = self.judged if record.kind == "judged" else self.kept
         if record.dataset_index in known:
-            self.dropped.append(Dropped(COMMITS, offset, f"{what}: a second one"))
-            return False
-        if record.kind == "judged" and record.dataset_index not in self._kept:
-            self.dropped.append(Dropped(COMMITS, offset, f"{what}: its replay is lost"))
-            return False
+            return self._drop(COMMITS, offset, f"{what}: a second one")
+        if record.kind == "judged" and record.dataset_index not in self.kept:
+            return self._drop(COMMITS, offset, f"{what}: its replay is lost")
         for part in record.parts:
             if problem := check_part(self._files.read(part), part):
-                self.dropped.append(Dropped(part.file, part.offset, f"{what}: {problem}"))
-                return False
+                return self._drop(part.file, part.offset, f"{what}: {problem}")
         known.add(record.dataset_index)
         return True
+
+    def _drop(self, file: str, offset: int, message: str) -> bool:
+        self.dropped.append(Dropped(file, offset, message))
+        return False

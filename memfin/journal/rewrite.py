@@ -8,7 +8,7 @@ from typing import Final
 from memfin.journal.commits import COMMITS, CommitRecord, Entry, sound_records
 from memfin.journal.disk import Disk, remove_temporaries
 from memfin.journal.journal import Journal
-from memfin.journal.recovery import OpenFiles, is_row_file, log_lines
+from memfin.journal.recovery import OpenFiles, is_row_file
 
 WORKSHOP: Final = ".rewrite"
 _COMPLETE: Final = "complete"
@@ -40,21 +40,8 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
 
 
 def _entry(source: OpenFiles, record: CommitRecord) -> Entry:
-    rows: dict[str, list[bytes]] = {
-        part.file: source.read(part).removesuffix(b"\n").split(b"\n") for part in record.parts
-    }
-    return Entry(
-        record.kind,
-        record.dataset_index,
-        record.dialog_id,
-        rows,
-        artifacts=record.artifacts,
-        status=record.status,
-        retries=record.retries,
-        abandoned=record.abandoned,
-        judge_failures=record.judge_failures,
-        usage=record.usage,
-    )
+    rows = {part.file: source.read(part).removesuffix(b"\n").split(b"\n") for part in record.parts}
+    return Entry(rows=rows, **{name: record[name] for name in Entry._fields if name != "rows"})
 
 
 def drop_commits(
@@ -72,9 +59,8 @@ def drop_commits(
     workshop = directory / WORKSHOP
     disk.mkdir(workshop)
     with OpenFiles(disk, directory, rows) as source:
-        log = source.get(COMMITS)
-        lines = log_lines(disk, log) if log is not None else ()
-        records = (located.record for located in sound_records(lines, str(directory / COMMITS)))
+        located = sound_records(source.log_lines(), str(directory / COMMITS))
+        records = (each.record for each in located)
         copy_journal(disk, source, (record for record in records if not dropped(record)), workshop)
     disk.write_whole(workshop / _COMPLETE, b"")
     disk.fsync_directory(workshop)

@@ -4,7 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar
@@ -45,7 +45,68 @@ def progress_path(runs_dir: Path, run_id: str) -> Path:
     return runs_dir / LOGS / f"progress_{run_id}.jsonl"
 
 
-class RunDirectory:
+class DirectoryWriter:
+    """Writer of the files of one directory, in a thread of its own, which keeps the order of the calls.
+
+    ``title`` and ``advice`` begin and end the message of a fault; until the first whole file is written the
+    advice is to start again, unless the directory is an ``existing`` one. All methods raise `RunFault` where
+    the file system refuses.
+    """
+
+    def __init__(self, path: Path, title: str, advice: str, disk: Disk | None, *, existing: bool) -> None:
+        self.path = path
+        self._title = title
+        self._advice = advice
+        self._existing = existing
+        self._begun = existing
+        self._disk = disk or Disk()
+        self._lock = RunLock(path, self._disk)
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
+
+    async def write(self, artifacts: Mapping[str, Artifact | None]) -> None:
+        """Write whole files by name, one after another; readers see the old or the new content of each.
+
+        A content may come in pieces; None in its place removes the file.
+        """
+
+        def replace() -> None:
+            for name, data in artifacts.items():
+                if data is None:
+                    self._disk.unlink(self.path / name)
+                else:
+                    self._disk.write_whole(self.path / name, data)
+            self._disk.fsync_directory(self.path)
+
+        await self._finish(replace)
+        self._begun = True
+
+    async def _finish(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation in the writer's thread to its end, cancelled or not."""
+        call: Any = aiofiles.os.wrap(operation)
+        running: asyncio.Future[T] = asyncio.ensure_future(call(*args, executor=self._writer, **kwargs))
+        cancelled: asyncio.CancelledError | None = None
+        with anyio.CancelScope(shield=True):
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError as problem:  # of the host's task itself: no scope shields it
+                    cancelled = problem
+        try:
+            result = running.result()
+        except OSError as problem:
+            raise cancelled or RunFault(self._fault(problem)) from problem
+        if cancelled is not None:
+            raise cancelled
+        return result
+
+    def _fault(self, problem: OSError) -> str:
+        name = Path(problem.filename).name if problem.filename else ""
+        where = f"{name}: " if name and name != self.path.name else ""
+        advice = self._advice if self._begun else START_AGAIN
+        return f"{self._title}: {where}{problem.strerror or problem}; {advice}"
+
+
+class RunDirectory(DirectoryWriter):
     """Commits rows and writes whole files of one run; use as an async context manager.
 
     One thread does all the writing. A write that a cancellation interrupts is finished before
@@ -83,25 +144,19 @@ class RunDirectory:
         checksums go into the log, and those on disk where they are left out. ``advice`` ends the message of
         every fault after the run's first artifacts are written.
         """
-        self.path = path
+        super().__init__(path, f"run {path}", advice, disk, existing=existing)
         self.progress = progress
         self.committed = CommitIndex()
         self.cuts: tuple[Cut, ...] = ()
         self.begun = 0
         self.warnings: tuple[str, ...] = ()
         self._layout = layout
-        self._existing = existing
         self._drop = drop
         self._rejudge = rejudge
         self._forget_turns = forget_turns
         self._artifacts = artifacts
-        self._advice = advice
-        self._begun = existing
-        self._disk = disk or Disk()
-        self._lock = RunLock(path, self._disk)
         self._journal = Journal(path, self._disk, layout.rows, layout.files)
         self._log: int | None = None
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
 
     async def __aenter__(self) -> Self:
         """Take the directory's lock; create the directory, or recover what is committed in it.
@@ -145,15 +200,19 @@ class RunDirectory:
             raise
         try:
             self._take_name()
-            self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-            self._log = self._disk.open(self.progress, APPEND)
-            self._disk.cut_torn_line(self._log)  # of an earlier run of that name
+            self._open_log()
             self._journal.create(artifact_checks(self._artifacts))
         except OSError as problem:
             self._take_back()  # the name stays free
             if problem.errno in _MISNAMED:
                 raise self._misnamed(problem) from problem
             raise
+
+    def _open_log(self) -> None:
+        """Open the progress log, without a line that an earlier run of that name has left torn."""
+        self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
+        self._log = self._disk.open(self.progress, APPEND)
+        self._disk.cut_torn_line(self._log)
 
     def _take_name(self) -> None:
         """Lock the directory, which is new or what a run has left that ended before it began."""
@@ -170,12 +229,10 @@ class RunDirectory:
 
     def _take_back(self) -> None:
         """Remove what a creation that failed has made, as far as the disk lets that be done."""
-        if self._log is not None:
+        names = (*self._layout.files, COMMITS, TURNS, LOCK)
+        for path in (*([] if self._log is None else [self.progress]), *(self.path / name for name in names)):
             with suppress(OSError):
-                self._disk.unlink(self.progress)
-        for name in (*self._layout.files, COMMITS, TURNS, LOCK):
-            with suppress(OSError):
-                self._disk.unlink(self.path / name)
+                self._disk.unlink(path)
         with suppress(OSError):
             self._disk.rmdir(self.path)
 
@@ -211,9 +268,7 @@ class RunDirectory:
             f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
             for damage in self._journal.turns.damage
         )
-        self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-        self._log = self._disk.open(self.progress, APPEND)
-        self._disk.cut_torn_line(self._log)
+        self._open_log()
 
     def _take_out(self) -> None:
         """Take out what is to be done again."""
@@ -248,43 +303,29 @@ class RunDirectory:
             self._writer.shutdown()  # its thread has nothing left to do and ends at once
 
     def _close_files(self) -> None:
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._log is not None:
+                log, self._log = self._log, None
+                stack.callback(self._disk.close, log)
             self._journal.close()
-        finally:
-            try:
-                if self._log is not None:
-                    log, self._log = self._log, None
-                    self._disk.close(log)
-            finally:
-                self._lock.release()
 
     async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Commit a group: on return its rows and the records of them are on the medium.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
-
-        Raises:
-            RunFault: the file system refused, now or earlier; the run cannot go on.
         """
         if entries or begun:
             await self._finish(self._journal.commit, entries, begun)
 
     async def read_begun(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return how far a dialogue came in an earlier process; None where it starts from the beginning.
-
-        Raises:
-            RunFault: the file cannot be read.
-        """
+        """Return how far a dialogue came in an earlier process; None where it starts from the beginning."""
         if not self.begun:
             return None
         return await self._finish(self._journal.turns.read, dataset_index)
 
     async def read(self, dialog: CommittedDialog) -> CommittedLines:
-        """Return what is committed of a dialogue, as the lines they are.
-
-        Raises:
-            RunFault: the files cannot be read.
-        """
+        """Return what is committed of a dialogue, as the lines they are."""
 
         def lines(pieces: Iterable[Piece]) -> list[bytes]:
             found = (self._journal.read(piece).removesuffix(b"\n").split(b"\n") for piece in pieces)
@@ -317,26 +358,6 @@ class RunDirectory:
             raise OSError(errno.EBADF, "the run directory is closed", str(self.progress))
         self._disk.append(self._log, data, self.progress)
 
-    async def write(self, artifacts: Mapping[str, Artifact | None]) -> None:
-        """Write whole files by name, one after another; readers see the old or the new content of each.
-
-        A content may come in pieces; None in its place removes the file.
-
-        Raises:
-            RunFault: the file system refused.
-        """
-
-        def replace() -> None:
-            for name, data in artifacts.items():
-                if data is None:
-                    self._disk.unlink(self.path / name)
-                else:
-                    self._disk.write_whole(self.path / name, data)
-            self._disk.fsync_directory(self.path)
-
-        await self._finish(replace)
-        self._begun = True
-
     async def discard(self) -> None:
         """Remove what this run has written: it turned out that it could not start."""
         await self._finish(self._remove)
@@ -346,31 +367,6 @@ class RunDirectory:
         for name in (*self._layout.artifacts, *self._layout.files, COMMITS, TURNS, LOCK):
             self._disk.unlink(self.path / name)
         self._disk.rmdir(self.path)
-
-    async def _finish(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in the writer's thread to its end, cancelled or not."""
-        call: Any = aiofiles.os.wrap(operation)
-        running: asyncio.Future[T] = asyncio.ensure_future(call(*args, executor=self._writer, **kwargs))
-        cancelled: asyncio.CancelledError | None = None
-        with anyio.CancelScope(shield=True):
-            while not running.done():
-                try:
-                    await asyncio.wait([running])
-                except asyncio.CancelledError as problem:  # of the host's task itself: no scope shields it
-                    cancelled = problem
-        try:
-            result = running.result()
-        except OSError as problem:
-            raise cancelled or RunFault(self._fault(problem)) from problem
-        if cancelled is not None:
-            raise cancelled
-        return result
-
-    def _fault(self, problem: OSError) -> str:
-        name = Path(problem.filename).name if problem.filename else ""
-        where = f"{name}: " if name and name != self.path.name else ""
-        advice = self._advice if self._begun else START_AGAIN
-        return f"run {self.path}: {where}{problem.strerror or problem}; {advice}"
 
 
 def _is_abandoned_start(disk: Disk, directory: Path) -> bool:

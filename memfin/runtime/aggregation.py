@@ -41,10 +41,8 @@ def aggregate_rows(
         if row.run_id != run_id:
             problems.append(f"{turn_eval}:{number}: is of run {row.run_id!r}, the first row of {run_id!r}")
         if (row.dialog_id, row.turn_pair_id) in seen:
-            problems.append(
-                f"{turn_eval}:{number}: a second row of turn {row.turn_pair_id} of {row.dialog_id!r}, "
-                "left out"
-            )
+            second = f"a second row of turn {row.turn_pair_id} of {row.dialog_id!r}, left out"
+            problems.append(f"{turn_eval}:{number}: {second}")
             continue
         seen.add((row.dialog_id, row.turn_pair_id))
         rows += 1

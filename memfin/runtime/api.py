@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,7 +12,6 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
-from memfin.errors import GateFailed
 from memfin.runtime.embedding import Evaluation
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory
@@ -29,14 +29,7 @@ async def evaluate(
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
-    Args:
-        dataset: path of a JSONL dataset; None is the sample that ships with MemFin.
-        agent: a reference as for ``--agent``, or an agent factory.
-        judge: a reference as for ``--judge``, a judge factory, or None.
-        on_event: called with every progress event, in order; it must not block.
-        observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
-            MemFin's own.
-        config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+    The arguments are those of `Evaluation`.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
@@ -48,11 +41,7 @@ async def evaluate(
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
     )
-    async with evaluation:
-        summary = await evaluation.wait()
-    if gates := evaluation.failed_gates:
-        raise GateFailed("; ".join(gates), summary)
-    return summary
+    return await evaluation.complete()
 
 
 async def run_dialog_replay(
@@ -65,9 +54,8 @@ async def run_dialog_replay(
 ) -> DialogTrace:
     """Replay one dialogue, turn after turn, and return its trace (metrics contract section 4).
 
-    Nothing is raised for what the agent or the data does: an invalid dialogue gives a skipped
-    trace, an agent's failure ends in ``turns[].error`` or ``dialog_error``. ``observer_factory``
-    makes the observer that the agent gets; None is MemFin's own.
+    An invalid dialogue gives a skipped trace, an agent's failure ends in ``turns[].error`` or
+    ``dialog_error``. ``observer_factory`` makes the agent's observer; None is MemFin's own.
     """
     options = ReplayOptions(run_id=run_id, turn_timeout=timeout_sec)
     try:
@@ -114,16 +102,14 @@ def run_eval_parallel(
     This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
     parameters are those of metrics contract section 8, ``config`` is as for `evaluate`.
     """
-
-    async def main() -> EvalSummary:
-        return await evaluate(
-            dataset_path,
-            agent=agent_factory,
-            observer_factory=observer_factory,
-            run_id=run_id or new_run_id(),
-            workers_dialog=max_workers_dialog,
-            workers_judge=max_workers_judge,
-            **config,
-        )
-
+    main = partial(
+        evaluate,
+        dataset_path,
+        agent=agent_factory,
+        observer_factory=observer_factory,
+        run_id=run_id or new_run_id(),
+        workers_dialog=max_workers_dialog,
+        workers_judge=max_workers_judge,
+        **config,
+    )
     return anyio.run(main)

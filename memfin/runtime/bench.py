@@ -9,8 +9,6 @@ import anyio
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import NO_JUDGE, BenchConfigFile
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
-from memfin.errors import GateFailed
-from memfin.runtime.bench_gates import failed_bench_gates
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
 from memfin.runtime.embedded import BUFFERED, EmbeddedRun
 from memfin.runtime.judging import JudgeLike
@@ -29,17 +27,8 @@ def make_bench_resume_plan(
 ) -> BenchPlan:
     """Return the plan that goes on with the benchmark run in a directory, under its settings.
 
-    Args:
-        run_dir: the run directory.
-        force: go on although the questions, the document or the system are others than they were.
-        retry_failed: ask again the questions on which the system failed, and judge again the answers whose
-            judgement failed.
-        rag: the system, where the run was started with one instead of a reference.
-        judge: likewise.
-
-    Raises:
-        UsageError: there is no run to go on with, something that it needs is unusable, or it is another than
-            when the run began and ``force`` is not set.
+    Arguments and errors are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where
+    the run was started with one instead of a reference.
     """
     return resumed(
         lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),
@@ -60,8 +49,6 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
     `memfin.Evaluation` promises its host holds here too.
 
     Attributes:
-        summary: what the answers are worth, once the run is complete.
-        stats: what depends on time, once the run is complete.
         individual_results: whether the summary lists every question.
     """
 
@@ -115,9 +102,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
 
         The arguments are those of `make_bench_resume_plan` and of a new evaluation.
         """
-        evaluation = cls.__new__(cls)
-        EmbeddedRun.__init__(
-            evaluation,
+        evaluation = cls._of(
             lambda: make_bench_resume_plan(
                 run_dir, force=force, retry_failed=retry_failed, rag=rag, judge=judge
             ),
@@ -127,8 +112,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         evaluation.individual_results = individual_results
         return evaluation
 
-    async def _carry_out(self, run: Run[RagSummary]) -> RagSummary:
-        summary = await super()._carry_out(run)
+    async def _completed(self, run: Run[RagSummary], summary: RagSummary) -> RagSummary:
         if self.individual_results:
             path = run.directory.path / SUMMARY
             thread = CallThread("memfin-summary")
@@ -138,19 +122,6 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
                 thread.stop()
             summary = run.summary = summary.replace(individual_results=listed)
         return summary
-
-    @property
-    def failed_gates(self) -> list[str]:
-        """One line for every gate of the settings that the complete run does not pass."""
-        run = self._entered_run()
-        plan = run.plan
-        if run.summary is None or run.stats is None or not isinstance(plan, BenchPlan):
-            return []
-        config = plan.config
-        on_errors = (config.fail_on_error, config.fail_on_judge_error)
-        if not (config.fail_under or config.fail_on_regression) and on_errors == (None, None):
-            return []
-        return failed_bench_gates(run.summary, self.directory, run.stats, config, plan.before)
 
 
 class BenchmarkRunner:
@@ -204,8 +175,4 @@ class BenchmarkRunner:
             type=question_type,
             **self._config,
         )
-        async with evaluation:
-            summary = await evaluation.wait()
-        if gates := evaluation.failed_gates:
-            raise GateFailed("; ".join(gates), summary)
-        return summary
+        return await evaluation.complete()

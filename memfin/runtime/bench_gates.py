@@ -9,7 +9,7 @@ from memfin.contracts import BenchConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
 from memfin.rag.aggregation import is_right_fact, regressions
-from memfin.runtime.gates import judge_gates_failed_by, reached
+from memfin.runtime.gates import failure_gates, judge_gates_failed_by
 
 PERCENTAGE: Final = "overall_percentage"
 """The value that ``--fail-under`` holds against its threshold."""
@@ -68,15 +68,9 @@ def answers_judged(judged: int, failed: int, config: BenchConfig) -> list[str]:
 
 def score_gates(percentage: float, total: int, failed: int, config: BenchConfig) -> list[str]:
     """Return one line for every gate that a score, and so many failures of all questions, do not pass."""
-    problems: list[str] = []
-    if total and failed == total:
-        problems.append(f"the system failed on every one of the {total} questions")
-    limit = config.fail_on_error
-    if limit is not None and failed and reached(failed, total, limit):
-        problems.append(
-            f"--fail-on-error {limit:g}: the system failed on {failed} of {total} questions "
-            f"({failed / total:.1%})"
-        )
+    every = f"the system failed on every one of the {total} questions"
+    some = f"--fail-on-error {{:g}}: the system failed on {failed} of {total} questions"
+    problems = failure_gates(failed, total, config.fail_on_error, every, some)
     threshold = config.fail_under.get(PERCENTAGE)
     if threshold is not None and percentage < threshold:
         problems.append(f"--fail-under {threshold:g}: the score is {percentage:.6g} %")

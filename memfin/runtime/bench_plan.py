@@ -11,19 +11,12 @@ import msgspec
 from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
 from memfin.actors.warning_board import WarningBoard
 from memfin.agents.registry import AgentSettings
-from memfin.contracts import NO_JUDGE, BenchConfig
+from memfin.contracts import NO_JUDGE, BenchConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
-from memfin.journal import (
-    JUDGED_QUESTIONS,
-    QUESTIONS,
-    RAG_JUDGE_CONTROLS,
-    RAG_RESULTS,
-    Layout,
-    progress_path,
-)
+from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS, Layout, progress_path
 from memfin.judges.protocol import RecordingJudge
 from memfin.rag.aggregation import individual_results
 from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
@@ -32,7 +25,7 @@ from memfin.rag.judging import RagControl, RagJudge, RagTask, rag_controls
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.runtime.bench_gates import check_gate_name, right_facts
+from memfin.runtime.bench_gates import check_gate_name, failed_bench_gates, right_facts
 from memfin.runtime.judging import JudgeLike, judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
 from memfin.runtime.settings import checked_config, new_run_id
@@ -138,6 +131,10 @@ class BenchPlan(Plan[RagSummary]):
             tasks=ROOM,
         )
 
+    def failed_gates(self, summary: RagSummary, stats: RunStats, directory: Path) -> list[str]:
+        """Return one line for every gate of the settings that the complete run does not pass."""
+        return failed_bench_gates(summary, directory, stats, self.config, self.before)
+
     def _summary(self, totals: QuestionTotals) -> RagSummary:
         """Return what the answers are worth; raise `UsageError` where there was no question."""
         if not totals.rows:
@@ -181,29 +178,18 @@ def make_bench_plan(
 ) -> BenchPlan:
     """Resolve and check everything a benchmark run needs; reads the questions and the document.
 
-    Args:
-        path: a directory with ``questions/*.json`` or a file of questions; None is the benchmark that ships
-            with MemFin.
-        rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
-        document: the document, where the benchmark does not name it.
-        judge: what reads the answers besides the formulas: ``none``, ``openai:MODEL``, ``pkg.module:factory``
-            or a factory.
-        settings: other fields of `memfin.contracts.BenchConfig`.
+    The arguments are those of `memfin.runtime.bench.BenchEvaluation`.
 
     Raises:
         UsageError: a setting, the benchmark, the document, the system or the judge is unusable; one line
             says why.
     """
-    config = checked_config(
-        {
-            **settings,
-            "dataset": None if path is None else os.fspath(path),
-            "document": None if document is None else os.fspath(document),
-            "agent": rag if isinstance(rag, str) else "",
-        },
-        BenchConfig,
-        check_gate_name,
-    )
+    given = {
+        "dataset": None if path is None else os.fspath(path),
+        "document": None if document is None else os.fspath(document),
+        "agent": rag if isinstance(rag, str) else "",
+    }
+    config = checked_config({**settings, **given}, BenchConfig, check_gate_name)
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
             raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")
@@ -245,5 +231,4 @@ def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:
         return []
     name = benchmark.document_name
     missing = f"names {shown(name)}, which is not in it" if name else "names none"
-    line = f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"
-    return [line]
+    return [f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"]

@@ -1,4 +1,4 @@
-"""A run of any suite inside somebody else's event loop: its start, its events and every way it may end."""
+"""Embedded runs: a run of any suite in a host's event loop, as a context manager and event iterator."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,7 @@ import anyio
 from memfin.actors.base import ActorStatistics
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
-from memfin.errors import RunFault, RunStopped
+from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.run import Run
 from memfin.sandbox.calls import check_listener
@@ -26,13 +26,7 @@ PLAN_GRACE: Final = 0.8
 
 
 class EventBuffer:
-    """A bounded buffer that never makes the writer wait: when it is full, the oldest event goes.
-
-    The newest events, such as `RunFinished`, are always there.
-
-    Attributes:
-        dropped: how many events the reader has missed.
-    """
+    """Buffer that drops its oldest events, counted in ``dropped``, and never makes the writer wait."""
 
     def __init__(self, size: int = BUFFERED) -> None:
         if size < 1:
@@ -46,12 +40,12 @@ class EventBuffer:
         """Take an event in."""
         self.dropped += len(self._events) == self._events.maxlen
         self._events.append(event)
-        self._tell()
+        self._wake()
 
     def close(self) -> None:
         """End the reading, once everything is read."""
         self._closed = True
-        self._tell()
+        self._wake()
 
     async def get(self) -> ProgressEvent | None:
         """Return the next event, waiting for it; None at the end. No event is lost to a cancellation."""
@@ -61,7 +55,7 @@ class EventBuffer:
             await self._news.wait()
         return self._events.popleft()
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         if self._news.statistics().tasks_waiting:
             self._news.set()
             self._news = anyio.Event()
@@ -74,10 +68,6 @@ class EmbeddedRun(Generic[S]):
     logging and leaves no task, thread or file open. Leaving the block before the end stops the run in
     order, within `DRAIN_LIMIT` seconds; an exception or a cancellation does so within one. A run that
     was stopped can be resumed.
-
-    Attributes:
-        summary: the results, once the run is complete.
-        stats: what depends on time, once the run is complete.
     """
 
     def __init__(
@@ -86,10 +76,7 @@ class EmbeddedRun(Generic[S]):
         """Prepare; ``plan`` is called in a thread when the block is entered.
 
         ``on_event`` is called with every event, until it raises; ``event_buffer`` events wait for the
-        iterator at most.
-
-        Raises:
-            UsageError: ``on_event`` is asynchronous.
+        iterator at most. An asynchronous ``on_event`` raises `UsageError`.
         """
         if on_event is not None:
             check_listener("on_event", on_event)
@@ -99,6 +86,13 @@ class EmbeddedRun(Generic[S]):
         self._entered = False
         self._run: Run[S] | None = None
         self._task: asyncio.Task[S] | None = None
+
+    @classmethod
+    def _of(cls, plan: Callable[[], Plan[S]], on_event: OnEvent | None, event_buffer: int) -> Self:
+        """Return a run of another plan than that of a new one."""
+        made = cls.__new__(cls)
+        EmbeddedRun.__init__(made, plan, on_event, event_buffer)
+        return made
 
     @property
     def summary(self) -> S | None:
@@ -158,11 +152,7 @@ class EmbeddedRun(Generic[S]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the run where it is not complete; on return nothing of it is left in the process.
-
-        Raises:
-            UsageError, RunFault: as `wait`; not where the block itself has raised.
-        """
+        """Stop the run where it is not complete; raise as `wait`, unless the block itself has raised."""
         await self._leave(error)
         if error is None:
             self._raise_failure()
@@ -172,11 +162,7 @@ class EmbeddedRun(Generic[S]):
         return self
 
     async def __anext__(self) -> ProgressEvent:
-        """Return the next event; the last is `RunFinished`, or `RunInterrupted` after `stop`.
-
-        Raises:
-            UsageError, RunFault: as `wait`.
-        """
+        """Return the next event, the last of which is `RunFinished` or `RunInterrupted`; raise as `wait`."""
         self._entered_run()
         event = await self._events.get()
         if event is None:
@@ -201,6 +187,31 @@ class EmbeddedRun(Generic[S]):
         self._raise_failure(stopped=True)
         return task.result()
 
+    @property
+    def failed_gates(self) -> list[str]:
+        """One line for every gate of the settings that the complete run does not pass."""
+        run = self._entered_run()
+        config = run.plan.config
+        gates = (config.fail_under, config.fail_on_error, config.fail_on_judge_error)
+        if run.summary is None or run.stats is None:
+            return []
+        if gates == ({}, None, None) and not config.get("fail_on_regression"):
+            return []
+        return run.plan.failed_gates(run.summary, run.stats, self.directory)
+
+    async def complete(self) -> S:
+        """Enter, wait for the end and return the results.
+
+        Raises:
+            UsageError, RunFault, RunStopped: as `wait`.
+            GateFailed: the run is complete, but does not pass a gate; the results are its ``summary``.
+        """
+        async with self:
+            summary = await self.wait()
+        if gates := self.failed_gates:
+            raise GateFailed("; ".join(gates), summary)
+        return summary
+
     async def stop(self, within: float = DRAIN_LIMIT) -> None:
         """End the run in order and wait for that: running turns may end, nothing new starts.
 
@@ -214,15 +225,17 @@ class EmbeddedRun(Generic[S]):
 
     async def _main(self, run: Run[S]) -> S:
         try:
-            return await self._carry_out(run)
+            summary = await run.run()
+            if run.no_agent is not None:
+                raise run.no_agent
+            return await self._completed(run, summary)
         finally:
             run.begun.set()
             self._events.close()
 
-    async def _carry_out(self, run: Run[S]) -> S:
-        summary = await run.run()
-        if run.no_agent is not None:
-            raise run.no_agent
+    async def _completed(self, run: Run[S], summary: S) -> S:
+        """Return the summary that the host gets; a hook for suites."""
+        del run
         return summary
 
     async def _plan(self) -> Plan[S]:
@@ -246,11 +259,7 @@ class EmbeddedRun(Generic[S]):
                 thread.join(PLAN_GRACE)
 
     async def _leave(self, error: BaseException | None) -> None:
-        """Wait for the end of the run, having stopped it in the way that what happened asks for.
-
-        The host may be cancelled meanwhile, by its task or by a scope: the run then ends at once,
-        and the cancellation goes on when it has.
-        """
+        """Stop the run and wait for its end; a cancellation of the host meanwhile ends it at once."""
         run, task = self._run, self._task
         if run is None or task is None:
             return

@@ -1,4 +1,4 @@
-"""An evaluation inside a host's event loop: started, read, stopped, and gone without a trace of it."""
+"""Evaluations inside a host's event loop."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any, Self
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import EvalSummary
 from memfin.runtime.embedded import BUFFERED, EmbeddedRun
-from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
@@ -17,14 +16,8 @@ class Evaluation(EmbeddedRun[EvalSummary]):
     """An evaluation as an asynchronous context manager, and an iterator of its progress events.
 
     ``async with Evaluation(dataset, agent=MyAgent) as evaluation: async for event in evaluation: ...``
-    runs it in the host's loop, in a task that ends with the block. It takes no signals, sets up no
-    logging and leaves no task, thread or file open. Leaving the block before the end stops the run in
-    order, within `DRAIN_LIMIT` seconds; an exception or a cancellation does so within one. A run that
-    was stopped can be resumed, here with `resume` or by ``memfin resume``.
-
-    Attributes:
-        summary: the metrics, once the run is complete.
-        stats: what depends on time, once the run is complete.
+    runs it in the host's loop, as `EmbeddedRun` describes. A run that was stopped can be resumed, here with
+    `resume` or by ``memfin resume``.
     """
 
     def __init__(
@@ -71,19 +64,9 @@ class Evaluation(EmbeddedRun[EvalSummary]):
     ) -> Self:
         """Return the evaluation that goes on with an interrupted run; the settings are the run's own.
 
-        Args:
-            run_dir: the run directory.
-            agent: the factory, where the run was started with one instead of a reference.
-            judge: likewise.
-            force: go on although something that the metrics depend on is another than it was.
-            retry_failed: replay failed and partial dialogues again.
-            observer_factory: as for a new evaluation.
-            on_event: as for a new evaluation.
-            event_buffer: as for a new evaluation.
+        The arguments are those of `memfin.runtime.resume.make_resume_plan` and of a new evaluation.
         """
-        evaluation = cls.__new__(cls)
-        EmbeddedRun.__init__(
-            evaluation,
+        return cls._of(
             lambda: make_resume_plan(
                 Path(run_dir),
                 force=force,
@@ -95,14 +78,3 @@ class Evaluation(EmbeddedRun[EvalSummary]):
             on_event,
             event_buffer,
         )
-        return evaluation
-
-    @property
-    def failed_gates(self) -> list[str]:
-        """One line for every gate of the settings that the complete run does not pass."""
-        run = self._entered_run()
-        if run.summary is None or run.stats is None:
-            return []
-        settings = run.plan.config
-        gates = (settings.fail_under, settings.fail_on_error, settings.fail_on_judge_error)
-        return [] if gates == ({}, None, None) else failed_gates(run.summary, run.stats, *gates)

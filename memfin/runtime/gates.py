@@ -53,10 +53,7 @@ def failed_gates(
     fail_on_error: float | None,
     fail_on_judge_error: float | None = None,
 ) -> list[str]:
-    """Return one line for every gate that a finished run does not pass.
-
-    See `gates_failed_by` and `judge_gates_failed_by`.
-    """
+    """Return one line for every gate of `gates_failed_by` and `judge_gates_failed_by` that a run fails."""
     values = headline_values(summary.metrics)
     return [
         *gates_failed_by(values, stats.turns_by_status, fail_under, fail_on_error),
@@ -72,20 +69,21 @@ def judge_gates_failed_by(
     ``fail_on_judge_error`` is a share of what was put to the judge or a count, as ``fail_on_error`` is of
     turns; ``what`` is the word for it. A run whose judge gave no verdict at all passes no gate.
     """
-    problems: list[str] = []
-    if judged and failed == judged:
-        problems.append(f"the judge gave no verdict on any of the {judged} {what} it was asked about")
-    if fail_on_judge_error is not None and failed and reached(failed, judged, fail_on_judge_error):
-        problems.append(
-            f"--fail-on-judge-error {fail_on_judge_error:g}: {failed} of {judged} judgements failed "
-            f"({failed / judged:.1%})"
-        )
+    none = f"the judge gave no verdict on any of the {judged} {what} it was asked about"
+    some = f"--fail-on-judge-error {{:g}}: {failed} of {judged} judgements failed"
+    return failure_gates(failed, judged, fail_on_judge_error, none, some)
+
+
+def failure_gates(failed: int, total: int, limit: float | None, every: str, some: str) -> list[str]:
+    """Return a line where all failed, and one where the failures reach a limit, if one is set.
+
+    A limit below 1 and above 0 is a share, otherwise a count; 0 stands for any. ``some`` has a place
+    for the limit.
+    """
+    problems = [every] if total and failed == total else []
+    if limit is not None and failed and (failed / total if 0 < limit < 1 else failed) >= limit:
+        problems.append(f"{some.format(limit)} ({failed / total:.1%})")
     return problems
-
-
-def reached(failed: int, total: int, limit: float) -> bool:
-    """Say whether so many failures reach a limit: below 1 and above 0 a share, otherwise a count."""
-    return failed / total >= limit if 0 < limit < 1 else failed >= limit
 
 
 def gates_failed_by(
@@ -94,26 +92,21 @@ def gates_failed_by(
     fail_under: Mapping[str, float],
     fail_on_error: float | None,
 ) -> list[str]:
-    """Return one line for every gate that values and turns do not pass.
+    """Return one line for every gate that values and turns do not pass; see `failure_gates` for the limit.
 
-    ``fail_on_error`` below 1 (and above 0) is a share of the turns, otherwise a count; the gate
-    fails when that many turns failed, and 0 stands for any. A run in which every turn failed
-    passes no gate at all.
+    A run in which every turn failed passes no gate at all.
     """
-    problems: list[str] = []
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)
-    if total and failed == total:
-        problems.append(f"every one of the {total} turns failed")
-    if fail_on_error is not None and failed and reached(failed, total, fail_on_error):
-        problems.append(
-            f"--fail-on-error {fail_on_error:g}: {failed} of {total} turns failed ({failed / total:.1%})"
-        )
-    for name, threshold in fail_under.items():
-        value = values[name]
-        if value < threshold:
-            problems.append(f"--fail-under {name}={threshold:g}: the value is {value:.6g}")
-    return problems
+    some = f"--fail-on-error {{:g}}: {failed} of {total} turns failed"
+    return [
+        *failure_gates(failed, total, fail_on_error, f"every one of the {total} turns failed", some),
+        *(
+            f"--fail-under {name}={threshold:g}: the value is {values[name]:.6g}"
+            for name, threshold in fail_under.items()
+            if values[name] < threshold
+        ),
+    ]
 
 
 def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:

@@ -162,6 +162,11 @@ class Plan(ABC, Generic[S]):
     def suite(self) -> Suite[S]:
         """Return the parts of the run's pipeline."""
 
+    def failed_gates(self, summary: S, stats: RunStats, directory: Path) -> list[str]:
+        """Return one line for every gate of the settings that the complete run does not pass."""
+        del summary, stats, directory
+        return []
+
     @property
     def advice(self) -> str:
         """Advice to a user after a fault has stopped the run."""
@@ -213,9 +218,8 @@ class Pipeline(Generic[S]):
     """The stages of one run, wired and not yet started.
 
     They start in the order of ``stages``, receivers before senders. The run is complete when every stage but
-    the progress log has finished: a channel ends alike when a stage is done and when it has
-    failed. ``events`` is the run's own end of the progress channel; the log ends when it and those of the
-    stages are closed.
+    the progress log has finished. ``events`` is the run's own end of the progress channel; the log ends when
+    it and those of the stages are closed.
     """
 
     def __init__(self, plan: Plan[S], directory: RunDirectory, on_event: OnEvent) -> None:
@@ -279,11 +283,7 @@ class Pipeline(Generic[S]):
         return [stage.statistics() for stage in self.stages]
 
     def drain(self, within: float, cancel: Callable[[], None]) -> None:
-        """Begin nothing new and have ``within`` seconds for the rest, whatever there were before.
-
-        Running turns and judgements may end. The end of the workers lets all others run dry in their order,
-        mostly long before ``cancel`` is called.
-        """
+        """Begin nothing new and end within ``within`` seconds; running turns and judgements may end."""
         self.stop_timers()
         for stage in self.working:
             stage.drain()
@@ -305,19 +305,15 @@ class Pipeline(Generic[S]):
 
 
 def foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one exception of a task group that says what happened.
+    """Return the exception of a task group that caused the others.
 
-    Stages fall together: the first real error cancels the others. An error that MemFin knows goes
-    first, then any other; that a receiver has gone is only what the others saw of it.
+    MemFin's own errors go first, then any other; that a receiver has gone is a consequence of those.
     """
-    leaves = list(_leaves(group))
-    for found in (
-        [leaf for leaf in leaves if isinstance(leaf, MemfinError)],
-        [leaf for leaf in leaves if not isinstance(leaf, anyio.BrokenResourceError)],
-    ):
-        if found:
-            return found[0]
-    return leaves[0]
+
+    def rank(error: BaseException) -> int:
+        return 0 if isinstance(error, MemfinError) else 1 + isinstance(error, anyio.BrokenResourceError)
+
+    return min(_leaves(group), key=rank)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

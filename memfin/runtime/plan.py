@@ -16,13 +16,14 @@ from memfin.actors.warning_board import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSettings, AgentSource, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import EvalSummary, RunConfig
+from memfin.contracts import EvalSummary, RunConfig, RunStats
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS, progress_path
 from memfin.judges import DialogJudge
 from memfin.judges.controls import Control
 from memfin.metrics.aggregate import summary_pieces
+from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config, new_run_id
@@ -78,6 +79,13 @@ class DialogPlan(Plan[EvalSummary]):
             room=ROOM,
             tasks=MAX_TASKS,
         )
+
+    def failed_gates(self, summary: EvalSummary, stats: RunStats, directory: Path) -> list[str]:
+        """Return one line for every gate of the settings that the complete run does not pass."""
+        del directory
+        config = self.config
+        on_errors = (config.fail_on_error, config.fail_on_judge_error)
+        return failed_gates(summary, stats, config.fail_under, *on_errors)
 
     def _summary(self, totals: DialogTotals) -> EvalSummary:
         """Return the metrics; raise `UsageError` where there was no valid dialogue."""

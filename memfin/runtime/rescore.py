@@ -1,7 +1,7 @@
 """Scoring of a recorded trace: rows and metrics anew, no agent asked (spec section 8, ``score``)."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from memfin.runtime.pipeline import AnyWires
 from memfin.runtime.plan import DialogPlan, scoring_inputs
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
+
+R = TypeVar("R")
 
 
 class RescorePlan(DialogPlan):
@@ -79,7 +81,8 @@ class RescorePlan(DialogPlan):
         self.run_id = first.run_id
         self.source = f"trace {dialog_trace}"
         self.dataset_path = str(dataset)
-        self.model_name = _model_name(dialog_trace.with_name("run_manifest.json"))
+        manifest = _beside(dialog_trace.with_name("run_manifest.json"), RunManifest)
+        self.model_name = "recorded" if manifest is None else manifest.model_name
         self.directory = out
         self.progress = out / "progress.jsonl"
         trace_sha256, self.dialogs = digest_dataset(dialog_trace)
@@ -115,18 +118,13 @@ def _history(config: Path, first: DialogTrace) -> HistoryMode | None:
     """Return the history mode of the recorded run: the trace says it (v1.1), or the run's config.json."""
     if first.history_mode is not msgspec.UNSET:
         return first.history_mode
-    if not config.is_file():
-        return None
-    try:
-        return decode(config.read_bytes(), ConfigFile).settings.history
-    except (OSError, UsageError):
-        return None
+    recorded = _beside(config, ConfigFile)
+    return None if recorded is None else recorded.settings.history
 
 
-def _model_name(manifest: Path) -> str:
-    if not manifest.is_file():
-        return "recorded"
+def _beside(path: Path, kind: type[R]) -> R | None:
+    """Return a record that may stand beside the trace; None where there is none that can be read."""
     try:
-        return decode(manifest.read_bytes(), RunManifest).model_name
+        return decode(path.read_bytes(), kind) if path.is_file() else None
     except (OSError, UsageError):
-        return "recorded"
+        return None

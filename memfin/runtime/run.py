@@ -1,4 +1,4 @@
-"""One run from start to end: the directory, the actors under one task group, the artifacts."""
+"""One run from start to end: directory, pipeline under one task group, artifacts."""
 
 import asyncio
 import math
@@ -69,13 +69,9 @@ class Run(Generic[S]):
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare; ``on_event`` will be called on the loop with every progress event; it must not block.
+        """Prepare; ``on_event`` is called on the loop with every progress event, until it raises.
 
-        When it raises, a warning says so, and it is not called any more. ``events`` gets all events, too, and
-        never raises.
-
-        Raises:
-            UsageError: ``on_event`` is asynchronous.
+        ``events`` gets all events, too, and never raises. An asynchronous ``on_event`` raises `UsageError`.
         """
         if on_event is not None:
             check_listener("on_event", on_event)
@@ -238,10 +234,9 @@ class Run(Generic[S]):
             }
         )
         now = utc_now()
-        for event in self._board.take():
+        done = MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows)
+        for event in (*self._board.take(), done, RunFinished(ts=now, run_id=plan.run_id, **dict(counters))):
             await pipeline.events.send(event)
-        await pipeline.events.send(MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows))
-        await pipeline.events.send(RunFinished(ts=now, run_id=plan.run_id, **dict(counters)))
         if (why := totals.no_agent) is not None:
             self.no_agent = UsageError(
                 f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "

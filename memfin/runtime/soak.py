@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -81,14 +81,20 @@ class Soak:
         self._log: tuple[Path, str] | None = None  # that of the last epoch, and its run
         self._clock = clock
         self._begun_at = clock()
-        before = plan.resumed.summary if plan.resumed is not None else None
-        self._spent = before.elapsed_seconds if before is not None else 0.0
-        self._started_at = before.started_at if before is not None else utc_now()
-        self._processes = before.processes + 1 if before is not None else 1
-        self._pruned = before.pruned_epochs if before is not None else 0
-        self._config_digest = before.config_digest if before is not None else msgspec.UNSET
-        changed = plan.resumed.changed if plan.resumed is not None else ()
-        self._changed = [*(before.changed if before is not None else ()), *changed]
+        self._spent = 0.0
+        self._started_at = utc_now()
+        self._processes = 1
+        self._pruned = 0
+        self._config_digest: str | msgspec.UnsetType = msgspec.UNSET
+        self._changed: list[str] = []
+        if plan.resumed is not None:
+            before, changed = plan.resumed
+            self._spent = before.elapsed_seconds
+            self._started_at = before.started_at
+            self._processes = before.processes + 1
+            self._pruned = before.pruned_epochs
+            self._config_digest = before.config_digest
+            self._changed = [*before.changed, *changed]
         self._directory = SoakDirectory(
             plan.directory, plan.run_id, layout=plan.suite.layout, existing=plan.resumed is not None
         )
@@ -152,7 +158,7 @@ class Soak:
                 if self.plan.resumed is not None:
                     self._config_digest = msgspec.UNSET
                     await self._renew("running")
-                await directory.write(CONFIG, self.plan.config_file)
+                await directory.write({CONFIG: pretty_json(self.plan.config_file)})
                 self._config_digest = digest(pretty_json(self.plan.config_file))
             await self._renew("running")
             try:
@@ -168,12 +174,11 @@ class Soak:
         return self.plan.suite.failed_gates(self._stats, self._directory.epoch(self._stats.epochs))
 
     def _count_recorded(self) -> None:
-        for epoch in read_epochs(self._directory.path):
-            self._stats.add(epoch)
-        self._totals = self._stats.fields()
+        self._count(read_epochs(self._directory.path))
 
-    def _count(self, epoch: SoakEpoch) -> None:
-        self._stats.add(epoch)
+    def _count(self, epochs: Iterable[SoakEpoch]) -> None:
+        for epoch in epochs:
+            self._stats.add(epoch)
         self._totals = self._stats.fields()
 
     async def _epochs(self) -> None:
@@ -238,7 +243,7 @@ class Soak:
             resumed=begun,
         )
         await directory.append(epoch)
-        await anyio.to_thread.run_sync(self._count, epoch)  # slopes of all values take milliseconds
+        await anyio.to_thread.run_sync(self._count, [epoch])  # slopes of all values take milliseconds
         summary = await self._renew("running")
         for each, listener in self._listeners:
             listener.tell(each.on_epoch, epoch, summary)
@@ -322,7 +327,7 @@ class Soak:
             config_digest=self._config_digest,
             **self._totals,
         )
-        await self._directory.write(SUMMARY, self.summary)
+        await self._directory.write({SUMMARY: pretty_json(self.summary)})
         return self.summary
 
     async def _end_early(self, problem: BaseException) -> None:

@@ -19,16 +19,8 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.bench_plan import RagLike, make_bench_plan
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.settings import checked_config
-from memfin.runtime.soak_latencies import answer_latencies
-from memfin.runtime.soak_plan import (
-    SoakPlan,
-    SoakSuite,
-    absolute,
-    began,
-    checked_limits,
-    going_on,
-    soak_config,
-)
+from memfin.runtime.soak_latencies import Answer, recorded_latencies
+from memfin.runtime.soak_plan import SoakPlan, SoakSuite, absolute, new_soak, resumed_soak
 from memfin.runtime.soak_stats import SoakStats
 
 
@@ -43,7 +35,7 @@ def _suite(
     document, before = absolute(config.document), right_facts(config.fail_on_regression)
 
     def failed_gates(stats: SoakStats, last: Path) -> list[str]:
-        """Hold the mean score, all failures, and the fact questions of the last epoch against the gates."""
+        """Check the mean score, all failures, and the fact questions of the last epoch."""
         score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
         return [
             *score_gates(score, stats.turns, errors.failed_turns, config),
@@ -57,7 +49,7 @@ def _suite(
         ),
         resume=lambda directory: make_bench_resume_plan(directory, force=force, rag=rag, judge=judge),
         values=headline_values,
-        latencies=lambda directory: answer_latencies(directory / RAG_RESULTS),
+        latencies=lambda directory: recorded_latencies(directory / RAG_RESULTS, Answer),
         failed_gates=failed_gates,
         name="rag",
         layout=QUESTIONS if judge in (None, NO_JUDGE) else JUDGED_QUESTIONS,
@@ -75,21 +67,15 @@ def make_bench_soak_plan(
 ) -> SoakPlan:
     """Resolve and check everything that asking a benchmark again and again needs.
 
-    The arguments are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
-
-    Raises:
-        UsageError: neither a duration nor a number of epochs is set, or a setting, the benchmark, the
-            document or the system is unusable.
+    The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
     """
     given = {
         **settings,
         "dataset": None if path is None else os.fspath(path),
         "document": None if document is None else os.fspath(document),
     }
-    config = soak_config(checked_config(given, BenchConfig, check_gate_name))
-    limits = checked_limits(limits)
-    directory = Path(config.runs_dir) / str(config.run_id)
-    return SoakPlan(config, limits, directory, _suite(config, rag, judge))
+    config = checked_config(given, BenchConfig, check_gate_name)
+    return new_soak(config, limits, lambda named: _suite(named, rag, judge))
 
 
 def make_bench_soak_resume_plan(
@@ -102,24 +88,19 @@ def make_bench_soak_resume_plan(
 ) -> SoakPlan:
     """Return the plan that goes on with the soak of a benchmark, under the settings it began with.
 
-    Args:
-        directory: that of the soak.
-        force: go on although the questions, the document or the system are others than they were.
-        metrics_port: one for this process.
-        rag: the system, where the soak was started with one instead of a reference.
-        judge: likewise.
-
-    Raises:
-        UsageError: there is no such soak to go on with, something that it needs is unusable, or it is another
-            than when the soak began and ``force`` is not set.
+    ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`, the
+    errors those of `memfin.runtime.soak_plan.make_soak_resume_plan`.
     """
-    path = Path(directory)
-    recorded, summary = began(path, BenchConfigFile, "rag")
-    config = recorded.settings.replace(run_id=recorded.run_id)
-    suite = _suite(
-        config,
-        config.agent if rag is None else rag,
-        config.judge if judge is None else judge,
+    return resumed_soak(
+        Path(directory),
+        BenchConfigFile,
+        lambda config: _suite(
+            config,
+            config.agent if rag is None else rag,
+            config.judge if judge is None else judge,
+            force=force,
+        ),
+        "rag",
         force=force,
+        metrics_port=metrics_port,
     )
-    return going_on(path, recorded, summary, suite, force=force, metrics_port=metrics_port)

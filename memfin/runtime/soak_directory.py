@@ -1,27 +1,21 @@
 """The directory of a soak: locked, one line an epoch, a summary that is renewed, epochs below it."""
 
-import asyncio
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self
 
-import anyio
 import msgspec
 
 from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
-from memfin.errors import RunFault, UsageError
+from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
 from memfin.journal.disk import APPEND, Disk, remove_temporaries
-from memfin.journal.lock import LOCK, RunLock
-from memfin.journal.run_directory import LOGS, START_AGAIN
-from memfin.runtime.outputs import pretty_json
-
-T = TypeVar("T")
+from memfin.journal.lock import LOCK
+from memfin.journal.run_directory import LOGS, DirectoryWriter
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -46,11 +40,10 @@ def is_soak(path: Path) -> bool:
     return (path / SUMMARY).is_file()
 
 
-class SoakDirectory:
+class SoakDirectory(DirectoryWriter):
     """Writes the artifacts of a soak; use as an async context manager, which holds the directory's lock.
 
-    Attributes:
-        path: the directory.
+    All methods raise `RunFault` where the file system refuses.
     """
 
     def __init__(
@@ -63,15 +56,10 @@ class SoakDirectory:
         disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one; epochs have a ``layout``."""
-        self.path = path.absolute()
-        self._shown = path
+        advice = f"free the cause, then memfin resume {path} goes on"
+        super().__init__(path.absolute(), f"soak {path}", advice, disk, existing=existing)
         self._run_id = run_id
         self._layout = layout
-        self._existing = existing
-        self._disk = disk or Disk()
-        self._lock = RunLock(self.path, self._disk)
-        self._begun = existing
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-soak")
 
     @property
     def epochs(self) -> Path:
@@ -115,10 +103,10 @@ class SoakDirectory:
             self._disk.mkdir(self.path)
         except FileExistsError as problem:
             if Path(str(problem.filename)) != self.path:
-                raise UsageError(f"soak {self._shown}: {problem.filename} is no directory") from None
-            raise UsageError(f"soak {self._shown}: exists already; choose another name") from None
+                raise UsageError(f"{self._title}: {problem.filename} is no directory") from None
+            raise UsageError(f"{self._title}: exists already; choose another name") from None
         except NotADirectoryError as problem:
-            raise UsageError(f"soak {self._shown}: {problem.filename}: {problem.strerror}") from None
+            raise UsageError(f"{self._title}: {problem.filename}: {problem.strerror}") from None
         try:
             self._lock.acquire()
             self._disk.mkdir(self.epochs)
@@ -132,38 +120,16 @@ class SoakDirectory:
         self._lock.release()
 
     async def discard(self) -> None:
-        """Remove the directory: it turned out that the soak could not start.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
+        """Remove the directory: it turned out that the soak could not start."""
         await self._finish(self._discard)
 
     def _discard(self) -> None:
-        for remove, path in (
-            (self._disk.unlink, self.path / SUMMARY),
-            (self._disk.unlink, self.path / CONFIG),
-            (self._disk.rmdir, self.epochs / LOGS),
-            (self._disk.rmdir, self.epochs),
-            (self._disk.unlink, self.path / LOCK),
-            (self._disk.rmdir, self.path),
-        ):
+        for path in (self.path / SUMMARY, self.path / CONFIG, self.path / LOCK):
             with suppress(OSError):
-                remove(path)
-
-    async def write(self, name: str, artifact: object) -> None:
-        """Write a whole file; readers see the old or the new content.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
-
-        def replace() -> None:
-            self._disk.write_whole(self.path / name, pretty_json(artifact))
-            self._disk.fsync_directory(self.path)
-
-        await self._finish(replace)
-        self._begun = True
+                self._disk.unlink(path)
+        for path in (self.epochs / LOGS, self.epochs, self.path):
+            with suppress(OSError):
+                self._disk.rmdir(path)
 
     async def append(self, line: SoakEpoch) -> None:
         """Add the line of a complete epoch; it is on the medium on return.
@@ -171,48 +137,30 @@ class SoakDirectory:
         Raises:
             RunFault: the file system refuses; what was written of the line is taken back.
         """
-        await self._finish(lambda: self._append(msgspec.json.encode(line) + b"\n"))
-
-    def _append(self, data: bytes) -> None:
         path = self.path / LINES
-        file = self._disk.open(path, APPEND)
-        try:
-            size = self._disk.size(file)
-            self._disk.append(file, data, path)
-            try:
-                self._disk.fsync(file)
-            except OSError as problem:
-                with suppress(OSError):
-                    self._disk.truncate(file, size)
-                raise OSError(problem.errno, problem.strerror, str(path)) from problem
-        finally:
-            self._disk.close(file)
+
+        def append() -> None:
+            with self._disk.opening(path, APPEND) as file:
+                self._disk.append(file, msgspec.json.encode(line) + b"\n", path, sync=True)
+
+        await self._finish(append)
 
     async def recover(self) -> None:
-        """Cut a line that a crash has torn.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
-        await self._finish(self._recover)
-
-    def _recover(self) -> None:
+        """Cut a line that a crash has torn."""
         path = self.path / LINES
-        if path.exists():
-            file = self._disk.open(path, APPEND)
-            try:
+
+        def recover() -> None:
+            with self._disk.opening(path, APPEND) as file:
                 self._disk.cut_torn_line(file)
                 self._disk.fsync(file)
-            finally:
-                self._disk.close(file)
+
+        if path.exists():
+            await self._finish(recover)
 
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.
 
         Its artifacts and reports stay: everything that does not grow with the length of its replies.
-
-        Raises:
-            RunFault: the file system refuses.
         """
         directory = self.epoch(number)
         kept = {*self._layout.artifacts, *REPORTS}
@@ -226,13 +174,8 @@ class SoakDirectory:
         await self._finish(remove)
 
     async def clear(self, number: int) -> None:
-        """Remove an epoch that ended before it began, so that it can begin.
-
-        Raises:
-            RunFault: the file system refuses.
-        """
-        directory = self.epoch(number)
-        await self._finish(lambda: shutil.rmtree(directory))
+        """Remove an epoch that ended before it began, so that it can begin."""
+        await self._finish(shutil.rmtree, self.epoch(number))
 
     def begun(self, number: int) -> bool:
         """Say whether an epoch has a directory with anything in it that counts."""
@@ -240,24 +183,6 @@ class SoakDirectory:
         artifacts = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
         first = directory / self._layout.rows[0]
         return artifacts or (first.is_file() and first.stat().st_size > 0)
-
-    async def _finish(self, operation: Callable[[], T]) -> T:
-        """Run an operation in the writer's thread to its end, cancelled or not, in the order of the calls.
-
-        The thread is the soak's own, so that writing beside an epoch never makes the host's pool grow.
-        """
-        result: Any = None
-        try:
-            with anyio.CancelScope(shield=True):
-                result = await asyncio.get_running_loop().run_in_executor(self._writer, operation)
-        except OSError as problem:
-            name = Path(str(problem.filename)).name if problem.filename else ""
-            where = f"{name}: " if name and name != self.path.name else ""
-            advice = (
-                f"free the cause, then memfin resume {self._shown} goes on" if self._begun else START_AGAIN
-            )
-            raise RunFault(f"soak {self._shown}: {where}{problem.strerror or problem}; {advice}") from problem
-        return cast("T", result)
 
 
 def read_epochs(path: Path) -> Iterator[SoakEpoch]:

@@ -13,35 +13,35 @@ class _Turn(msgspec.Struct):
     latency_ms: float | None = None
 
 
-class _Replay(msgspec.Struct):
+class Replay(msgspec.Struct):
+    """A line of ``dialog_trace.jsonl``."""
+
     turns: list[_Turn] = []
 
-
-def recorded_latencies(trace: Path) -> Iterator[float]:
-    """Yield the latency of every answered turn in a ``dialog_trace.jsonl``, which is read as it is used.
-
-    Raises:
-        OSError: the file cannot be read.
-        msgspec.DecodeError: a line is no trace.
-    """
-    decode = msgspec.json.Decoder(_Replay).decode
-    with trace.open("rb") as file:
-        for line in iter_lines(file, MAX_RECORD_BYTES):
-            for turn in decode(line.data).turns:
-                if turn.turn_status == "ok" and turn.latency_ms is not None:
-                    yield turn.latency_ms
+    def latencies(self) -> list[float | None]:
+        """Return the latencies of the answered turns."""
+        return [turn.latency_ms for turn in self.turns if turn.turn_status == "ok"]
 
 
-class _Answer(msgspec.Struct):
+class Answer(msgspec.Struct):
+    """A line of ``rag_results.jsonl``."""
+
     error: str | None = None
     latency_ms: float | None = None
 
+    def latencies(self) -> list[float | None]:
+        """Return the latency of the answer."""
+        return [self.latency_ms] if self.error is None else []
 
-def answer_latencies(results: Path) -> Iterator[float]:
-    """Yield the latency of every answer in a ``rag_results.jsonl``; raises as `recorded_latencies`."""
-    decode = msgspec.json.Decoder(_Answer).decode
-    with results.open("rb") as file:
+
+def recorded_latencies(rows: Path, kind: type[Replay | Answer] = Replay) -> Iterator[float]:
+    """Yield the latency of every answer in a file of rows, which is read as it is used.
+
+    Raises:
+        OSError: the file cannot be read.
+        msgspec.DecodeError: a line is no such row.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+    with rows.open("rb") as file:
         for line in iter_lines(file, MAX_RECORD_BYTES):
-            answer = decode(line.data)
-            if answer.error is None and answer.latency_ms is not None:
-                yield answer.latency_ms
+            yield from (latency for latency in decode(line.data).latencies() if latency is not None)

@@ -36,23 +36,13 @@ from memfin.runtime.soak_latencies import recorded_latencies
 from memfin.runtime.soak_stats import SoakStats
 
 C = TypeVar("C", bound=RunConfig)
-F = TypeVar("F", bound=ConfigFile)
 
 MAX_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
 
 OF_THE_SOAK: Final = frozenset(
-    {
-        "dataset",
-        "agent",
-        "judge",
-        "document",
-        "run_id",
-        "fail_under",
-        "fail_on_error",
-        "fail_on_judge_error",
-        "fail_on_regression",
-    }
+    {"dataset", "agent", "judge", "document", "run_id"}
+    | {"fail_under", "fail_on_error", "fail_on_judge_error", "fail_on_regression"}
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
@@ -85,17 +75,14 @@ class SoakBeginning(NamedTuple):
 
 @dataclass(frozen=True)
 class SoakSuite(Generic[S]):
-    """A suite as a soak repeats it.
-
-    System under test, judge and all connections belong to one epoch alone: each has a plan of its own.
+    """A suite as a soak repeats it: each epoch has a plan, a system and a judge of its own.
 
     Attributes:
         make: makes the plan of a new run of a dataset under settings.
         resume: makes the plan that goes on with the run in a directory.
         values: headline values of an epoch's summary, by name.
-        latencies: latencies of everything that was answered in an epoch's directory, in milliseconds.
-        failed_gates: one line for every gate that a finished soak does not pass, from its statistics and the
-            directory of its last epoch.
+        latencies: latencies of all answers in an epoch's directory, in milliseconds.
+        failed_gates: a line per failed gate, from a soak's statistics and the directory of its last epoch.
         name: what the soak's summary calls the suite; dialogues are the one it does not name.
         layout: the files of an epoch's directory.
     """
@@ -113,14 +100,8 @@ class SoakPlan:
     """A soak, resolved and checked.
 
     Paths are made absolute when the plan is made, since a system under test may change the working directory.
-
-    Attributes:
-        config: the settings of the soak; those of its epochs differ in where they write.
-        limits: when it ends.
-        run_id: its name.
-        directory: where its artifacts go.
-        suite: what its epochs are.
-        resumed: what an earlier process left, where it goes on.
+    ``config`` are the settings of the soak; those of its epochs differ in where they write. ``resumed`` is
+    what an earlier process left, where it goes on.
     """
 
     def __init__(
@@ -172,11 +153,7 @@ class SoakPlan:
 
     @property
     def pause(self) -> float:
-        """Seconds between two epochs.
-
-        Every epoch has a judge of its own, whose limits begin anew; a window has to pass before,
-        or two epochs together could exceed them.
-        """
+        """Seconds between two epochs, whose judges could exceed their limits together without a window."""
         config = self.config
         if config.judge in (NO_JUDGE, "heuristic"):
             return 0.0
@@ -216,10 +193,8 @@ def make_soak_plan(
         UsageError: neither a duration nor a number of epochs is set, or a setting, the dataset, the agent
             or the judge is unusable.
     """
-    config = soak_config(make_config({**settings, "dataset": None if dataset is None else str(dataset)}))
-    limits = checked_limits(limits)
-    directory = Path(config.runs_dir) / str(config.run_id)
-    return SoakPlan(config, limits, directory, _suite(config, agent, judge, observer_factory))
+    config = make_config({**settings, "dataset": None if dataset is None else str(dataset)})
+    return new_soak(config, limits, lambda named: _suite(named, agent, judge, observer_factory))
 
 
 def make_soak_resume_plan(
@@ -239,17 +214,19 @@ def make_soak_resume_plan(
         UsageError: there is no soak to go on with, something that it needs is unusable, or it is another
             than when the soak began and ``force`` is not set.
     """
-    path = Path(directory)
-    recorded, summary = began(path, ConfigFile)
-    config = recorded.settings.replace(run_id=recorded.run_id)
-    suite = _suite(
-        config,
-        recorded.settings.agent if agent is None else agent,
-        recorded.settings.judge if judge is None else judge,
-        observer_factory,
+    return resumed_soak(
+        Path(directory),
+        ConfigFile,
+        lambda config: _suite(
+            config,
+            config.agent if agent is None else agent,
+            config.judge if judge is None else judge,
+            observer_factory,
+            force=force,
+        ),
         force=force,
+        metrics_port=metrics_port,
     )
-    return going_on(path, recorded, summary, suite, force=force, metrics_port=metrics_port)
 
 
 def _suite(
@@ -271,10 +248,7 @@ def _suite(
 
 
 def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
-    """Return one line for every gate that a soak of dialogues does not pass.
-
-    Values are means over all epochs, turns are those of all epochs.
-    """
+    """Return a line per failed gate of a soak of dialogues: means of values, turns of all epochs."""
     errors, failed = stats.errors, stats.errors.failed_turns
     by_status = {"ok": stats.turns - failed, "failed": failed}
     return [
@@ -288,17 +262,18 @@ def absolute(path: str | None) -> str | None:
     return None if path is None else str(Path(path).absolute())
 
 
-def soak_config(config: C) -> C:
-    """Return the settings of a new soak, which has a name; raise `UsageError` where that is too long."""
+def new_soak(config: C, limits: SoakLimits, suite: Callable[[C], SoakSuite[Any]]) -> SoakPlan:
+    """Return the plan of a soak that begins, which has a name; raise `UsageError` where it cannot."""
     config = config.replace(run_id=config.run_id or new_run_id())
     if len(str(config.run_id)) > MAX_ID:
         raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")
-    return config
+    limits = checked_limits(limits)
+    return SoakPlan(config, limits, Path(config.runs_dir) / str(config.run_id), suite(config))
 
 
-def began(
-    path: Path, kind: type[F], suite: SuiteName | msgspec.UnsetType = msgspec.UNSET
-) -> tuple[F, SoakSummary]:
+def _recorded(
+    path: Path, kind: type[ConfigFile], suite: SuiteName | msgspec.UnsetType
+) -> tuple[ConfigFile, SoakSummary]:
     """Return the settings and the summary of a soak of a suite that is to go on.
 
     Raises:
@@ -334,24 +309,26 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def going_on(
+def resumed_soak(
     path: Path,
-    recorded: ConfigFile,
-    summary: SoakSummary,
-    suite: SoakSuite[Any],
+    kind: type[ConfigFile],
+    suite: Callable[[Any], SoakSuite[Any]],
+    name: SuiteName | msgspec.UnsetType = msgspec.UNSET,
     *,
     force: bool,
     metrics_port: int | None,
 ) -> SoakPlan:
-    """Return the plan of a soak that goes on with what `began` has found.
+    """Return the plan that goes on with a soak; ``suite`` is made of its settings and called ``name``.
 
     Raises:
-        UsageError: something that it needs is unusable, or it is another than when the soak began and
-            ``force`` is not set.
+        UsageError: there is no such soak, something that it needs is unusable, or it is another than when the
+            soak began and ``force`` is not set.
     """
-    limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
+    recorded, summary = _recorded(path, kind, name)
     config = recorded.settings.replace(run_id=recorded.run_id)
-    plan = SoakPlan(config, checked_limits(limits), path, suite, begins_at=summary.epochs + 1)
+    limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
+    made = suite(config)
+    plan = SoakPlan(config, checked_limits(limits), path, made, begins_at=summary.epochs + 1)
     changed = changed_inputs(recorded, plan.config_file)
     if changed and not force:
         raise UsageError(

@@ -19,6 +19,14 @@ PREFIX: Final = "memfin_soak_"
 BUCKETS: Final = (1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, math.inf)
 """Upper bounds of the latency histogram, in seconds."""
 
+PROCESS: Final = {
+    "rss_bytes": "Resident memory",
+    "open_files": "Open file descriptors",
+    "threads": "Threads",
+    "tasks": "Tasks of the event loop",
+}
+"""Gauges of the process, by field of `ProcessSample`."""
+
 
 class SoakExporter:
     """Listens to a soak and serves what it learns; use as a context manager.
@@ -45,24 +53,15 @@ class SoakExporter:
         self._epochs = counter("epochs", "Epochs that are complete")
         self._turns = counter("turns", "Turns by status", "status")
         self._dialogs = counter("dialogs", "Dialogues by status, skipped lines too", "status")
-        self._latency = Histogram(
-            f"{PREFIX}turn_latency_seconds",
-            "Latency of the answered turns",
-            buckets=BUCKETS,
-            registry=self._registry,
-        )
+        latency, text = f"{PREFIX}turn_latency_seconds", "Latency of the answered turns"
+        self._latency = Histogram(latency, text, buckets=BUCKETS, registry=self._registry)
         self._errors = counter("errors", "What went wrong in complete epochs, by kind", "kind")
         self._value = gauge("metric", "Headline values of the last complete epoch", "metric")
         drifting = "1 where a headline value has a trend over the epochs"
         self._drift = gauge("metric_drifting", drifting, "metric")
         lag = "Lag of the event loop in the last complete epoch"
         self._lag = gauge("loop_lag_seconds", lag, "quantile")
-        self._process = {
-            "rss_bytes": gauge("rss_bytes", "Resident memory"),
-            "open_files": gauge("open_files", "Open file descriptors"),
-            "threads": gauge("threads", "Threads"),
-            "tasks": gauge("tasks", "Tasks of the event loop"),
-        }
+        self._process = {name: gauge(name, text) for name, text in PROCESS.items()}
 
     def __enter__(self) -> Self:
         """Serve.
@@ -120,9 +119,9 @@ class SoakExporter:
             self._value.labels(name).set(value)
         for name, drift in summary.metrics.items():
             self._drift.labels(name).set(drift.drifting)
-        for quantile, lag in (("0.5", epoch.loop_lag_ms.p50), ("0.99", epoch.loop_lag_ms.p99)):
-            self._lag.labels(quantile).set(lag / 1000)
-        self._lag.labels("1").set(epoch.loop_lag_ms.max / 1000)
+        lag = epoch.loop_lag_ms
+        for quantile, value in (("0.5", lag.p50), ("0.99", lag.p99), ("1", lag.max)):
+            self._lag.labels(quantile).set(value / 1000)
         self.on_sample(epoch.resources)
 
     def on_sample(self, sample: ProcessSample) -> None:

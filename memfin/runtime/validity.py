@@ -1,8 +1,9 @@
-"""Measures detectors or a judge against labelled replies (spec section 8, ``validity``)."""
+"""Validity of detectors or a judge against labelled replies (spec section 8, ``validity``)."""
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,7 +11,6 @@ from typing import Any, Final, NamedTuple
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import checkpoint
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.contracts import (
     DETECTORS,
@@ -109,8 +109,14 @@ class _Labels:
             self.files.append(LabelFile(path=str(path), rows=rules.count))
             self.categories |= rules.categories
 
-    def batches(self) -> Iterator[list[_Labelled]]:
-        """Yield the replies in lists of bounded size."""
+    async def rows(self) -> AsyncIterator[_Labelled]:
+        """Yield the replies, which a thread reads in lists of bounded size."""
+        batches = self._batches()
+        while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
+            for labelled in batch:
+                yield labelled
+
+    def _batches(self) -> Iterator[list[_Labelled]]:
         batch: list[_Labelled] = []
         characters = 0
         for path in self.paths:
@@ -168,7 +174,9 @@ async def measure_validity(
     )
     under_test: JudgeUnderTest | None = None
     if offline:
-        await _detect(files, count)
+        async for labelled in files.rows():
+            count.add(labelled, found_by_detectors(labelled.row))
+            await checkpoint()
     else:
         loop = asyncio.get_running_loop()
 
@@ -179,9 +187,8 @@ async def measure_validity(
         asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:
             raise UsageError(f"judge {judge!r} is nobody")
-        session = _Session(asked, judge_scope, config.workers_judge, count)
         try:
-            under_test = await session.measure(files)
+            under_test = await _Session(asked, judge_scope, config.workers_judge, count).measure(files)
         finally:
             with anyio.CancelScope(shield=True):
                 await asked.close()
@@ -206,20 +213,18 @@ class _Count:
         on_disagreement: OnDisagreement,
         on_progress: OnProgress | None,
     ) -> None:
-        self.tally = ValidityStats(reads, files.categories)
+        self._stats = ValidityStats(reads, files.categories)
         self._files = files
         self._total = sum(file.rows for file in files.files)
         self._done = 0
         self._on_disagreement = on_disagreement
         self._on_progress = on_progress
 
-    def add(self, labelled: _Labelled, found: Found) -> None:
-        """Count one reply with what was found in it."""
-        for disagreement in self.tally.add(labelled.row, found, labelled.place):
-            self._on_disagreement(disagreement)
-
-    def done(self) -> None:
-        """Count one reply as finished, with a finding or without."""
+    def add(self, labelled: _Labelled, found: Found | None) -> None:
+        """Count one reply with what was found in it; with None it is in no figure."""
+        if found is not None:
+            for disagreement in self._stats.add(labelled.row, found, labelled.place):
+                self._on_disagreement(disagreement)
         self._done += 1
         if self._on_progress is not None:
             self._on_progress(self._done, self._total)
@@ -231,51 +236,35 @@ class _Count:
             memfin_version=__version__,
             files=self._files.files,
             rows=self._total,
-            risk_tags=self.tally.risk_tags(),
-            contradiction=self.tally.contradiction(),
-            compliance=self.tally.compliance(),
-            forbidden=self.tally.forbidden(),
-            rubric=self.tally.rubric(),
-            unknown=self.tally.unknown(),
+            risk_tags=self._stats.risk_tags(),
+            contradiction=self._stats.contradiction(),
+            compliance=self._stats.compliance(),
+            forbidden=self._stats.forbidden(),
+            rubric=self._stats.rubric(),
+            unknown=self._stats.unknown(),
             judge=under_test,
             lexicon_hashes=lexicon_hashes() if under_test is None else {},
         )
 
 
-async def _detect(files: _Labels, count: _Count) -> None:
-    batches = files.batches()
-    while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
-        for labelled in batch:
-            count.add(labelled, found_by_detectors(labelled.row))
-            count.done()
-            await checkpoint()
-
-
 class _Session:
-    """A judge at work on labelled replies: several at a time, counted in the order of the files."""
+    """Judgement of labelled replies: several at a time, counted in the order of the files."""
 
     def __init__(self, judge: DialogJudge, scope: JudgeScope, workers: int, count: _Count) -> None:
         self._judge = judge
         self._scope: JudgeScope = scope
-        self._workers = workers
+        self._free = anyio.Semaphore(workers)
+        self._lead = LEAD * workers
         self._count = count
-        self._tally = ReplyVoteStats()
+        self._votes = ReplyVoteStats()
         self._asked = 0
         self._failed = 0
         self._failures: list[UnjudgedReply] = []
-        self._open = anyio.Semaphore(LEAD * workers)
-        self._waiting: dict[int, tuple[_Labelled, JudgeResult[Verdict] | None]] = {}
-        self._next = 0
 
     async def measure(self, files: _Labels) -> JudgeUnderTest:
         """Judge everything; raises `RunFault` when the endpoint is down."""
-        send, receive = anyio.create_memory_object_stream[tuple[int, _Labelled]](0)
         try:
-            async with anyio.create_task_group() as group:
-                for number in range(self._workers):
-                    group.start_soon(self._work, receive.clone(), name=f"judge-{number}")
-                receive.close()
-                group.start_soon(self._feed, files, send, name="labels")
+            await self._judge_all(files)
         except BaseExceptionGroup as failures:
             problem = foremost(failures)
             if not isinstance(problem, EndpointDown):
@@ -292,54 +281,42 @@ class _Session:
             asked=self._asked,
             failed=self._failed,
             failures=self._failures,
-            stats=None if stats is None else self._tally.statistics(stats, []),
+            stats=None if stats is None else self._votes.statistics(stats, []),
         )
 
-    async def _feed(self, files: _Labels, work: MemoryObjectSendStream[tuple[int, _Labelled]]) -> None:
-        async with work:
-            batches = files.batches()
-            number = 0
-            while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
-                for labelled in batch:
-                    await self._open.acquire()
-                    await work.send((number, labelled))
-                    number += 1
-
-    async def _work(self, work: MemoryObjectReceiveStream[tuple[int, _Labelled]]) -> None:
-        async with work:
-            async for number, labelled in work:
-                self._finished(number, labelled, await self._ask(labelled.row))
+    async def _judge_all(self, files: _Labels) -> None:
+        """Begin to judge a reply when a worker is free, and count each once all before it are counted."""
+        begun: deque[tuple[_Labelled, asyncio.Task[JudgeResult[Verdict] | None]]] = deque()
+        async with asyncio.TaskGroup() as group:
+            async for labelled in files.rows():
+                await self._free.acquire()
+                begun.append((labelled, group.create_task(self._ask(labelled.row))))
+                while begun and (begun[0][1].done() or len(begun) >= self._lead):
+                    first, asking = begun.popleft()
+                    self._add(first, await asking)
+            for labelled, asking in begun:
+                self._add(labelled, await asking)
 
     async def _ask(self, row: LabelledReply) -> JudgeResult[Verdict] | None:
-        request = judge_request(row, self._scope)
-        if request is None:
-            return None
-        ruled = await judge_result(self._judge, request)
+        try:
+            request = judge_request(row, self._scope)
+            if request is None:
+                return None
+            result = await judge_result(self._judge, request)
+        finally:
+            self._free.release()
         self._asked += 1
-        self._tally.add(request, ruled)
-        return ruled
+        self._votes.add(request, result)
+        return result
 
-    def _finished(self, number: int, labelled: _Labelled, ruled: JudgeResult[Verdict] | None) -> None:
-        """Keep an answer until all before it are counted."""
-        self._waiting[number] = labelled, ruled
-        while self._next in self._waiting:
-            self._add(*self._waiting.pop(self._next))
-            self._next += 1
-            self._open.release()
-
-    def _add(self, labelled: _Labelled, ruled: JudgeResult[Verdict] | None) -> None:
-        outcome = ruled.outcome if ruled is not None else None
+    def _add(self, labelled: _Labelled, result: JudgeResult[Verdict] | None) -> None:
+        outcome = result.outcome if result is not None else None
+        found = None
         if isinstance(outcome, JudgeFailure):
             self._failed += 1
             if len(self._failures) < MAX_FAILURES:
-                self._failures.append(
-                    UnjudgedReply(
-                        id=labelled.row.id,
-                        file=labelled.place.file,
-                        line=labelled.place.line,
-                        reason=outcome.reason,
-                    )
-                )
+                (file, line), reply = labelled.place, labelled.row.id
+                self._failures.append(UnjudgedReply(id=reply, file=file, line=line, reason=outcome.reason))
         elif outcome is not None:
-            self._count.add(labelled, found_by_judge(labelled.row, outcome, self._scope))
-        self._count.done()
+            found = found_by_judge(labelled.row, outcome, self._scope)
+        self._count.add(labelled, found)
