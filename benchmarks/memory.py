@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from memfin.contracts.memory import (
     ConsentScopes,
@@ -48,7 +49,7 @@ from memfin.memory.plans import onboarded
 from memfin.memory.records import encode
 from memfin.memory.slices import Material, assemble, plan_reads
 from memfin.memory.tasks import KEPT, task_context
-from memfin.memory.threads import later, thread_context, thread_header
+from memfin.memory.threads import later
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SCOPES = ConsentScopes(
@@ -183,8 +184,27 @@ def told(user_id: str, threads: int, tasks: int) -> Iterator[Filed]:
     yield Filed(consent, "consents", f"{user_id}.yaml", "consents", (user_id,))
     yield Filed(profile, f"{own}/_profile", f"{context_id}.json", "profiles", (user_id,))
     for number, thread_id in enumerate(ids("thread", user_id, threads)):
-        header = thread_header(user_id, thread_id, *_thread(number), NOW)
-        context = thread_context(header, context_id, SAID, 1, later(NOW, [header]))
+        snapshot_id, title, asset = _thread(number)
+        header = ThreadHeader(
+            thread_id=thread_id,
+            user_id=user_id,
+            snapshot_id=snapshot_id,
+            title=title,
+            cognition_object=asset,
+            created_at=NOW,
+            updated_at=NOW,
+        )
+        since = later(NOW, [header])
+        context = UserContext(
+            context_id=context_id,
+            user_id=user_id,
+            scope="thread",
+            created_at=since,
+            updated_at=since,
+            consent_version=1,
+            thread_id=thread_id,
+            **structs.asdict(SAID),
+        )
         name, row = f"{thread_id}.json", (user_id, thread_id)
         yield Filed(header, f"threads/{user_id}", name, "threads", row)
         directory = f"{own}/_thread/{thread_id}"
