@@ -44,11 +44,11 @@ from memfin.memory.consent import granted
 from memfin.memory.files import Files
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.package import verify_package
-from memfin.memory.paths import STATE, Paths, Prefix, new_id
+from memfin.memory.paths import STATE, Paths, Prefix, new_id, with_prefix
 from memfin.memory.plans import onboarded
 from memfin.memory.records import encode
 from memfin.memory.slices import Material, assemble, plan_reads
-from memfin.memory.tasks import KEPT, task_context
+from memfin.memory.tasks import KEPT
 from memfin.memory.threads import later
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -210,7 +210,19 @@ def told(user_id: str, threads: int, tasks: int) -> Iterator[Filed]:
         directory = f"{own}/_thread/{thread_id}"
         yield Filed(context, directory, f"{context_id}.json", "contexts", (*row, context_id))
     for task_id in ids("ctx", user_id, tasks):
-        task = task_context(user_id, task_id, "pre_execution", ASKED, NOW, consent_version=1)
+        task = UserContext(
+            context_id=task_id,
+            user_id=user_id,
+            scope="task",
+            created_at=NOW,
+            updated_at=NOW,
+            expires_at=NOW + KEPT,
+            consent_version=1,
+            task_id=with_prefix("task", task_id),
+            route="pre_execution",
+            task_status="running",
+            **structs.asdict(ASKED),
+        )
         due = (user_id, task_id, (NOW + KEPT).timestamp())
         yield Filed(task, f"{own}/_task", f"{task_id}.json", "tasks", due)
 
