@@ -30,6 +30,7 @@ except ModuleNotFoundError as problem:
     ) from problem
 
 from memfin.agents.adapters.transport import as_told
+from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
 from memfin.secrets import scrubber_of_environment
@@ -191,7 +192,7 @@ class TurnRecorder(BaseCallbackHandler):
         metered = call.answer.usage_metadata if call.answer is not None else None
         return RecallTrace(
             query=user_text,
-            short_term_context="\n".join(f"{turn.role}: {turn.content}" for turn in turns),
+            short_term_context=as_text(turns),
             short_term_turns=turns,
             packed_context="\n".join(f"{message.type}: {text_of(message)}" for message in call.messages),
             token_count=metered["input_tokens"] if metered else 0,

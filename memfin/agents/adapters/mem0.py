@@ -24,12 +24,12 @@ from urllib.parse import quote
 import anyio.to_thread
 
 from memfin.agents.adapters.transport import as_told
+from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
 from memfin.client.endpoint import Endpoint
 from memfin.contracts import RecallItem, RecallTrace, ShortTermTurn
 from memfin.errors import UsageError
-from memfin.memory.tokens import estimate_tokens
 
 TELEMETRY: Final = "MEM0_TELEMETRY"
 
@@ -85,16 +85,7 @@ class Mem0Memory:
         facts = "\n".join(f"- {item.content}" for item in items)
         context = f"[{self._heading}]\n{facts}" if items else ""
         turns = list(self._window)
-        recent = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-        packed = "\n\n".join(part for part in (context, recent) if part)
-        recall = RecallTrace(
-            query=user_text,
-            short_term_context=recent,
-            short_term_turns=turns,
-            packed_context=packed,
-            token_count=estimate_tokens(packed),
-            items=items,
-        )
+        recall = RecallTrace(query=user_text, items=items, **prompt_fields(context, turns))
         return MemoryContext(context=context, turns=turns, recall=recall)
 
     async def record(self, user_text: str, assistant_text: str) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.openai.tools import (
@@ -45,13 +46,6 @@ MESSAGE_TOKENS: Final = 4
 """Tokens of a message besides its words: its role and its ends."""
 
 
-class Exchange(Record):
-    """The client's words and the reply that counts as said; None where a turn got none."""
-
-    user: str
-    assistant: str | None = None
-
-
 class Prompt(NamedTuple):
     """The messages of a request, and what did not fit.
 
@@ -62,16 +56,6 @@ class Prompt(NamedTuple):
     messages: list[dict[str, Any]]
     kept: list[ShortTermTurn]
     trimmed: int
-
-
-def utterances(history: Sequence[Exchange]) -> list[ShortTermTurn]:
-    """Return a history as utterances, oldest first."""
-    said: list[ShortTermTurn] = []
-    for exchange in history:
-        said.append(ShortTermTurn(role="user", content=exchange.user))
-        if exchange.assistant is not None:
-            said.append(ShortTermTurn(role="assistant", content=exchange.assistant))
-    return said
 
 
 def build_prompt(
@@ -103,18 +87,6 @@ def build_prompt(
     return Prompt(messages, conversation, len(turns) - len(kept))
 
 
-def trimmed_recall(recall: RecallTrace, context: str, kept: Sequence[ShortTermTurn]) -> RecallTrace:
-    """Return the recall observation of a prompt that had no room for all of the conversation."""
-    words = "\n".join(f"{each.role}: {each.content}" for each in kept)
-    packed = "\n\n".join(part for part in (context, words) if part)
-    return recall.replace(
-        short_term_context=words,
-        short_term_turns=list(kept),
-        packed_context=packed,
-        token_count=estimate_tokens(packed),
-    )
-
-
 def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
     """Cut a conversation before every utterance of the client."""
     turns: list[list[ShortTermTurn]] = []
@@ -123,6 +95,10 @@ def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
             turns.append([])
         turns[-1].append(utterance)
     return turns
+
+
+def _said(role: Literal["user", "assistant"], text: str) -> ShortTermTurn:
+    return ShortTermTurn(role=role, content=text)
 
 
 def _tokens(text: str) -> int:
@@ -188,7 +164,7 @@ class OpenAIAgent:
         self._system = system
         self._tools = tools or {}
         self._total = usage or UsageTotal()
-        self._history: list[Exchange] = []
+        self._history: list[ShortTermTurn] = []
         self._open: str | None = None
         self._unrecorded: str | None = None
         self._lost: _Turn | None = None
@@ -218,7 +194,7 @@ class OpenAIAgent:
         """Put the reply that counts as said into the history and the memory."""
         user_text, self._open = self._open, None
         if user_text is not None:
-            self._history.append(Exchange(user=user_text, assistant=assistant_text))
+            self._history += [_said("user", user_text), _said("assistant", assistant_text)]
             self._unrecorded = user_text
         elif self._unrecorded is None:
             return
@@ -239,10 +215,10 @@ class OpenAIAgent:
     async def _begin(self, user_text: str) -> "_Turn":
         """Open a turn: recall, and put the messages together."""
         if self._open is not None:  # the turn before got no reply, but was heard
-            self._history.append(Exchange(user=self._open))
+            self._history.append(_said("user", self._open))
         self._open = user_text
         remembered = await self._recall(user_text)
-        said = utterances(self._history) if remembered.turns is None else remembered.turns
+        said = self._history if remembered.turns is None else remembered.turns
         prompt = build_prompt(
             self._system, remembered.context, said, user_text, self._settings.context_tokens
         )
@@ -387,7 +363,7 @@ class _Turn:
         if prompt.trimmed and remembered.turns is not None and self._recall is not None:
             with suppress(msgspec.ValidationError):  # which the observer is going to tell
                 recall = msgspec.convert(self._recall, RecallTrace)
-                self._recall = trimmed_recall(recall, remembered.context, prompt.kept)
+                self._recall = recall.replace(**prompt_fields(remembered.context, prompt.kept))
 
     def observe(self, observer: Observer) -> None:
         """Tell what memory put before the model."""
