@@ -54,7 +54,7 @@ class IncrementalBM25:
 
     def __init__(self, *, query_terms: int = QUERY_TERMS, postings: int = POSTINGS) -> None:
         self._query_terms = query_terms
-        self._most_postings = postings
+        self._max_postings = postings
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
@@ -72,13 +72,10 @@ class IncrementalBM25:
         self._total_length += length
         postings = self._postings
         for term, count in frequencies.items():
-            entries = postings.get(term)
-            if entries is None:
-                postings[term] = [(document, count)]
-            else:
-                entries.append((document, count))
-                if len(entries) >= 2 * self._most_postings:
-                    del entries[: -self._most_postings]
+            entries = postings.setdefault(term, [])
+            entries.append((document, count))
+            if len(entries) >= 2 * self._max_postings:
+                del entries[: -self._max_postings]
         self._frequency.update(frequencies.keys())
         return document
 
@@ -104,7 +101,7 @@ class IncrementalBM25:
         scores: dict[int, float] = {}
         for term in rarest:
             weight = self.weight(term) * (K1 + 1.0)
-            newest = self._postings[term][-self._most_postings :]
+            newest = self._postings[term][-self._max_postings :]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

@@ -5,50 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from memfin.agents.observer import TurnObserver
-from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Dialog, ModelUsage, ParameterChange, Record, RunConfig
+from memfin.agents.protocol import AgentSettings, Observer, Session
+from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 from memfin.version import __version__
-
-_OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")
-
-
-class AgentSettings(Record):
-    """Settings of agents; the fields are those of `RunConfig` with ``agent_`` before their names.
-
-    All but ``turn_timeout`` and ``seed`` are for models, ``openai:MODEL``: ``system`` is a file with the
-    system prompt, ``memory`` what is put before the model, ``context_tokens`` the budget of the prompt.
-    """
-
-    system: str | None = None
-    memory: str = "none"
-    temperature: float = 0.0
-    max_tokens: int | None = None
-    context_tokens: int = 32_000
-    turn_timeout: float = 120.0
-    seed: int = 0
-
-    @classmethod
-    def of(cls, config: RunConfig) -> "AgentSettings":
-        """Return the settings of a run's agents."""
-        return cls(
-            **{name: getattr(config, f"agent_{name}") for name in _OF_MODELS},
-            turn_timeout=config.turn_timeout,
-            seed=config.seed,
-        )
-
-    def refuse_model_settings(self, agent: str) -> None:
-        """Raise `UsageError` when a setting for models is set, since this agent would not heed it."""
-        default = AgentSettings()
-        for name in _OF_MODELS:
-            if self[name] != default[name]:
-                option = f"agent_{name}"
-                raise UsageError(
-                    f"setting {option}: is for agents of the form openai:MODEL; {agent} takes none"
-                )
-
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
 

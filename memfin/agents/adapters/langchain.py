@@ -29,7 +29,7 @@ except ModuleNotFoundError as problem:
         f"{problem}; the LangChain adapter needs the extra: pip install 'memfin[langchain]'"
     ) from problem
 
-from memfin.agents.adapters.transport import as_told
+from memfin.agents.adapters.transport import translated_errors
 from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
@@ -317,13 +317,9 @@ class RunnableAgent:
         output: Any = None
         text: str | None = None
         try:
-            output = await self._ask(user_text)
-            text = said = self._reading.reply(output)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
+            with translated_errors():
+                output = await self._ask(user_text)
+                text = said = self._reading.reply(output)
         finally:
             self._observe(user_text, output, text)
         profile = self._reading.profile(output) if self._reading.profile is not None else None

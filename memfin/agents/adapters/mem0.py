@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from memfin.agents.adapters.transport import as_told
+from memfin.agents.adapters.transport import translated_errors
 from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
@@ -99,26 +99,16 @@ class Mem0Memory:
             self._window.extend(ShortTermTurn(role=role, content=text) for role, text in said)
         self._unsaved = (user_text, assistant_text)
         messages = [{"role": role, "content": text} for role, text in said]
-        try:
+        with translated_errors():
             await self._memory.add(messages, user_id=self._user_id)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
         self._unsaved = None
 
     async def close(self) -> None:
         """Leave the memory to whoever made it."""
 
     async def _search(self, query: str) -> list[RecallItem]:
-        try:
+        with translated_errors():
             found = await self._memory.search(query, filters={"user_id": self._user_id}, top_k=self._top_k)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
         return [
             RecallItem(
                 content=each["memory"], rank=rank, item_id=each["id"], score=each["score"], source="mem0"

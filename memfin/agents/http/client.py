@@ -33,7 +33,7 @@ from memfin.sandbox.references import one_line
 R = TypeVar("R", bound=Record)
 F = TypeVar("F", bound="Failure")
 
-LARGEST_ANSWER: Final = 8 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer, decompressed: a reply with all that was recalled for it."""
 
 CONNECT_LIMIT: Final = 10.0
@@ -151,7 +151,7 @@ class JsonService:
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
+                return response.status, response.headers, await read_body(response, MAX_ANSWER_BYTES)
         except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
                 raise TransportError(self._told(str(problem))) from problem
@@ -252,10 +252,10 @@ class HttpAgents:
     def __init__(
         self, url: str, *, turn_timeout: float = 3600.0, environ: Mapping[str, str] | None = None
     ) -> None:
-        self._service = JsonService(
+        self.service = JsonService(
             url, what="agent", protocol="agent protocol", limit=turn_timeout, environ=environ
         )
-        self.url = self.reference = self.model = self._service.url
+        self.url = self.reference = self.model = self.service.url
         self.version: str | None = None
         self.inputs: dict[str, Any] = {}
         self.usage = UsageTotal()
@@ -269,7 +269,7 @@ class HttpAgents:
             CallFailed: it refused, or its answer is none of the protocol's.
         """
         request = OpenSession(protocol=PROTOCOL, session=session, turn_timeout=self._turn_timeout)
-        opened = await self.call("POST", "sessions", request, SessionOpened)
+        opened = await self.service.call("POST", "sessions", request, SessionOpened, _Failure)
         if opened.protocol != PROTOCOL:
             raise CallFailed(
                 f"{self.url}: speaks version {opened.protocol} of the agent protocol, not {PROTOCOL}"
@@ -285,19 +285,7 @@ class HttpAgents:
     async def close(self) -> None:
         """Close the connections and begin a new count of usage; the next run opens new ones."""
         self.usage = UsageTotal()
-        await self._service.close()
-
-    async def call(
-        self, method: str, path: str, body: Record | None, answer: type[R], observer: Observer | None = None
-    ) -> R:
-        """Make one call and return its answer; what failed calls observed goes to the observer.
-
-        Raises:
-            TransportError: the call failed on its way and may be made again.
-            CallFailed: the agent failed, the service refused, or the answer is none.
-        """
-        told = None if observer is None else lambda failure: _observe(failure, observer)
-        return await self._service.call(method, path, body, answer, _Failure, told)
+        await self.service.close()
 
 
 class HttpAgent:
@@ -305,6 +293,7 @@ class HttpAgent:
 
     def __init__(self, agents: HttpAgents, path: str, observer: Observer) -> None:
         self._agents = agents
+        self._call = agents.service.call
         self._path = path
         self._observer = observer
         self._turn = 0
@@ -325,7 +314,9 @@ class HttpAgent:
         self._lost = None
         request = TurnRequest(turn=self._turn, user_text=user_text)
         try:
-            answer = await self._agents.call("POST", f"{self._path}/turns", request, _Answer, self._observer)
+            answer = await self._call(
+                "POST", f"{self._path}/turns", request, _Answer, _Failure, self._observe
+            )
         except TransportError:
             self._lost = user_text
             raise
@@ -335,7 +326,19 @@ class HttpAgent:
 
     async def close(self) -> None:
         """End the session; raises as `reply` does."""
-        await self._agents.call("DELETE", self._path, None, Record)
+        await self._call("DELETE", self._path, None, Record, _Failure)
+
+    def _observe(self, failed: _Failure) -> None:
+        """Hand on what a failed call had observed."""
+        observer, tools = self._observer, failed.tools if isinstance(failed.tools, list) else []
+        for record, fields in (
+            (observer.recall, failed.recall),
+            *((observer.tool, call) for call in tools),
+            (observer.compliance, failed.compliance),
+            (observer.profile, failed.profile_snapshot),
+        ):
+            if isinstance(fields, dict):
+                record(**fields)
 
 
 class CommittingHttpAgent(HttpAgent):
@@ -344,17 +347,4 @@ class CommittingHttpAgent(HttpAgent):
     async def commit(self, assistant_text: str) -> None:
         """Put a reply into the agent's history; raises as `reply` does."""
         request = CommitRequest(turn=max(1, self._turn), assistant_text=assistant_text)
-        await self._agents.call("POST", f"{self._path}/commit", request, Record)
-
-
-def _observe(observed: _Observed, observer: Observer) -> None:
-    """Tell the observer what a failed call had observed."""
-    tools = observed.tools if isinstance(observed.tools, list) else []
-    for tell, fields in (
-        (observer.recall, observed.recall),
-        *((observer.tool, call) for call in tools),
-        (observer.compliance, observed.compliance),
-        (observer.profile, observed.profile_snapshot),
-    ):
-        if isinstance(fields, dict):
-            tell(**fields)
+        await self._call("POST", f"{self._path}/commit", request, Record, _Failure)

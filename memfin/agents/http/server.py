@@ -22,7 +22,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 from aiohttp import web
@@ -40,24 +40,20 @@ from memfin.agents.http.protocol import (
     TurnAnswer,
     TurnRequest,
 )
-from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
+from memfin.agents.observer import Observed, TurnObserver, check_usage
 from memfin.agents.protocol import AgentFactory, AgentReply
-from memfin.contracts import ModelUsage
 from memfin.errors import UsageError
 from memfin.hosting import run
 from memfin.sandbox.calls import CallFailed, CallTimedOut
 from memfin.sandbox.references import describe, one_line
 
-CLOSE_LIMIT = 10.0
-"""Seconds that an agent's ``close`` may take."""
 DEFAULT_PORT: Final = 8765
-MOST_SESSIONS: Final = 1024
+MAX_SESSIONS: Final = 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # a line of a dataset is no longer
+# Seconds: for an agent's ``close``, without a call until a session is closed, between two sweeps for those.
+CLOSE_LIMIT: Final = 10.0
 IDLE_LIMIT: Final = 3600.0
-"""Seconds after which a session that nobody calls is closed."""
-LARGEST_BODY: Final = 16 * 1024 * 1024
-"""Bytes of a request; a line of a dataset is no longer."""
-LONGEST_SWEEP: Final = 60.0
-"""Seconds between two looks for idle sessions, at most."""
+MAX_SWEEP_INTERVAL: Final = 60.0
 
 
 def refusal_of(problem: Exception, observations: Observations | None = None) -> Refusal:
@@ -87,6 +83,7 @@ class AgentSession:
         self._turn: _Turn | None = None
         self._committed: CommitRequest | None = None
         self._latest = 0
+        self.last_use = 0.0
 
     async def open(self, factory: Callable[..., Any]) -> None:
         """Create the agent; raise `Refusal` when that fails."""
@@ -172,33 +169,19 @@ class AgentSession:
             self._observer.end(token)
 
 
-class _Turn:
-    """A turn that is being answered or was: the latest one."""
-
-    def __init__(self, request: TurnRequest, task: "asyncio.Task[TurnAnswer | Refusal]") -> None:
-        self.request = request
-        self.task = task
+class _Turn(NamedTuple):
+    request: TurnRequest
+    task: "asyncio.Task[TurnAnswer | Refusal]"
 
 
 def _observations(observed: Observed) -> Observations:
-    return Observations(
-        recall=observed.recall,
-        tools=observed.tools,
-        compliance=observed.compliance,
-        profile_snapshot=observed.profile_snapshot,
-        observation_error=observed.error,
-    )
+    fields = dict(observed)
+    return Observations(observation_error=fields.pop("error"), **fields)
 
 
 def _answer(reply: AgentReply, observed: Observed) -> TurnAnswer:
-    usage: ModelUsage | None = None
-    error = observed.error or reply.observation_error
-    if reply.usage is not None:
-        try:
-            usage = check("usage", ModelUsage, reply.usage)
-        except ObservationError as problem:
-            error = error or one_line(str(problem))
-    observations = _observations(observed).replace(observation_error=error)
+    usage, error = check_usage(reply)
+    observations = _observations(observed).replace(observation_error=observed.error or error)
     return TurnAnswer(text=reply.text, usage=usage, **dict(observations))
 
 
@@ -213,7 +196,6 @@ class SessionTable:
         self._idle_limit = idle_limit
         self._clock = clock
         self._sessions: dict[str, AgentSession] = {}
-        self._last_use: dict[str, float] = {}
         self._opening: dict[object, str] = {}
         self._closed = False
 
@@ -250,7 +232,7 @@ class SessionTable:
                     await session.close()
         key = secrets.token_urlsafe(18)
         self._sessions[key] = session
-        self._last_use[key] = self._clock()
+        self.touch(key)
         return key, session
 
     def find(self, key: str) -> AgentSession:
@@ -264,20 +246,19 @@ class SessionTable:
     def touch(self, key: str) -> None:
         """Count a session as used now, if it is open."""
         if key in self._sessions:
-            self._last_use[key] = self._clock()
+            self._sessions[key].last_use = self._clock()
 
     async def close(self, key: str) -> None:
         """Close a session; nothing happens for one that is not open."""
         session = self._sessions.pop(key, None)
-        self._last_use.pop(key, None)
         if session is not None:
             await session.close()
 
     async def expire(self) -> None:
         """Close what has idled for too long; a session with a turn in progress does not idle."""
         oldest = self._clock() - self._idle_limit
-        for key, last_use in list(self._last_use.items()):
-            if last_use < oldest and key in self._sessions and not self._sessions[key].busy:
+        for key, session in list(self._sessions.items()):
+            if session.last_use < oldest and not session.busy:
                 await self.close(key)
 
     async def close_all(self) -> None:
@@ -294,9 +275,9 @@ def application(
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
     token: str | None = None,
-    most_sessions: int = MOST_SESSIONS,
+    most_sessions: int = MAX_SESSIONS,
     idle_limit: float = IDLE_LIMIT,
-    largest_body: int = LARGEST_BODY,
+    largest_body: int = MAX_BODY_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return an aiohttp application that serves an agent; it may be a sub-application of another.
@@ -332,7 +313,7 @@ def application(
     app.router.add_post("/sessions/{id}/commit", service.commit)
     app.router.add_delete("/sessions/{id}", service.close)
     app.on_shutdown.append(service.stop)
-    app.cleanup_ctx.append(service.sweeping(min(LONGEST_SWEEP, idle_limit / 2)))
+    app.cleanup_ctx.append(service.sweeping(min(MAX_SWEEP_INTERVAL, idle_limit / 2)))
     return app
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -22,8 +22,7 @@ from memfin.agents.openai.tools import (
     result_text,
     tools_hash,
 )
-from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.agents.registry import AgentSettings
+from memfin.agents.protocol import AgentReply, AgentSettings, Observer, Session
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
@@ -109,14 +108,6 @@ BEYOND_TURN = 30.0
 """Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""
 
 
-class ChatModel(Protocol):
-    """Endpoint of chat requests, one attempt each, such as `memfin.client.ChatClient`."""
-
-    async def stream(self, request: ChatRequest) -> ChatAnswer:
-        """Return the answer; raise `RequestError` when there is none."""
-        ...
-
-
 class ModelSettings(Record):
     """Settings of the agents of one model; times in seconds."""
 
@@ -126,6 +117,34 @@ class ModelSettings(Record):
     context_tokens: int = 32_000
     seed: int | None = 0
     call_timeout: float = 120.0
+
+
+def usage_of(answer: ChatAnswer, *, trimmed_turns: int = 0) -> ModelUsage:
+    """Return the usage of one request."""
+    metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
+    return ModelUsage(
+        model=answer.model,
+        calls=1,
+        unmetered_calls=0 if metered else 1,
+        prompt_tokens=answer.prompt_tokens or 0,
+        completion_tokens=answer.completion_tokens or 0,
+        latency_ms=answer.latency_ms,
+        first_token_ms=answer.first_token_ms,
+        trimmed_turns=trimmed_turns,
+    )
+
+
+def refuse_incomplete(answer: ChatAnswer, max_tokens: int | None) -> None:
+    """Raise `CallFailed` for an answer that was cut, or withheld by a content filter."""
+    if answer.finish_reason == CUT:
+        tokens = answer.completion_tokens or max_tokens
+        limit = "raise" if max_tokens else "the server has a limit of its own; set"
+        raise CallFailed(
+            f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
+        )
+    if answer.finish_reason == FILTERED:
+        what = "cut the answer off" if answer.text.strip() else "withheld the answer"
+        raise CallFailed(f"the server's content filter {what}")
 
 
 class OpenAIAgent:
@@ -150,7 +169,7 @@ class OpenAIAgent:
         session: Session,
         observer: Observer,
         *,
-        chat: ChatModel,
+        chat: ChatClient,
         settings: ModelSettings,
         system: str,
         memory: MemoryFactory | None = None,
@@ -275,33 +294,11 @@ class OpenAIAgent:
             if problem.retryable:
                 raise TransportError(str(problem), retry_after=problem.retry_after) from problem
             raise CallFailed(str(problem)) from problem
-        metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
-        used = ModelUsage(
-            model=answer.model,
-            calls=1,
-            unmetered_calls=0 if metered else 1,
-            prompt_tokens=answer.prompt_tokens or 0,
-            completion_tokens=answer.completion_tokens or 0,
-            latency_ms=answer.latency_ms,
-            first_token_ms=answer.first_token_ms,
-            trimmed_turns=turn.trimmed if turn.usage.total is None else 0,
-        )
+        used = usage_of(answer, trimmed_turns=turn.trimmed if turn.usage.total is None else 0)
         turn.usage.add(used)
         self._total.add(used)
-        self._refuse_incomplete(answer)
+        refuse_incomplete(answer, self._settings.max_tokens)
         return answer
-
-    def _refuse_incomplete(self, answer: ChatAnswer) -> None:
-        """Raise `CallFailed` for an answer of which a user would get but the beginning, or nothing."""
-        if answer.finish_reason == CUT:
-            tokens = answer.completion_tokens or self._settings.max_tokens
-            limit = "raise" if self._settings.max_tokens else "the server has a limit of its own; set"
-            raise CallFailed(
-                f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
-            )
-        if answer.finish_reason == FILTERED:
-            what = "cut the answer off" if answer.text.strip() else "withheld the answer"
-            raise CallFailed(f"the server's content filter {what}")
 
     async def _attempt(self, request: ChatRequest) -> ChatAnswer:
         begun = time.perf_counter()
