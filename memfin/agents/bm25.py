@@ -1,9 +1,6 @@
 """A small incremental BM25 index whose cost per query does not grow with what it holds.
 
-Documents are added one at a time, as while a dialogue goes on. A query reads its rarest terms only, and
-of each term only the newest postings, so that both adding and asking stay flat however long the
-dialogue becomes (ADR 0003 says what was compared). Where the documents are all there from the start,
-the bounds may be wider.
+A query reads its rarest terms only, and of each term only the newest postings (ADR 0003).
 """
 
 import heapq
@@ -15,11 +12,8 @@ from typing import Final, NamedTuple
 K1: Final = 1.2
 B: Final = 0.75
 
-QUERY_TERMS: Final = 24
-"""How many distinct terms of a query are looked up: the rarest of those the index knows."""
-
-POSTINGS: Final = 48
-"""How many postings of a term a query reads: the newest."""
+QUERY_TERMS: Final = 24  # that are looked up: the rarest
+POSTINGS: Final = 48  # of a term that a query reads: the newest
 
 _RUN: Final = re.compile(r"[\u3400-\u9fff]+|[a-z0-9]+(?:\.[0-9]+)?%?")
 _FIRST_HAN: Final = "\u3400"
@@ -80,7 +74,7 @@ class IncrementalBM25:
         return document
 
     def knows(self, term: str) -> bool:
-        """Say whether any document has the term."""
+        """Return whether any document has the term."""
         return term in self._frequency
 
     def weight(self, term: str) -> float:

@@ -13,7 +13,6 @@ from memfin.sandbox.references import check_signature, import_reference, package
 from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
-
 EXPECTED: Final = (
     "a class, or a factory function (session, observer), that gives an object with a method "
     "reply(user_text); docs/agents.md shows one"
@@ -27,11 +26,7 @@ Factory = Callable[[Session, Observer], Any]
 
 @runtime_checkable
 class SharedAgents(Protocol):
-    """A factory whose agents share something, such as connections, that the run closes in the end.
-
-    ``reference``, ``model`` and ``version`` are for the artifacts of the run, ``inputs`` is what the answers
-    depend on besides, for the fingerprint.
-    """
+    """A factory whose agents share something, such as connections, that the run closes in the end."""
 
     reference: str
     model: str
@@ -54,13 +49,10 @@ class SharedAgents(Protocol):
 
 
 class AgentSource:
-    """Where a run's agents come from; `close` it when the run is over.
+    """The source of a run's agents; `close` it when the run is over.
 
-    Attributes:
-        reference: the reference as given, or the dotted name of a factory object.
-        version: version of the agent's package where it has one.
-        model_name: what the run manifest calls the system under test.
-        inputs: what the agents' answers depend on besides, for the fingerprint; holds no secret.
+    ``reference`` is as given, or the dotted name of a factory object; ``inputs`` are settings that the
+    answers depend on, for the fingerprint.
     """
 
     def __init__(
@@ -89,7 +81,7 @@ class AgentSource:
         return self._shared.total_usage if self._shared is not None else None
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the agents tell what a user should know while they answer, if they have a way to."""
+        """Pass a receiver of notes for the user to the agents, if they take one."""
         listen = getattr(self._shared, "listen", None)
         if callable(listen):
             listen(on_notice)

@@ -62,9 +62,8 @@ class ReplayOptions(Record):
 
 
 class Replay(Record):
-    """A dialogue's trace with what its making took: retries, calls left behind, late observations.
+    """A dialogue's trace with its retries, abandoned calls, late observations and reported usage.
 
-    ``usage`` is the sum of what the replies said that a language model took, None where none did.
     ``snapshot_error`` is why the agent's state could not be kept from some turn on, if it could not.
     """
 
@@ -112,15 +111,12 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return what happened.
 
-    Whatever the agent does ends in the trace: a failed turn is marked and the dialogue goes on; an
-    agent that cannot be created fails every turn of its dialogue, with the reason in
-    ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`, for hosts that
-    want to see observations as they come.
+    A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
+    with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
 
-    ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn, where the
-    agent gives one. Handed in again as ``begun`` it has the dialogue go on there: ``on_resume`` is
-    told so before the first turn is asked. An agent that does not take its snapshot back is made
-    anew, and the dialogue starts again. ``leaving`` is asked before each turn.
+    ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn. Handed in again
+    as ``begun`` it has the dialogue go on there, after a call of ``on_resume``. An agent that does not
+    take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     Raises:
         DialogLeftError: ``leaving`` said so.
@@ -207,21 +203,15 @@ def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -
 
 
 class _DialogReplayer:
-    """The turn loop's state: one agent, one observer, the retry count.
-
-    Attributes:
-        dialog_error: why there is no agent that could be asked.
-        refused: why an agent could not go on from its snapshot, so that another was made.
-        snapshot_error: why no snapshot is asked for any more.
-    """
+    """The state of the turn loop: one agent, one observer, the retry count."""
 
     def __init__(self, name: str, observer: TurnObserver, options: ReplayOptions) -> None:
         self.calls = AgentCalls(name)
         self.observer = observer
         self.retries = 0
-        self.dialog_error: str | None = None
-        self.refused: str | None = None
-        self.snapshot_error: str | None = None
+        self.dialog_error: str | None = None  # why there is no agent that could be asked
+        self.refused: str | None = None  # why an agent could not go on from its snapshot
+        self.snapshot_error: str | None = None  # why no snapshot is asked for any more
         self._name = name
         self._options = options
         self._abandoned = 0
@@ -249,11 +239,7 @@ class _DialogReplayer:
     async def start(
         self, factory: Callable[..., Any], session: Session, snapshot: bytes | None = None
     ) -> None:
-        """Have an agent made, in the state of its snapshot where there is one that it takes.
-
-        Raises:
-            HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
-        """
+        """Create the agent, in the state of its snapshot where there is one that it takes."""
         try:
             await self._open(factory, session)
             if snapshot is not None and (refused := await self._restore(snapshot)) is not None:
@@ -285,10 +271,7 @@ class _DialogReplayer:
         return None
 
     async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> DialogCheckpoint | None:
-        """Return how far the dialogue is with the agent's state, if its last turn was answered.
-
-        The first snapshot that cannot be had ends the asking for them.
-        """
+        """Return a checkpoint if the last turn was answered; none follow a snapshot that failed."""
         possible = self.calls.has_snapshots and self.snapshot_error is None and not self.calls.stuck
         if turns[-1].turn_status != "ok" or not possible:
             return None
@@ -368,10 +351,7 @@ class _DialogReplayer:
         *retried: type[TransportError | ConnectionError],
         waited: float = 0.0,
     ) -> T:
-        """Return what the call returns, which gets the seconds that are left of the turn's limit.
-
-        ``waited`` is how many of them are gone before the first attempt.
-        """
+        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already."""
 
         def count() -> None:
             self.retries += 1

@@ -35,17 +35,12 @@ from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
 from memfin.secrets import scrubber_of_environment
 
-EXCERPT: Final = 500
-"""Characters of a tool's result that are kept."""
-
+EXCERPT: Final = 500  # characters of a tool's result that are kept
 _ROLES: Final = {"human": "user", "ai": "assistant"}
 
 
 class ModelCall:
-    """One call of a model: what was put before it, what it answered, what it took.
-
-    ``latency_ms`` is in milliseconds; ``answer`` stays None when the call failed.
-    """
+    """One call of a model with its messages; ``answer`` and ``text`` stay None when it failed."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self.messages = messages

@@ -33,22 +33,13 @@ from memfin.sandbox.references import one_line
 R = TypeVar("R", bound=Record)
 F = TypeVar("F", bound="Failure")
 
-MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of an answer, decompressed: a reply with all that was recalled for it."""
-
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024  # decompressed: a reply with all that was recalled for it
 CONNECT_LIMIT: Final = 10.0
-BEYOND_TURN: Final = 30.0
-"""Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
-which the replay has given up by then."""
-
+BEYOND_TURN: Final = 30.0  # seconds for which a call outlives its turn; the replay has given up by then
 _NOT_THERE: Final = frozenset({404, 405})
-
-_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
-"""Kinds of failure that another attempt may mend."""
-
-_SUCCESS: Final = 2
+_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})  # another attempt may do
+_SUCCESS: Final = 2  # first digits of a status
 _REDIRECT: Final = 3
-"""First digits of a status."""
 
 
 class Failure(Protocol):
@@ -61,17 +52,10 @@ class Failure(Protocol):
 
 
 class JsonService:
-    """A service and the connections to it.
+    """A service and the connections to it; raises `UsageError` for an unusable URL.
 
-    Args:
-        url: base URL of the service, without credentials.
-        what: what it is, for errors: ``agent`` or ``system``.
-        protocol: what it should speak, for errors.
-        limit: seconds that a call may take, at most.
-        environ: where the token is read from; None is the process's own environment.
-
-    Raises:
-        UsageError: the URL is unusable.
+    Errors call it ``what``, ``agent`` or ``system``, and name the ``protocol`` that it should speak. A call
+    may take ``limit`` seconds; the token is read from ``environ``.
     """
 
     def __init__(
@@ -235,18 +219,12 @@ class HttpAgents:
     It is an agent factory: one session of the service is one dialogue's agent.
 
     Args:
-        url: base URL of the service, without credentials.
-        turn_timeout: seconds that a call may take, at most; the service is told. A run's own limit for
-            a turn is usually shorter.
+        url: base URL of the service, without credentials; the ``reference`` and ``model`` of a run.
+        turn_timeout: seconds that a call may take; the service is told.
         environ: where the token is read from; None is the process's own environment.
 
     Raises:
         UsageError: the URL is unusable.
-
-    Attributes:
-        url: the base URL, which is also ``reference`` and ``model`` in the artifacts of a run.
-        version, inputs: None and empty; what a service depends on is its own affair.
-        usage: the sum of what the agents said that their language models took.
     """
 
     def __init__(
@@ -262,12 +240,7 @@ class HttpAgents:
         self._turn_timeout = turn_timeout
 
     async def __call__(self, session: Session, observer: Observer) -> "HttpAgent":
-        """Open a session of the service and return its agent.
-
-        Raises:
-            TransportError: the service could not be reached; it may be tried again.
-            CallFailed: it refused, or its answer is none of the protocol's.
-        """
+        """Open a session of the service and return its agent; raises as `JsonService.call` does."""
         request = OpenSession(protocol=PROTOCOL, session=session, turn_timeout=self._turn_timeout)
         opened = await self.service.call("POST", "sessions", request, SessionOpened, _Failure)
         if opened.protocol != PROTOCOL:
@@ -300,14 +273,10 @@ class HttpAgent:
         self._lost: str | None = None
 
     async def reply(self, user_text: str) -> AgentReply:
-        """Take a turn.
+        """Take a turn; raises as `JsonService.call` does.
 
         The words of a turn that was lost on its way are the same turn again: the service, which may
         have heard them, gives the answer that it gave then.
-
-        Raises:
-            TransportError: the call failed on its way and may be made again.
-            CallFailed: the agent failed, or its answer is none of the protocol's.
         """
         if self._lost != user_text:
             self._turn += 1

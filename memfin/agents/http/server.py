@@ -68,11 +68,7 @@ def refusal_of(problem: Exception, observations: Observations | None = None) -> 
 
 
 class AgentSession:
-    """One agent behind the server; `open` it first, `close` it in the end.
-
-    The calls of one agent never overlap: a new turn ends the one that still runs, as a time-out does
-    where the agent lives in MemFin's own process.
-    """
+    """One agent behind the server; its calls never overlap: a new turn ends the one that still runs."""
 
     def __init__(self, request: OpenSession) -> None:
         self.session = request.session
@@ -98,11 +94,7 @@ class AgentSession:
         return self._turn is not None and not self._turn.task.done()
 
     async def turn(self, request: TurnRequest) -> TurnAnswer:
-        """Return the agent's answer; the same turn again gets the same answer, asked once.
-
-        Raises:
-            Refusal: the turn is over or has other words, or the agent failed.
-        """
+        """Return the agent's answer, the same for a turn sent again, or raise `Refusal`."""
         async with self._entry:
             turn = self._turn
             if turn is None or turn.request != request:
@@ -123,11 +115,7 @@ class AgentSession:
         return outcome
 
     async def commit(self, request: CommitRequest) -> None:
-        """Put a reply into the agent's history, once however often it is sent.
-
-        Raises:
-            Refusal: the agent has no ``commit``, the turn is over, or the agent failed.
-        """
+        """Put a reply into the agent's history, once however often it is sent, or raise `Refusal`."""
         if not self.calls.has_commit:
             raise Refusal(409, "no_commit")
         async with self._entry:
@@ -186,13 +174,10 @@ def _answer(reply: AgentReply, observed: Observed) -> TurnAnswer:
 
 
 class SessionTable:
-    """The open sessions by id, no more than ``most`` of them, none idle for longer than ``idle_limit``.
+    """The open sessions by id: ``max_sessions`` at most, none idle for longer than ``idle_limit`` seconds."""
 
-    Times are seconds of ``clock``, a monotonic one.
-    """
-
-    def __init__(self, most: int, idle_limit: float, clock: Callable[[], float]) -> None:
-        self._most = most
+    def __init__(self, max_sessions: int, idle_limit: float, clock: Callable[[], float]) -> None:
+        self._max_sessions = max_sessions
         self._idle_limit = idle_limit
         self._clock = clock
         self._sessions: dict[str, AgentSession] = {}
@@ -203,17 +188,12 @@ class SessionTable:
         return len(self._sessions)
 
     async def open(self, factory: Callable[..., Any], request: OpenSession) -> tuple[str, AgentSession]:
-        """Create an agent and return it with its id; one of the same session id is replaced.
-
-        Raises:
-            Refusal: there are too many sessions, the agent could not be created, or the session was
-                opened again meanwhile.
-        """
+        """Create an agent and return it with its id, or raise `Refusal`; the same session id is replaced."""
         wanted = request.session.session_id
         for key in [key for key, each in self._sessions.items() if each.session.session_id == wanted]:
             await self.close(key)
         await self.expire()
-        if self._closed or len(self._sessions) + len(self._opening) >= self._most:
+        if self._closed or len(self._sessions) + len(self._opening) >= self._max_sessions:
             raise Refusal(503, "too_many_sessions", retry_after=1.0)
         # An earlier request for it, whose caller is gone, may still be creating its agent.
         self._opening = {each: name for each, name in self._opening.items() if name != wanted}
@@ -283,8 +263,7 @@ def application(
     """Return an aiohttp application that serves an agent; it may be a sub-application of another.
 
     Args:
-        agent_factory: called once a dialogue, as ``--agent pkg.module:factory`` would be; agents may
-            be plain or asynchronous.
+        agent_factory: called once per dialogue; agents may be plain or asynchronous.
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.

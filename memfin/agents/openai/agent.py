@@ -33,24 +33,16 @@ from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
 
-MAX_ROUNDS: Final = 8
-MAX_CALLS: Final = 16
-"""Rounds of tool calls in a turn, and calls in a round, that are heeded."""
-
+MAX_ROUNDS: Final = 8  # of tool calls per turn
+MAX_CALLS: Final = 16  # per round
+MESSAGE_TOKENS: Final = 4  # of a message besides its words: its role and its ends
 UNAVAILABLE: Final = "this tool is not available"
 _MS: Final = 1e3
 _PASSING: Final = (TransportError, ConnectionError)
 
-MESSAGE_TOKENS: Final = 4
-"""Tokens of a message besides its words: its role and its ends."""
-
 
 class Prompt(NamedTuple):
-    """The messages of a request, and what did not fit.
-
-    ``kept`` are the utterances of the conversation before the question that are in it, ``trimmed`` the
-    number of the oldest turns that are not.
-    """
+    """The messages of a request, the earlier utterances in it, and the number of older turns left out."""
 
     messages: list[dict[str, Any]]
     kept: list[ShortTermTurn]
@@ -62,9 +54,8 @@ def build_prompt(
 ) -> Prompt:
     """Return the messages within a budget of estimated tokens.
 
-    The oldest turns are left out until the rest fits, each whole: the client's words with the reply.
-    System prompt, context and question always stay, whatever they take. Neighbouring messages of the
-    same role become one, since many chat templates want the roles to alternate.
+    Whole turns are left out, the oldest first, until the rest fits; system prompt, context and question
+    stay. Neighbouring messages of a role become one, since chat templates want the roles to alternate.
     """
     head = f"{system}\n\n{context}" if context else system
     room = budget - _tokens(head) - _tokens(question)
@@ -104,8 +95,7 @@ def _tokens(text: str) -> int:
     return estimate_tokens(text) + MESSAGE_TOKENS
 
 
-BEYOND_TURN = 30.0
-"""Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""
+BEYOND_TURN = 30.0  # seconds for which a request outlives its turn; the replay has given up by then
 
 
 class ModelSettings(Record):
@@ -148,20 +138,12 @@ def refuse_incomplete(answer: ChatAnswer, max_tokens: int | None) -> None:
 
 
 class OpenAIAgent:
-    """Asks a model turn by turn; the history of the dialogue is its own, or its memory's.
+    """A model as the agent of one dialogue; the history is its own, or its memory's.
 
     A turn may take several requests when the model calls tools. Those that can be executed are, the
     others are recorded and answered as unavailable. When a request fails on its way and the replay
     asks again, the turn goes on with that request: no tool is called twice, no memory asked twice.
-
-    Args:
-        session, observer: as for any agent.
-        chat: the endpoint.
-        settings: model and parameters.
-        system: the system prompt.
-        memory: makes the memory of the dialogue; None for a model without.
-        tools: what the model is offered and can have executed.
-        usage: where what the model took is added up over dialogues.
+    ``usage`` adds up over dialogues.
     """
 
     def __init__(
@@ -332,18 +314,8 @@ class OpenAIAgent:
         return result if error is None else f"error: {error}"
 
     async def _called(self, tool: BoundTool, keywords: dict[str, Any]) -> Any:
-        calls, function = self._tool_calls, tool.function
-        if is_async(function):
-
-            async def start() -> Any:
-                return await function(**keywords)
-
-        else:
-
-            async def start() -> Any:
-                return await calls.invoke(lambda: function(**keywords))
-
-        return await calls.bounded(start, self._settings.call_timeout)
+        calls, call, on_loop = self._tool_calls, partial(tool.function, **keywords), is_async(tool.function)
+        return await calls.bounded(lambda: calls.invoke(call, on_loop=on_loop), self._settings.call_timeout)
 
 
 class _Turn:
@@ -363,7 +335,7 @@ class _Turn:
                 self._recall = recall.replace(**prompt_fields(remembered.context, prompt.kept))
 
     def observe(self, observer: Observer) -> None:
-        """Tell what memory put before the model."""
+        """Report what memory put before the model."""
         if self._recall is not None:
             observer.recall(**dict(self._recall))
         if self._profile is not None:
@@ -443,9 +415,7 @@ class OpenAIAgents:
         self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is told now
-        self._system = (
-            shipped_prompt() if system is None else prompt_of(system) if isinstance(system, str) else system
-        )
+        self._system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
         self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
         self._memory = resolve_memory(memory)
         if self._memory is BuiltinMemory:
@@ -467,15 +437,10 @@ class OpenAIAgents:
     @classmethod
     def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
+        system = settings.system
         return cls(
             model,
-            system=None if settings.system is None else prompt_from_file(Path(settings.system)),
-            memory=settings.memory,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            context_tokens=settings.context_tokens,
-            seed=settings.seed,
-            turn_timeout=settings.turn_timeout,
+            **dict(settings) | {"system": None if system is None else prompt_from_file(Path(system))},
         )
 
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
@@ -493,11 +458,11 @@ class OpenAIAgents:
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the model took so far, failed turns included."""
+        """Usage of the model so far, failed turns included."""
         return self._usage.of_run()
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Tell what a user should know of the model while it answers."""
+        """Take the receiver of notes for the user."""
         self._chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
 
     def parameter_changes(self) -> list[ParameterChange]:
@@ -506,7 +471,7 @@ class OpenAIAgents:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the answers depend on, for the fingerprint; no secret is in it."""
+        """Settings that the answers depend on, for the fingerprint; no secrets."""
         settings = self._settings
         return {
             "base_url": self._endpoint.base_url,
@@ -514,10 +479,7 @@ class OpenAIAgents:
             "memory": self._memory_name,
             "memory_version": package_version(self._memory_name.partition(":")[0]),
             "tools_sha256": tools_hash(self._tools),
-            "temperature": settings.temperature,
-            "max_tokens": settings.max_tokens,
-            "context_tokens": settings.context_tokens,
-            "seed": settings.seed,
+            **{name: settings[name] for name in ("temperature", "max_tokens", "context_tokens", "seed")},
         }
 
     async def close(self) -> None:

@@ -11,8 +11,6 @@ from memfin.errors import UsageError
 
 LANGUAGES: Final = ("zh", "en")
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""Bytes of a prompt's file."""
-
 _SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
 
 

@@ -12,11 +12,8 @@ from memfin.errors import UsageError
 from memfin.sandbox.calls import CallFailed
 from memfin.sandbox.references import one_line
 
-MAX_RESULT_CHARS: Final = 50_000
-"""Characters of a tool's result that the model gets to see."""
-
-EXCERPT: Final = 500
-"""Characters of a tool's result that the trace keeps."""
+MAX_RESULT_CHARS: Final = 50_000  # of a tool's result that the model gets
+EXCERPT: Final = 500  # characters that the trace keeps
 
 
 class Tool(Record):
