@@ -1,9 +1,6 @@
 """A small incremental BM25 index whose cost per query does not grow with what it holds.
 
-Documents are added one at a time, as while a dialogue goes on. A query reads its rarest terms only, and
-of each term only the newest postings, so that both adding and asking stay flat however long the
-dialogue becomes (ADR 0003 says what was compared). Where the documents are all there from the start,
-the bounds may be wider.
+A query reads its rarest terms only, and of each term only the newest postings (ADR 0003).
 """
 
 import heapq
@@ -15,11 +12,8 @@ from typing import Final, NamedTuple
 K1: Final = 1.2
 B: Final = 0.75
 
-QUERY_TERMS: Final = 24
-"""How many distinct terms of a query are looked up: the rarest of those the index knows."""
-
-POSTINGS: Final = 48
-"""How many postings of a term a query reads: the newest."""
+QUERY_TERMS: Final = 24  # that are looked up: the rarest
+POSTINGS: Final = 48  # of a term that a query reads: the newest
 
 _RUN: Final = re.compile(r"[\u3400-\u9fff]+|[a-z0-9]+(?:\.[0-9]+)?%?")
 _FIRST_HAN: Final = "\u3400"
@@ -54,7 +48,7 @@ class IncrementalBM25:
 
     def __init__(self, *, query_terms: int = QUERY_TERMS, postings: int = POSTINGS) -> None:
         self._query_terms = query_terms
-        self._most_postings = postings
+        self._max_postings = postings
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
@@ -72,18 +66,15 @@ class IncrementalBM25:
         self._total_length += length
         postings = self._postings
         for term, count in frequencies.items():
-            entries = postings.get(term)
-            if entries is None:
-                postings[term] = [(document, count)]
-            else:
-                entries.append((document, count))
-                if len(entries) >= 2 * self._most_postings:
-                    del entries[: -self._most_postings]
+            entries = postings.setdefault(term, [])
+            entries.append((document, count))
+            if len(entries) >= 2 * self._max_postings:
+                del entries[: -self._max_postings]
         self._frequency.update(frequencies.keys())
         return document
 
     def knows(self, term: str) -> bool:
-        """Say whether any document has the term."""
+        """Return whether any document has the term."""
         return term in self._frequency
 
     def weight(self, term: str) -> float:
@@ -104,7 +95,7 @@ class IncrementalBM25:
         scores: dict[int, float] = {}
         for term in rarest:
             weight = self.weight(term) * (K1 + 1.0)
-            newest = self._postings[term][-self._most_postings :]
+            newest = self._postings[term][-self._max_postings :]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

@@ -51,9 +51,6 @@ class OracleAgent:
         """Put a reply into the history."""
         self._client.memory.record(assistant_text)
 
-    async def close(self) -> None:
-        """End the session."""
-
     def snapshot(self) -> bytes:
         """Return the state between turns."""
         return msgspec.msgpack.encode(OracleState(client=self._client.state(), position=self._position))
@@ -87,9 +84,6 @@ class EchoAgent:
 
     async def commit(self, assistant_text: str) -> None:
         """Accept a reply for the history, which an echo does not keep."""
-
-    async def close(self) -> None:
-        """End the session."""
 
     def snapshot(self) -> bytes:
         """Return the state between turns: there is none."""

@@ -14,13 +14,12 @@ from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of, one_line
 from memfin.sandbox.thread import CallThread
 
-LONGEST_PAUSE: Final = 86_400.0
-"""Seconds beyond which a wish for a pause is a mistake."""
+T = TypeVar("T")
 
-SNAPSHOT_SIZE: Final = 4 << 20
-"""Bytes of a snapshot at most: one of every dialogue that is under way may be in memory at a time."""
+MAX_ASKED_PAUSE: Final = 86_400.0
+MAX_SNAPSHOT_BYTES: Final = 4 << 20  # every dialogue under way may have one in memory
 FIRST_BACKOFF: Final = 0.25
-LONGEST_BACKOFF: Final = 8.0
+MAX_BACKOFF: Final = 8.0
 """Seconds: the first and the longest pause before a retry."""
 
 
@@ -43,7 +42,7 @@ def asked_pause(problem: Exception) -> float:
         asked: Any = getattr(problem, "retry_after", None)
     except Exception:  # noqa: BLE001 - an agent's own class of error may fail at anything
         return 0.0
-    return float(asked) if type(asked) in (int, float) and 0 < asked <= LONGEST_PAUSE else 0.0
+    return float(asked) if type(asked) in (int, float) and 0 < asked <= MAX_ASKED_PAUSE else 0.0
 
 
 def builds_async_agent(factory: object) -> bool:
@@ -100,8 +99,8 @@ class AgentCalls(FactoryCalls):
                 self._thread = CallThread(self._name)
         if not isinstance(state, bytes):
             raise CallFailed(f"snapshot returned {kind_of(state)}; expected bytes")
-        if len(state) > SNAPSHOT_SIZE:
-            raise CallFailed(f"snapshot returned {len(state)} bytes; at most {SNAPSHOT_SIZE} are kept")
+        if len(state) > MAX_SNAPSHOT_BYTES:
+            raise CallFailed(f"snapshot returned {len(state)} bytes; at most {MAX_SNAPSHOT_BYTES} are kept")
         return bytes(state)
 
     async def restore(self, state: bytes, limit: float) -> None:
@@ -155,16 +154,12 @@ def as_reply(value: object) -> AgentReply:
     return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
 
 
-T = TypeVar("T")
-
-
 async def with_retries(
     call: Callable[[float], Awaitable[T]],
     *retried: type[TransportError | ConnectionError],
     limit: float,
     retries: int,
     first_pause: float,
-    longest_pause: float,
     on_retry: Callable[[], None],
 ) -> T:
     """Return what the call returns, which gets the seconds that are left of ``limit``.
@@ -179,7 +174,7 @@ async def with_retries(
         try:
             return await call(deadline - time.perf_counter())
         except retried as problem:
-            pause = min(longest_pause, first_pause * 2**attempt)
+            pause = min(MAX_BACKOFF, first_pause * 2**attempt)
             pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
             pause = max(pause, asked_pause(problem))
             attempt += 1
@@ -187,6 +182,9 @@ async def with_retries(
                 raise
             on_retry()
             await anyio.sleep(pause)
+
+
+_SUMMED: Final = tuple({*ModelUsage.__struct_fields__} - {"model", "first_token_ms"})
 
 
 class UsageTotal:
@@ -218,13 +216,8 @@ class UsageTotal:
         total = self.total or ModelUsage()
         self.total = ModelUsage(
             model=next(iter(self._models)) if len(self._models) == 1 else None,
-            calls=total.calls + usage.calls,
-            unmetered_calls=total.unmetered_calls + usage.unmetered_calls,
-            prompt_tokens=total.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=total.completion_tokens + usage.completion_tokens,
-            latency_ms=total.latency_ms + usage.latency_ms,
             first_token_ms=usage.first_token_ms,
-            trimmed_turns=total.trimmed_turns + usage.trimmed_turns,
+            **{name: total[name] + usage[name] for name in _SUMMED},
         )
 
     def of_run(self) -> ModelUsage | None:

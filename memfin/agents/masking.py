@@ -1,7 +1,6 @@
-"""Masks keys of the environment in what an agent says and tells, before anything is made of it.
+"""Masking of the environment's keys in replies and observations, before anything is made of them.
 
-Agents hand on what a service told them, and services quote the key that they refuse. All that a turn's
-trace, the rows, the reports and the judge get has gone through here; the agent's own history has not.
+Services quote the key that they refuse, and agents hand that on. The agent's own history is not masked.
 """
 
 from collections.abc import Iterator
@@ -13,13 +12,13 @@ from memfin.agents.observer import Observed
 from memfin.contracts import ModelUsage
 from memfin.secrets import Scrubber, scrubber_of_environment
 
-SHORTEST: Final = 8
-"""Characters of a key at least: shorter ones are placeholders such as ``EMPTY``, and words of a reply."""
+MIN_KEY_LENGTH: Final = 8
+"""Shorter ones are placeholders such as ``EMPTY``, and words of a reply."""
 
 
 def scrubber_of_replies() -> Scrubber:
     """Return what masks the keys that the environment holds at this moment; false where it holds none."""
-    return scrubber_of_environment(shortest=SHORTEST)
+    return scrubber_of_environment(shortest=MIN_KEY_LENGTH)
 
 
 def masked_text(text: str | None, scrubber: Scrubber) -> str | None:

@@ -1,9 +1,4 @@
-"""Memory for agents that are plain models: what is put before the model, and what is observed of it.
-
-``--agent-memory builtin`` gives a model the memory of the built-in agent: the last exchanges word for
-word, earlier ones that a question finds, and the client's profile read from her own words.
-``--agent-memory pkg.module:factory`` takes another one, such as an adapter of a memory library.
-"""
+"""Memory for agents that are plain models: ``--agent-memory builtin`` or ``pkg.module:factory``."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -22,14 +17,10 @@ EXPECTED: Final = (
 
 
 class MemoryContext(Record):
-    """Memory for one question of the client.
+    """Memory for one question of the client, with the turn's observations.
 
-    Attributes:
-        context: text that is put before the conversation, in the system message; may be empty.
-        turns: the recent utterances to send as the conversation so far, oldest first; None lets the
-            agent send the history that it keeps itself.
-        recall: the turn's recall observation.
-        profile: the turn's profile observation, if the memory knows the client.
+    ``context`` goes into the system message. ``turns`` are sent as the conversation so far, oldest first;
+    None lets the agent send the history that it keeps itself.
     """
 
     context: str = ""
@@ -63,11 +54,7 @@ class BuiltinMemory:
         self._client = ClientFile(session)
 
     async def recall(self, user_text: str) -> MemoryContext:
-        """Take in the client's words and return what is remembered for them.
-
-        The recall observation tells the profile with these words taken in, as the model sees it: the
-        block of the memory layer, at the end of the system message.
-        """
+        """Take in the client's words and return the memory for them; the profile has them already."""
         heard = self._client.hear(user_text)
         return MemoryContext(
             context=self._client.context(heard),

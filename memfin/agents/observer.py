@@ -1,22 +1,17 @@
 """Observer of one dialogue: the observations of a turn, checked against the contract."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from memfin.agents.protocol import AgentReply
-from memfin.contracts import (
-    ComplianceTrace,
-    RecallTrace,
-    Record,
-    ToolTrace,
-    non_finite_path,
-)
+from memfin.contracts import ComplianceTrace, ModelUsage, RecallTrace, Record, ToolTrace, non_finite_path
 from memfin.contracts.reading import reason_of
 from memfin.sandbox.references import describe, one_line
 
@@ -58,10 +53,8 @@ class TurnObserver:
         self._clear()
 
     def _clear(self) -> None:
-        self._recall: RecallTrace | None = None
+        self._fields: dict[str, Any] = {}
         self._tools: list[ToolTrace] = []
-        self._compliance: ComplianceTrace | None = None
-        self._profile: dict[str, Any] | None = None
         self._error: str | None = None
 
     def begin(self, turn_pair_id: int) -> Token[int | None]:
@@ -71,75 +64,51 @@ class TurnObserver:
         return _turn.set(turn_pair_id)
 
     def end(self, token: Token[int | None]) -> None:
-        """Close the turn: what its code tells from here on is late."""
+        """Close the turn: calls of its code from here on are late."""
         _turn.reset(token)
         self._turn_id = _NO_TURN
 
     def recall(self, /, **fields: Any) -> None:
         """Record what memory put before the model; the last call of a turn counts."""
-        if (value := self._check("recall", RecallTrace, fields)) is not None:
-            self._recall = value
+        self._record("recall", fields)
 
     def tool(self, /, **fields: Any) -> None:
         """Record one tool call."""
-        if (value := self._check("tool", ToolTrace, fields)) is not None:
-            self._tools.append(value)
+        self._record("tool", fields)
 
     def compliance(self, /, **fields: Any) -> None:
         """Record the agent's own compliance check; the last call of a turn counts."""
-        if (value := self._check("compliance", ComplianceTrace, fields)) is not None:
-            self._compliance = value
+        self._record("compliance", fields)
 
     def profile(self, /, **fields: Any) -> None:
         """Record the client profile as the agent sees it; the last call of a turn counts."""
-        if self._is_late():
-            return
-        try:
-            self._profile = check_profile(fields)
-        except ObservationError as problem:
-            self._fail(str(problem))
+        self._record("profile_snapshot", fields)
 
     def collect(self, reply: AgentReply | None = None) -> Observed:
         """Return the turn's observations; what the reply itself carries wins."""
-        recall, tools, compliance, profile = self._recall, self._tools, self._compliance, self._profile
+        fields = {**self._fields, "tools": list(self._tools)}
         try:
-            if reply is not None:
-                if reply.recall is not None:
-                    recall = check("recall", RecallTrace, reply.recall)
-                if reply.tools is not None:
-                    tools = check_tools(reply.tools)
-                if reply.compliance is not None:
-                    compliance = check("compliance", ComplianceTrace, reply.compliance)
-                if reply.profile_snapshot is not None:
-                    profile = check_profile(reply.profile_snapshot)
+            for name in () if reply is None else ("recall", "tools", "compliance", "profile_snapshot"):
+                if (value := getattr(reply, name)) is not None:
+                    fields[name] = _CHECKS[name](value)
         except ObservationError as problem:
-            self._fail(str(problem))
-        return Observed(
-            recall=recall,
-            tools=list(tools),
-            compliance=compliance,
-            profile_snapshot=profile,
-            error=self._error,
-        )
+            self._error = self._error or one_line(str(problem))
+        return Observed(error=self._error, **fields)
 
-    def _is_late(self) -> bool:
-        """Return whether the call comes from an earlier turn; code without a turn of its own is current."""
-        if _turn.get() in (None, self._turn_id):
-            return False
-        self.late += 1
-        return True
-
-    def _check(self, name: str, contract: type[R], fields: dict[str, Any]) -> R | None:
-        if self._is_late():
-            return None
+    def _record(self, name: str, fields: dict[str, Any]) -> None:
+        """Keep an observation of the current turn, or the first error of one that is malformed."""
+        if _turn.get() not in (None, self._turn_id):  # code without a turn of its own is current
+            self.late += 1
+            return
         try:
-            return check(name, contract, fields)
+            value = _CHECKS[name](fields)
         except ObservationError as problem:
-            self._fail(str(problem))
-            return None
-
-    def _fail(self, problem: str) -> None:
-        self._error = self._error or one_line(problem)
+            self._error = self._error or one_line(str(problem))
+            return
+        if name == "tool":
+            self._tools.append(value)
+        else:
+            self._fields[name] = value
 
 
 def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
@@ -176,6 +145,25 @@ def check_profile(fields: Mapping[str, Any]) -> dict[str, Any]:
     # Scoring sees what a reader of the trace will see: lists where the agent had tuples.
     profile: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plain))
     return profile
+
+
+def check_usage(reply: AgentReply) -> tuple[ModelUsage | None, str | None]:
+    """Return the usage that a reply carries, and the first error of the reply's own observations."""
+    if reply.usage is None:
+        return None, reply.observation_error
+    try:
+        return check("usage", ModelUsage, reply.usage), reply.observation_error
+    except ObservationError as problem:
+        return None, reply.observation_error or one_line(str(problem))
+
+
+_CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
+    "recall": partial(check, "recall", RecallTrace),
+    "tool": partial(check, "tool", ToolTrace),
+    "tools": check_tools,
+    "compliance": partial(check, "compliance", ComplianceTrace),
+    "profile_snapshot": check_profile,
+}
 
 
 def _plain(name: str, value: Any, builtin_types: tuple[type, ...] = ()) -> Any:

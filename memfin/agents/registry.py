@@ -5,53 +5,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from memfin.agents.observer import TurnObserver
-from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Dialog, ModelUsage, ParameterChange, Record, RunConfig
+from memfin.agents.protocol import AgentSettings, Observer, Session
+from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
 from memfin.version import __version__
 
-_OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")
-
-
-class AgentSettings(Record):
-    """Settings of agents; the fields are those of `RunConfig` with ``agent_`` before their names.
-
-    All but ``turn_timeout`` and ``seed`` are for models, ``openai:MODEL``: ``system`` is a file with the
-    system prompt, ``memory`` what is put before the model, ``context_tokens`` the budget of the prompt.
-    """
-
-    system: str | None = None
-    memory: str = "none"
-    temperature: float = 0.0
-    max_tokens: int | None = None
-    context_tokens: int = 32_000
-    turn_timeout: float = 120.0
-    seed: int = 0
-
-    @classmethod
-    def of(cls, config: RunConfig) -> "AgentSettings":
-        """Return the settings of a run's agents."""
-        return cls(
-            **{name: getattr(config, f"agent_{name}") for name in _OF_MODELS},
-            turn_timeout=config.turn_timeout,
-            seed=config.seed,
-        )
-
-    def refuse_model_settings(self, agent: str) -> None:
-        """Raise `UsageError` when a setting for models is set, since this agent would not heed it."""
-        default = AgentSettings()
-        for name in _OF_MODELS:
-            if self[name] != default[name]:
-                option = f"agent_{name}"
-                raise UsageError(
-                    f"setting {option}: is for agents of the form openai:MODEL; {agent} takes none"
-                )
-
-
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
-
 EXPECTED: Final = (
     "a class, or a factory function (session, observer), that gives an object with a method "
     "reply(user_text); docs/agents.md shows one"
@@ -65,11 +26,7 @@ Factory = Callable[[Session, Observer], Any]
 
 @runtime_checkable
 class SharedAgents(Protocol):
-    """A factory whose agents share something, such as connections, that the run closes in the end.
-
-    ``reference``, ``model`` and ``version`` are for the artifacts of the run, ``inputs`` is what the answers
-    depend on besides, for the fingerprint.
-    """
+    """A factory whose agents share something, such as connections, that the run closes in the end."""
 
     reference: str
     model: str
@@ -92,13 +49,10 @@ class SharedAgents(Protocol):
 
 
 class AgentSource:
-    """Where a run's agents come from; `close` it when the run is over.
+    """The source of a run's agents; `close` it when the run is over.
 
-    Attributes:
-        reference: the reference as given, or the dotted name of a factory object.
-        version: version of the agent's package where it has one.
-        model_name: what the run manifest calls the system under test.
-        inputs: what the agents' answers depend on besides, for the fingerprint; holds no secret.
+    ``reference`` is as given, or the dotted name of a factory object; ``inputs`` are settings that the
+    answers depend on, for the fingerprint.
     """
 
     def __init__(
@@ -127,7 +81,7 @@ class AgentSource:
         return self._shared.total_usage if self._shared is not None else None
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the agents tell what a user should know while they answer, if they have a way to."""
+        """Pass a receiver of notes for the user to the agents, if they take one."""
         listen = getattr(self._shared, "listen", None)
         if callable(listen):
             listen(on_notice)

@@ -6,16 +6,9 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from memfin.agents.calls import (
-    FIRST_BACKOFF,
-    LONGEST_BACKOFF,
-    AgentCalls,
-    TransportError,
-    UsageTotal,
-    with_retries,
-)
+from memfin.agents.calls import FIRST_BACKOFF, AgentCalls, TransportError, UsageTotal, with_retries
 from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
-from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
+from memfin.agents.observer import Observed, TurnObserver, check_usage
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
     NO_JUDGE,
@@ -42,19 +35,14 @@ from memfin.secrets import Scrubber
 
 T = TypeVar("T")
 
+# Seconds that an agent's ``close`` may take at the end of its dialogue, before it, and when cancelled.
 CLOSE_LIMIT: Final = 10.0
 EARLY_CLOSE_LIMIT: Final = 1.0
 CANCELLED_CLOSE_LIMIT: Final = 0.2
-"""Seconds that an agent's ``close`` may take, in the end, before the end of its dialogue, and when the host
-cancels the replay."""
-
 SNAPSHOT_LIMIT: Final = 5.0
-"""Seconds that an agent's ``snapshot`` may take at most."""
-
+# A turn waits so long for a plain agent that hangs in an earlier turn: seconds, and share of its own time.
 HUNG_LIMIT: Final = 1.0
 HUNG_SHARE: Final = 0.1
-"""Seconds, and share of the time of a turn, that it waits at most for a plain agent that still hangs in an
-earlier turn."""
 
 OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[DialogCheckpoint], Awaitable[None]]
@@ -74,9 +62,8 @@ class ReplayOptions(Record):
 
 
 class Replay(Record):
-    """A dialogue's trace with what its making took: retries, calls left behind, late observations.
+    """A dialogue's trace with its retries, abandoned calls, late observations and reported usage.
 
-    ``usage`` is the sum of what the replies said that a language model took, None where none did.
     ``snapshot_error`` is why the agent's state could not be kept from some turn on, if it could not.
     """
 
@@ -124,15 +111,12 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return what happened.
 
-    Whatever the agent does ends in the trace: a failed turn is marked and the dialogue goes on; an
-    agent that cannot be created fails every turn of its dialogue, with the reason in
-    ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`, for hosts that
-    want to see observations as they come.
+    A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
+    with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
 
-    ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn, where the
-    agent gives one. Handed in again as ``begun`` it has the dialogue go on there: ``on_resume`` is
-    told so before the first turn is asked. An agent that does not take its snapshot back is made
-    anew, and the dialogue starts again. ``leaving`` is asked before each turn.
+    ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn. Handed in again
+    as ``begun`` it has the dialogue go on there, after a call of ``on_resume``. An agent that does not
+    take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     Raises:
         DialogLeftError: ``leaving`` said so.
@@ -162,8 +146,9 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
                 await on_begun(now)
     except BaseException as problem:
+        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
         with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
-            await replayer.leave(problem)
+            await replayer.close(limit, short_grace=True)
         raise
     await replayer.close(CLOSE_LIMIT)
     trace = _trace(dialog, dataset_index, options, turns, replayer.dialog_error, worker_id)
@@ -218,21 +203,15 @@ def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -
 
 
 class _DialogReplayer:
-    """The turn loop's state: one agent, one observer, the retry count.
-
-    Attributes:
-        dialog_error: why there is no agent that could be asked.
-        refused: why an agent could not go on from its snapshot, so that another was made.
-        snapshot_error: why no snapshot is asked for any more.
-    """
+    """The state of the turn loop: one agent, one observer, the retry count."""
 
     def __init__(self, name: str, observer: TurnObserver, options: ReplayOptions) -> None:
         self.calls = AgentCalls(name)
         self.observer = observer
         self.retries = 0
-        self.dialog_error: str | None = None
-        self.refused: str | None = None
-        self.snapshot_error: str | None = None
+        self.dialog_error: str | None = None  # why there is no agent that could be asked
+        self.refused: str | None = None  # why an agent could not go on from its snapshot
+        self.snapshot_error: str | None = None  # why no snapshot is asked for any more
         self._name = name
         self._options = options
         self._abandoned = 0
@@ -260,11 +239,7 @@ class _DialogReplayer:
     async def start(
         self, factory: Callable[..., Any], session: Session, snapshot: bytes | None = None
     ) -> None:
-        """Have an agent made, in the state of its snapshot where there is one that it takes.
-
-        Raises:
-            HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
-        """
+        """Create the agent, in the state of its snapshot where there is one that it takes."""
         try:
             await self._open(factory, session)
             if snapshot is not None and (refused := await self._restore(snapshot)) is not None:
@@ -296,13 +271,9 @@ class _DialogReplayer:
         return None
 
     async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> DialogCheckpoint | None:
-        """Return how far the dialogue is with the agent's state, if its last turn was answered.
-
-        The first snapshot that cannot be had ends the asking for them.
-        """
-        if turns[-1].turn_status != "ok" or not self.calls.has_snapshots:
-            return None
-        if self.snapshot_error is not None or self.calls.stuck:
+        """Return a checkpoint if the last turn was answered; none follow a snapshot that failed."""
+        possible = self.calls.has_snapshots and self.snapshot_error is None and not self.calls.stuck
+        if turns[-1].turn_status != "ok" or not possible:
             return None
         try:
             state = await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
@@ -316,11 +287,6 @@ class _DialogReplayer:
             snapshot=state,
             **self.counts(),
         )
-
-    async def leave(self, problem: BaseException) -> None:
-        """Close the agent of a dialogue that is not replayed to its end."""
-        limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
-        await self.close(limit, short_grace=True)
 
     async def close(self, limit: float, *, short_grace: bool = False) -> None:
         try:
@@ -343,7 +309,7 @@ class _DialogReplayer:
         if self._scrubber is None:  # agents may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
         observed = masked_observations(observed, self._scrubber)
-        usage, refused = _carried(reply)
+        usage, refused = (None, None) if reply is None else check_usage(reply)
         usage = masked_usage(usage, self._scrubber)
         if usage is not None:
             self._usage.add(usage)
@@ -385,10 +351,7 @@ class _DialogReplayer:
         *retried: type[TransportError | ConnectionError],
         waited: float = 0.0,
     ) -> T:
-        """Return what the call returns, which gets the seconds that are left of the turn's limit.
-
-        ``waited`` is how many of them are gone before the first attempt.
-        """
+        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already."""
 
         def count() -> None:
             self.retries += 1
@@ -399,7 +362,6 @@ class _DialogReplayer:
             limit=self._options.turn_timeout - waited,
             retries=self._options.turn_retries,
             first_pause=FIRST_BACKOFF,
-            longest_pause=LONGEST_BACKOFF,
             on_retry=count,
         )
 
@@ -414,18 +376,6 @@ class _DialogReplayer:
         except (CallFailed, TransportError, ConnectionError) as problem:
             return f"commit: {_text(problem)}"
         return None
-
-
-def _carried(reply: AgentReply | None) -> tuple[ModelUsage | None, str | None]:
-    """Return what the reply says of its model's usage, and what was wrong with an observation."""
-    if reply is None:
-        return None, None
-    if reply.usage is None:
-        return None, reply.observation_error
-    try:
-        return check("usage", ModelUsage, reply.usage), reply.observation_error
-    except ObservationError as problem:
-        return None, reply.observation_error or one_line(str(problem))
 
 
 def _text(problem: BaseException) -> str:
@@ -459,12 +409,7 @@ def build_turn_trace(
     if isinstance(observer_payload, Mapping):
         observer_payload = convert(observer_payload, Observed)
     return TurnTrace(
-        turn_pair_id=turn_pair.turn_pair_id,
-        user_turn_abs_idx=turn_pair.user_turn_abs_idx,
-        gt_assistant_abs_idx=turn_pair.gt_assistant_abs_idx,
-        user_text=turn_pair.user_text,
-        gt_assistant_text=turn_pair.gt_assistant_text,
-        gt_turn_tags=turn_pair.gt_turn_tags,
+        **dict(turn_pair),
         turn_status=turn_status,
         pred_assistant_text=pred_text,
         latency_ms=latency_ms,

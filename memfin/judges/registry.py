@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 import msgspec
 from aiolimiter import AsyncLimiter
 
-from memfin.agents.calls import FIRST_BACKOFF, LONGEST_BACKOFF, TransportError, with_retries
+from memfin.agents.calls import FIRST_BACKOFF, TransportError, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
 from memfin.errors import UsageError
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
@@ -156,7 +156,6 @@ class PythonJudge(Generic[R, V]):
                 limit=self._limit,
                 retries=self._retries,
                 first_pause=FIRST_BACKOFF,
-                longest_pause=LONGEST_BACKOFF,
                 on_retry=ask_again,
             )
         except CallFailed as problem:

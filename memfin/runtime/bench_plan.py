@@ -10,7 +10,7 @@ import msgspec
 
 from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
 from memfin.actors.warning_board import WarningBoard
-from memfin.agents.registry import AgentSettings
+from memfin.agents.protocol import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
 from memfin.contracts.reading import shown

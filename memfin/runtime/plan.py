@@ -14,7 +14,8 @@ from memfin.actors.scorer import Scorer, scoring_workers
 from memfin.actors.source import Source
 from memfin.actors.warning_board import WarningBoard
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSettings, AgentSource, check_observer_factory, resolve_agent
+from memfin.agents.protocol import AgentSettings
+from memfin.agents.registry import AgentSource, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset

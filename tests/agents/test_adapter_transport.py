@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memfin.agents.adapters.transport import as_told
+from memfin.agents.adapters.transport import translated
 from memfin.agents.calls import TransportError
 from memfin.sandbox.calls import CallFailed
 from tests.support import each_case
@@ -47,19 +47,19 @@ def caused(by: BaseException, *, hidden: bool = False) -> Exception:
     ids=repr,
 )
 def test_failures_of_the_network_have_the_turn_retried(problem: Exception) -> None:
-    told = as_told(problem)
+    told = translated(problem)
     assert isinstance(told, TransportError)
     assert str(problem) in str(told)
 
 
 @pytest.mark.parametrize("problem", [ValueError("wrong"), StatusError(400), StatusError(401)], ids=repr)
 def test_other_failures_stay_what_they_are(problem: Exception) -> None:
-    assert as_told(problem) is problem
+    assert translated(problem) is problem
 
 
 def test_a_transport_error_below_is_handed_on() -> None:
     below = TransportError("busy", retry_after=2.0)
-    assert as_told(caused(below)) is below
+    assert translated(caused(below)) is below
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_a_transport_error_below_is_handed_on() -> None:
     [({"retry-after": "3"}, 3.0), ({"retry-after": "-3"}, None), ({"retry-after": "soon"}, None), ({}, None)],
 )
 def test_the_server_says_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    told: Any = as_told(caused(StatusError(429, headers)))
+    told: Any = translated(caused(StatusError(429, headers)))
     assert told.retry_after == seconds
 
 
 def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
     problem = ValueError("round")
     problem.__cause__ = problem
-    assert as_told(problem) is problem
+    assert translated(problem) is problem
 
 
 def test_a_key_in_an_error_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
-    told = as_told(ValueError("wrong key sk-canary-0123456789"))
+    told = translated(ValueError("wrong key sk-canary-0123456789"))
     assert isinstance(told, CallFailed)
     assert str(told) == "ValueError: wrong key ***"

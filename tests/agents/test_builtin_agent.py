@@ -19,8 +19,9 @@ from memfin.agents.bm25 import POSTINGS, QUERY_TERMS
 from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.builtin.compliance import compliance_rules, find_violations, without_violations
 from memfin.agents.builtin.knowledge import knowledge
-from memfin.agents.builtin.memory import RECALLED, WINDOW, DialogueMemory, StateError, as_text
+from memfin.agents.builtin.memory import RECALLED, WINDOW, DialogueMemory, StateError
 from memfin.agents.builtin.profile import data_file
+from memfin.agents.history import as_text
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import Agent, Session
 from memfin.contracts import Language
@@ -99,7 +100,6 @@ async def test_every_turn_observes_recall_tools_compliance_and_profile() -> None
             assert observed.profile_snapshot is not None
             assert observed.tools[0].tool_name == "profile_extractor"
             assert all((tool.latency_ms or 0) > 0 for tool in observed.tools)
-        await talk.agent.close()
 
 
 async def test_replies_are_in_the_language_of_the_dialogue() -> None:

@@ -22,4 +22,3 @@ async def test_echo_returns_the_words_unchanged_and_observes_nothing() -> None:
         await agent.commit("whatever the reference said")
     agent.restore(agent.snapshot())
     assert await agent.reply("again") == "again"
-    await agent.close()

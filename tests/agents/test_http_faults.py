@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import memfin
-from memfin.agents.http.client import LARGEST_ANSWER
+from memfin.agents.http.client import MAX_ANSWER_BYTES
 from memfin.errors import UsageError
 from tests.support import dataset, read_jsonl
 
@@ -170,11 +170,11 @@ async def test_attempts_are_bounded(fault: Answer, error: str, tmp_path: Path) -
         ),
         (json_answer([]), "URL: the answer is none of the agent protocol: Expected `object`, got `array`"),
         (
-            json_answer({"text": "x" * LARGEST_ANSWER}),
+            json_answer({"text": "x" * MAX_ANSWER_BYTES}),
             "URL: the answer is larger than",
         ),
         (
-            raw(gzip.compress(b" " * (LARGEST_ANSWER + 1)), 200, {"Content-Encoding": "gzip"}),
+            raw(gzip.compress(b" " * (MAX_ANSWER_BYTES + 1)), 200, {"Content-Encoding": "gzip"}),
             "URL: the answer is larger than",
         ),
         (json_answer({"error": {"code": "agent_failed", "message": "ValueError: x"}}, 500), "ValueError: x"),

@@ -50,7 +50,6 @@ async def test_oracle_gives_the_references_in_order_even_for_repeated_questions(
     for user, reference in REPLIES:
         assert await agent.reply(user) == reference
         await agent.commit(reference)
-    await agent.close()
 
 
 async def test_observations_come_from_the_clients_words_only() -> None:

@@ -12,7 +12,8 @@ from memfin.agents.bounds import EchoAgent, OracleAgent
 from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.memory_context import resolve_memory
 from memfin.agents.observer import TurnObserver
-from memfin.agents.registry import AgentSettings, check_observer_factory, resolve_agent
+from memfin.agents.protocol import AgentSettings
+from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError

@@ -253,7 +253,7 @@ class FaultyInThread(Faulty):
         (Hang(), "no answer within"),
         (None, "snapshot returned None; expected bytes"),
         ("text", "snapshot returned an object of type str; expected bytes"),
-        (bytes(agent_calls.SNAPSHOT_SIZE + 1), "at most 4194304 are kept"),
+        (bytes(agent_calls.MAX_SNAPSHOT_BYTES + 1), "at most 4194304 are kept"),
         (SystemExit(3), "the agent called sys.exit(3)"),
         (ConnectionError("gone"), "ConnectionError: gone"),
     ],

@@ -18,8 +18,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import memfin
-from memfin.agents.http.client import LARGEST_ANSWER
-from memfin.agents.registry import AgentSettings
+from memfin.agents.http.client import MAX_ANSWER_BYTES
+from memfin.agents.protocol import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
@@ -357,9 +357,9 @@ async def test_what_fails_on_its_way_is_asked_again(fault: Answer) -> None:
         (json_answer({"answer": "a", "evidence": [{"page": 1}]}), "$.evidence[0]"),
         (json_answer({"answer": "a", "citation": None}), "$.citation"),
         (raw(b'{"answer": "a", "amount": 1e999}'), "none of the RAG protocol"),
-        (json_answer({"answer": "x" * LARGEST_ANSWER}), "larger than"),
+        (json_answer({"answer": "x" * MAX_ANSWER_BYTES}), "larger than"),
         (
-            raw(gzip.compress(b" " * (LARGEST_ANSWER + 1)), headers={"Content-Encoding": "gzip"}),
+            raw(gzip.compress(b" " * (MAX_ANSWER_BYTES + 1)), headers={"Content-Encoding": "gzip"}),
             "larger than",
         ),
     ],

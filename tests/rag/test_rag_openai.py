@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.agents.registry import AgentSettings
+from memfin.agents.openai.prompts import shipped_prompt
+from memfin.agents.protocol import AgentSettings
 from memfin.client.endpoint import Endpoint
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document, Page
 from memfin.rag.systems import SystemUnderTest, load_system
-from memfin.rag.systems.openai import SCHEMA, Chunks, OpenAIRag, read_answer, shipped_instructions
+from memfin.rag.systems.openai import SCHEMA, Chunks, OpenAIRag, read_answer
 from tests.agents.loopback_model import LoopbackModel, loopback_model
 from tests.client.faulty_server import STATUSES, FaultyServer
 from tests.rag.rag_documents import ENGLISH, PROSE, RECORD
@@ -93,7 +94,7 @@ async def test_a_model_gets_instructions_the_fenced_document_and_the_question(
     assert request["response_format"]["json_schema"]["strict"] is True
     assert request["response_format"]["json_schema"]["schema"] == SCHEMA
     system, said = server.asked[0]
-    assert system == {"role": "system", "content": shipped_instructions().text("zh")}
+    assert system == {"role": "system", "content": shipped_prompt("rag-v1").text("zh")}
     assert said["role"] == "user"
     assert said["content"].endswith(f"\n\n问题：{QUESTION}")
     lines = said["content"].split("\n")
@@ -111,7 +112,7 @@ async def test_questions_in_english_get_english_instructions(monkeypatch: pytest
         model(server.base_url, monkeypatch, ENGLISH) as loaded,
     ):
         await loaded.ask("Who was the adviser?")
-    assert server.asked[0][0]["content"] == shipped_instructions().text("en")
+    assert server.asked[0][0]["content"] == shipped_prompt("rag-v1").text("en")
     assert "| Page 2\n| Q: Who advised you?\n| A: My adviser was Mr. Orlin Pratt." in user(server)
     assert user(server).endswith("Question: Who was the adviser?")
 
@@ -199,7 +200,7 @@ def test_the_schema_is_one_of_strict_decoding_and_holds_what_is_read() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.Draft202012Validator(SCHEMA).validate(ANSWER)
     assert set(SCHEMA["properties"]) == set(RagAnswer.__struct_fields__)
-    for shipped in shipped_instructions().texts.values():
+    for shipped in shipped_prompt("rag-v1").texts.values():
         for name in SCHEMA["properties"]:
             assert name in shipped
 
@@ -367,7 +368,7 @@ async def test_a_refusal_in_words_is_the_answer(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("reason", "text", "said"),
     [
-        ("length", '{"answer": "一共', "the answer was cut; the server has a limit of its own"),
+        ("length", '{"answer": "一共', "; the server has a limit of its own; set --agent-max-tokens"),
         ("content_filter", "一共", "the server's content filter cut the answer off"),
         ("content_filter", "", "the server's content filter withheld the answer"),
     ],

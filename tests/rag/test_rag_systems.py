@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 import memfin
-from memfin.agents.registry import AgentSettings
+from memfin.agents.protocol import AgentSettings
 from memfin.contracts import ModelUsage
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.errors import UsageError

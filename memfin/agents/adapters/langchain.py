@@ -29,22 +29,18 @@ except ModuleNotFoundError as problem:
         f"{problem}; the LangChain adapter needs the extra: pip install 'memfin[langchain]'"
     ) from problem
 
-from memfin.agents.adapters.transport import as_told
+from memfin.agents.adapters.transport import translated_errors
+from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
 from memfin.secrets import scrubber_of_environment
 
-EXCERPT: Final = 500
-"""Characters of a tool's result that are kept."""
-
+EXCERPT: Final = 500  # characters of a tool's result that are kept
 _ROLES: Final = {"human": "user", "ai": "assistant"}
 
 
 class ModelCall:
-    """One call of a model: what was put before it, what it answered, what it took.
-
-    ``latency_ms`` is in milliseconds; ``answer`` stays None when the call failed.
-    """
+    """One call of a model with its messages; ``answer`` and ``text`` stay None when it failed."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self.messages = messages
@@ -191,7 +187,7 @@ class TurnRecorder(BaseCallbackHandler):
         metered = call.answer.usage_metadata if call.answer is not None else None
         return RecallTrace(
             query=user_text,
-            short_term_context="\n".join(f"{turn.role}: {turn.content}" for turn in turns),
+            short_term_context=as_text(turns),
             short_term_turns=turns,
             packed_context="\n".join(f"{message.type}: {text_of(message)}" for message in call.messages),
             token_count=metered["input_tokens"] if metered else 0,
@@ -316,13 +312,9 @@ class RunnableAgent:
         output: Any = None
         text: str | None = None
         try:
-            output = await self._ask(user_text)
-            text = said = self._reading.reply(output)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
+            with translated_errors():
+                output = await self._ask(user_text)
+                text = said = self._reading.reply(output)
         finally:
             self._observe(user_text, output, text)
         profile = self._reading.profile(output) if self._reading.profile is not None else None

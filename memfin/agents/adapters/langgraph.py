@@ -44,12 +44,8 @@ from memfin.agents.protocol import Observer, Session
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 
-MESSAGES: Final = "messages"
-"""Where a graph's state has its messages."""
-
-STORE: Final = "store"
-"""The source that items read from a graph's store are recorded under."""
-
+MESSAGES: Final = "messages"  # of a graph's state
+STORE: Final = "store"  # source of recalled items
 _TEXT_KEYS: Final = ("content", "text", "memory", "data")
 
 

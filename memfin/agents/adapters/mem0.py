@@ -23,13 +23,13 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from memfin.agents.adapters.transport import as_told
+from memfin.agents.adapters.transport import translated_errors
+from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
 from memfin.client.endpoint import Endpoint
 from memfin.contracts import RecallItem, RecallTrace, ShortTermTurn
 from memfin.errors import UsageError
-from memfin.memory.tokens import estimate_tokens
 
 TELEMETRY: Final = "MEM0_TELEMETRY"
 
@@ -85,16 +85,7 @@ class Mem0Memory:
         facts = "\n".join(f"- {item.content}" for item in items)
         context = f"[{self._heading}]\n{facts}" if items else ""
         turns = list(self._window)
-        recent = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-        packed = "\n\n".join(part for part in (context, recent) if part)
-        recall = RecallTrace(
-            query=user_text,
-            short_term_context=recent,
-            short_term_turns=turns,
-            packed_context=packed,
-            token_count=estimate_tokens(packed),
-            items=items,
-        )
+        recall = RecallTrace(query=user_text, items=items, **prompt_fields(context, turns))
         return MemoryContext(context=context, turns=turns, recall=recall)
 
     async def record(self, user_text: str, assistant_text: str) -> None:
@@ -108,26 +99,16 @@ class Mem0Memory:
             self._window.extend(ShortTermTurn(role=role, content=text) for role, text in said)
         self._unsaved = (user_text, assistant_text)
         messages = [{"role": role, "content": text} for role, text in said]
-        try:
+        with translated_errors():
             await self._memory.add(messages, user_id=self._user_id)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
         self._unsaved = None
 
     async def close(self) -> None:
         """Leave the memory to whoever made it."""
 
     async def _search(self, query: str) -> list[RecallItem]:
-        try:
+        with translated_errors():
             found = await self._memory.search(query, filters={"user_id": self._user_id}, top_k=self._top_k)
-        except Exception as problem:
-            told = as_told(problem)
-            if told is problem:
-                raise
-            raise told from None
         return [
             RecallItem(
                 content=each["memory"], rank=rank, item_id=each["id"], score=each["score"], source="mem0"

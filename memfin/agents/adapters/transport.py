@@ -1,6 +1,7 @@
-"""How failures of a model's client are told: which are the network's, and all of them without secrets."""
+"""Translation of errors of model clients: transient ones may be retried, and none shows a secret."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,7 +15,19 @@ _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of servers that may answer the next time."""
 
 
-def as_told(problem: Exception) -> Exception:
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise the error that stands for a failure in the trace, see `translated`."""
+    try:
+        yield
+    except Exception as problem:
+        error = translated(problem)
+        if error is problem:
+            raise
+        raise error from None
+
+
+def translated(problem: Exception) -> Exception:
     """Return the error that stands for a failure in the trace.
 
     It is a `TransportError`, which has the turn retried, when that may help. Clients of all kinds are
@@ -24,12 +37,12 @@ def as_told(problem: Exception) -> Exception:
     """
     causes = list(_causes(problem))
     known = next((each for each in causes if isinstance(each, TransportError)), None)
-    told = describe(problem)
+    text = describe(problem)
     if known is None and any(_transient(each) for each in causes):
-        known = TransportError(told, retry_after=next(filter(None, map(_retry_after, causes)), None))
+        known = TransportError(text, retry_after=next(filter(None, map(_retry_after, causes)), None))
     if known is not None:
         return known
-    return CallFailed(told) if scrubber_of_environment().finds(str(problem)) else problem
+    return CallFailed(text) if scrubber_of_environment().finds(str(problem)) else problem
 
 
 def _transient(problem: BaseException) -> bool:

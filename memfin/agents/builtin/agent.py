@@ -25,10 +25,8 @@ from memfin.scoring.predicates import AllowedUniverse, Predicate
 
 T = TypeVar("T")
 
-STOCK_FALL: Final = 0.50
+STOCK_FALL: Final = 0.50  # assumed in the stress case, as is that of bonds
 BOND_FALL: Final = 0.05
-"""Assumed falls of stocks and bonds in the stress case."""
-
 _WHOLE: Final = 100
 _SLACK: Final = 1e-6
 _CLASSES: Final = ("cash", "bond", "equity")
@@ -86,8 +84,6 @@ def _bounds(profile: ClientProfile) -> tuple[dict[str, float], dict[str, float]]
                 most["equity"] = 0.0
             case kinds.ForbiddenAsset(term=term) if term in _BANNED_CLASSES:
                 most[_BANNED_CLASSES[term]] = 0.0
-            case _:
-                pass
     if profile.max_acceptable_loss is not None:
         most["loss"] = _WHOLE * profile.max_acceptable_loss
     return least, most
@@ -117,8 +113,7 @@ class BuiltinAgent:
 
     async def reply(self, user_text: str) -> str:
         """Answer the client's words and observe recall, tools, compliance and profile."""
-        client = self._client
-        size = {"text_length": len(user_text)}
+        client, size = self._client, {"text_length": len(user_text)}
         heard = self._tool("profile_extractor", size, lambda: client.hear(user_text))
         self._observer.recall(**client.recall_observation(heard))
         question = understand(heard, self._known, next(reversed(self._client.topics), None))
@@ -129,9 +124,6 @@ class BuiltinAgent:
     async def commit(self, assistant_text: str) -> None:
         """Put a reply into the history: the agent's own, or the reference in forced history."""
         self._client.memory.record(assistant_text)
-
-    async def close(self) -> None:
-        """End the session."""
 
     def snapshot(self) -> bytes:
         """Return the full state between turns; an agent restored from it answers the same."""

@@ -21,8 +21,7 @@ def compliance_rules(language: Language) -> ComplianceRules:
     """Return the rules of ``compliance.toml`` for a language."""
     data = data_file("compliance.toml")[language]
     groups = [f"(?P<{name}>{'|'.join(forms)})" for name, forms in data["forbidden"].items()]
-    forms = {name: data[name] for name in ("refuted_before", "refuted_after")}
-    return ComplianceRules(**compiled({"forbidden": "|".join(groups), **forms}))
+    return ComplianceRules(**compiled({**data, "forbidden": "|".join(groups)}))
 
 
 def find_violations(reply: str, rules: ComplianceRules) -> list[dict[str, str]]:

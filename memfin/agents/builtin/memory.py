@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -13,6 +14,7 @@ import msgspec
 from memfin.agents.bm25 import IncrementalBM25, terms
 from memfin.agents.builtin import profile as profiles
 from memfin.agents.builtin.profile import Clause, ClientProfile, Rules, Statement, profile_rules
+from memfin.agents.history import Exchange, as_text
 from memfin.agents.protocol import Session
 from memfin.contracts import Language, RecallItem, Record, ShortTermTurn
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
@@ -52,24 +54,6 @@ def decode_state(state: bytes, form: type[S]) -> S:
         raise StateError(f"agent state cannot be restored: {problem}; replay the dialogue") from problem
 
 
-class Exchange(Record):
-    """The client's words at a turn, counted from 1, and the reply; either may be missing."""
-
-    turn_index: int
-    user: str | None = None
-    assistant: str | None = None
-
-    def turns(self) -> list[ShortTermTurn]:
-        """Return the one or two utterances in order."""
-        said = (("user", self.user), ("assistant", self.assistant))
-        return [ShortTermTurn(role=role, content=text) for role, text in said if text is not None]
-
-
-def as_text(turns: list[ShortTermTurn]) -> str:
-    """Return utterances as ``user: ...`` and ``assistant: ...`` lines."""
-    return "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-
-
 class DialogueMemory:
     """The exchanges of one dialogue; `hear` opens a turn and `record` closes it with the reply."""
 
@@ -99,7 +83,7 @@ class DialogueMemory:
 
     def recall(self, query: str) -> list[RecallItem]:
         """Return the best matches for a query among the exchanges before the window."""
-        matches = self.index.search(terms(query), RECALLED) if len(self.index) else []
+        matches = self.index.search(terms(query), RECALLED)
         return [
             RecallItem(
                 content=as_text(self.exchanges[match.document].turns()),
@@ -124,17 +108,16 @@ class DialogueMemory:
         self.exchanges.append(exchange)
         if len(self.exchanges) > WINDOW:
             oldest = self.exchanges[-WINDOW - 1]
-            weighted = terms(oldest.user or "") * _CLIENT_WEIGHT + terms(oldest.assistant or "")
-            self.index.add(Counter(weighted))
+            self.index.add(Counter(terms(oldest.user or "") * _CLIENT_WEIGHT + terms(oldest.assistant or "")))
 
 
 class GovernedMemory:
     """The memory layer of one dialogue: an isolated store whose client consents to profile and thread."""
 
     def __init__(self, language: Language) -> None:
-        self._now = _BEGIN
         self._consent_id, files = _consented_store(language)
-        self._store = IsolatedStore(self._tick, files)
+        seconds = count(1)  # equal dialogues leave equal stores
+        self._store = IsolatedStore(lambda: _BEGIN + timedelta(seconds=next(seconds)), files)
         self._known = (ClientProfile(), language)
         self._kept = ContextFields()
         self._loaded: LoadedMemory | None = None
@@ -147,11 +130,8 @@ class GovernedMemory:
             return
         self._known, self._loaded = (profile, rules.language), None
         constraints = [found.words for found in reversed(profile.constraints)]
-        position = profiles.position_lines(profile, rules)
-        texts = [
-            [text[:_MAX_ITEM] for text in each if not find_sensitive(text)]
-            for each in (position, constraints)
-        ]
+        known = (profiles.position_lines(profile, rules), constraints)
+        texts = [[text[:_MAX_ITEM] for text in each if not find_sensitive(text)] for each in known]
         nothing: list[list[str]] = [[], []]
         for position, constraints in (texts, nothing):  # texts may be sensitive together
             stated = ("；" if rules.language == "zh" else "; ").join(position) or None
@@ -164,8 +144,7 @@ class GovernedMemory:
     def load(self) -> LoadedMemory:
         """Return what the layer gives a turn: the block to inject, and the slices it is made of."""
         if self._loaded is None:  # nothing was kept since, and the store has no other writers
-            task = self._kept.replace(language_preference=None)
-            thread_id = self._thread_id or None
+            task, thread_id = self._kept.replace(language_preference=None), self._thread_id or None
             self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)
         return self._loaded
 
@@ -179,10 +158,6 @@ class GovernedMemory:
         if self._thread_id:
             self._store.patch_thread(_CLIENT, self._thread_id, status="closed")
         self._thread_id, self._refreshes = saved.thread_id, 0
-
-    def _tick(self) -> datetime:  # equal dialogues leave equal stores
-        self._now += timedelta(seconds=1)
-        return self._now
 
 
 @cache
@@ -253,8 +228,7 @@ class ClientFile:
 
     def recall_observation(self, heard: Heard) -> dict[str, Any]:
         """Return the fields of the turn's `RecallTrace`; the profile is the block of the memory layer."""
-        turns = self.memory.window
-        packed = self.context(heard)
+        turns, packed = self.memory.window, self.context(heard)
         if recent := as_text(turns):
             packed += f"\n\n[{self.rules.labels['recent']}]\n{recent}"
         return {
@@ -290,8 +264,9 @@ class ClientFile:
     def load(self, state: ClientState) -> None:
         """Replace the content by a state's."""
         if state.version != STATE_VERSION:
-            problem = f"agent state has version {state.version}, not {STATE_VERSION}"
-            raise StateError(f"{problem}: replay the dialogue")
+            raise StateError(
+                f"agent state has version {state.version}, not {STATE_VERSION}: replay the dialogue"
+            )
         self.rules, self.profile, self.topics = profile_rules(state.language), state.profile, state.topics
         self.memory.load(state.exchanges, state.pending, state.turn_index)
         self._governed.keep(self.profile, self.rules)

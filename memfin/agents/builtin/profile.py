@@ -4,7 +4,7 @@ import importlib.resources
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts import Language, Record
@@ -114,7 +114,7 @@ def extract(clauses: list[Clause], rules: Rules, profile: "ClientProfile") -> li
     for clause in clauses:
         if clause.stated:
             if clause.personal:
-                found += [*_levels(clause, rules), *_horizon(clause, rules), *_principal(clause, rules)]
+                found += [*_levels(clause, rules), *_figures(clause, rules)]
             found += [*_preferences(clause, rules)] or [*_constraints(clause, rules, profile)]
     return found
 
@@ -129,15 +129,14 @@ def _levels(clause: Clause, rules: Rules) -> Iterator[Statement]:
             yield Statement(field=field, value=match.lastgroup or "", words=words, holds=not denied)
 
 
-def _horizon(clause: Clause, rules: Rules) -> Iterator[Statement]:
+def _figures(clause: Clause, rules: Rules) -> Iterator[Statement]:
+    """Yield the horizon and the principals that a clause states in figures."""
     cue, not_cue = rules.patterns["horizon_cue"], rules.patterns["horizon_not_cue"]
-    durations = [each for each in quantities(clause.text) if each.kind == "duration" and each.unit != "日"]
-    if durations and cue.search(clause.text) and not not_cue.search(clause.text):
+    found = quantities(clause.text)
+    lasting = any(each.kind == "duration" and each.unit != "日" for each in found)
+    if lasting and cue.search(clause.text) and not not_cue.search(clause.text):
         yield Statement(field="horizon", value=canonical_horizon(clause.text) or "medium", words=clause.words)
-
-
-def _principal(clause: Clause, rules: Rules) -> Iterator[Statement]:
-    for amount in quantities(clause.text):
+    for amount in found:
         if amount.kind == "money" and rules.patterns["principal"].search(clause.text, 0, amount.start):
             words = clause.words[amount.start : amount.end]
             yield Statement(field="principal", words=words, amount=amount.high)
@@ -207,10 +206,7 @@ class ClientProfile(Record):
 
     def after(self, statements: list[Statement]) -> "ClientProfile":
         """Return the profile with new statements taken in; later ones override earlier ones."""
-        profile = self
-        for statement in statements:
-            profile = profile._with(statement)
-        return profile
+        return reduce(ClientProfile._with, statements, self)
 
     def _with(self, said: Statement) -> "ClientProfile":
         if said.predicate is not None:

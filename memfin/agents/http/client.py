@@ -33,22 +33,13 @@ from memfin.sandbox.references import one_line
 R = TypeVar("R", bound=Record)
 F = TypeVar("F", bound="Failure")
 
-LARGEST_ANSWER: Final = 8 * 1024 * 1024
-"""Bytes of an answer, decompressed: a reply with all that was recalled for it."""
-
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024  # decompressed: a reply with all that was recalled for it
 CONNECT_LIMIT: Final = 10.0
-BEYOND_TURN: Final = 30.0
-"""Seconds: what a connection may take, and how long a call outlives the turn that it was made for,
-which the replay has given up by then."""
-
+BEYOND_TURN: Final = 30.0  # seconds for which a call outlives its turn; the replay has given up by then
 _NOT_THERE: Final = frozenset({404, 405})
-
-_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})
-"""Kinds of failure that another attempt may mend."""
-
-_SUCCESS: Final = 2
+_ON_THE_WAY: Final = frozenset({"connect", "timeout", "closed", "truncated"})  # another attempt may do
+_SUCCESS: Final = 2  # first digits of a status
 _REDIRECT: Final = 3
-"""First digits of a status."""
 
 
 class Failure(Protocol):
@@ -61,17 +52,10 @@ class Failure(Protocol):
 
 
 class JsonService:
-    """A service and the connections to it.
+    """A service and the connections to it; raises `UsageError` for an unusable URL.
 
-    Args:
-        url: base URL of the service, without credentials.
-        what: what it is, for errors: ``agent`` or ``system``.
-        protocol: what it should speak, for errors.
-        limit: seconds that a call may take, at most.
-        environ: where the token is read from; None is the process's own environment.
-
-    Raises:
-        UsageError: the URL is unusable.
+    Errors call it ``what``, ``agent`` or ``system``, and name the ``protocol`` that it should speak. A call
+    may take ``limit`` seconds; the token is read from ``environ``.
     """
 
     def __init__(
@@ -151,7 +135,7 @@ class JsonService:
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                return response.status, response.headers, await read_body(response, LARGEST_ANSWER)
+                return response.status, response.headers, await read_body(response, MAX_ANSWER_BYTES)
         except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
                 raise TransportError(self._told(str(problem))) from problem
@@ -235,41 +219,30 @@ class HttpAgents:
     It is an agent factory: one session of the service is one dialogue's agent.
 
     Args:
-        url: base URL of the service, without credentials.
-        turn_timeout: seconds that a call may take, at most; the service is told. A run's own limit for
-            a turn is usually shorter.
+        url: base URL of the service, without credentials; the ``reference`` and ``model`` of a run.
+        turn_timeout: seconds that a call may take; the service is told.
         environ: where the token is read from; None is the process's own environment.
 
     Raises:
         UsageError: the URL is unusable.
-
-    Attributes:
-        url: the base URL, which is also ``reference`` and ``model`` in the artifacts of a run.
-        version, inputs: None and empty; what a service depends on is its own affair.
-        usage: the sum of what the agents said that their language models took.
     """
 
     def __init__(
         self, url: str, *, turn_timeout: float = 3600.0, environ: Mapping[str, str] | None = None
     ) -> None:
-        self._service = JsonService(
+        self.service = JsonService(
             url, what="agent", protocol="agent protocol", limit=turn_timeout, environ=environ
         )
-        self.url = self.reference = self.model = self._service.url
+        self.url = self.reference = self.model = self.service.url
         self.version: str | None = None
         self.inputs: dict[str, Any] = {}
         self.usage = UsageTotal()
         self._turn_timeout = turn_timeout
 
     async def __call__(self, session: Session, observer: Observer) -> "HttpAgent":
-        """Open a session of the service and return its agent.
-
-        Raises:
-            TransportError: the service could not be reached; it may be tried again.
-            CallFailed: it refused, or its answer is none of the protocol's.
-        """
+        """Open a session of the service and return its agent; raises as `JsonService.call` does."""
         request = OpenSession(protocol=PROTOCOL, session=session, turn_timeout=self._turn_timeout)
-        opened = await self.call("POST", "sessions", request, SessionOpened)
+        opened = await self.service.call("POST", "sessions", request, SessionOpened, _Failure)
         if opened.protocol != PROTOCOL:
             raise CallFailed(
                 f"{self.url}: speaks version {opened.protocol} of the agent protocol, not {PROTOCOL}"
@@ -285,19 +258,7 @@ class HttpAgents:
     async def close(self) -> None:
         """Close the connections and begin a new count of usage; the next run opens new ones."""
         self.usage = UsageTotal()
-        await self._service.close()
-
-    async def call(
-        self, method: str, path: str, body: Record | None, answer: type[R], observer: Observer | None = None
-    ) -> R:
-        """Make one call and return its answer; what failed calls observed goes to the observer.
-
-        Raises:
-            TransportError: the call failed on its way and may be made again.
-            CallFailed: the agent failed, the service refused, or the answer is none.
-        """
-        told = None if observer is None else lambda failure: _observe(failure, observer)
-        return await self._service.call(method, path, body, answer, _Failure, told)
+        await self.service.close()
 
 
 class HttpAgent:
@@ -305,27 +266,26 @@ class HttpAgent:
 
     def __init__(self, agents: HttpAgents, path: str, observer: Observer) -> None:
         self._agents = agents
+        self._call = agents.service.call
         self._path = path
         self._observer = observer
         self._turn = 0
         self._lost: str | None = None
 
     async def reply(self, user_text: str) -> AgentReply:
-        """Take a turn.
+        """Take a turn; raises as `JsonService.call` does.
 
         The words of a turn that was lost on its way are the same turn again: the service, which may
         have heard them, gives the answer that it gave then.
-
-        Raises:
-            TransportError: the call failed on its way and may be made again.
-            CallFailed: the agent failed, or its answer is none of the protocol's.
         """
         if self._lost != user_text:
             self._turn += 1
         self._lost = None
         request = TurnRequest(turn=self._turn, user_text=user_text)
         try:
-            answer = await self._agents.call("POST", f"{self._path}/turns", request, _Answer, self._observer)
+            answer = await self._call(
+                "POST", f"{self._path}/turns", request, _Answer, _Failure, self._observe
+            )
         except TransportError:
             self._lost = user_text
             raise
@@ -335,7 +295,19 @@ class HttpAgent:
 
     async def close(self) -> None:
         """End the session; raises as `reply` does."""
-        await self._agents.call("DELETE", self._path, None, Record)
+        await self._call("DELETE", self._path, None, Record, _Failure)
+
+    def _observe(self, failed: _Failure) -> None:
+        """Hand on what a failed call had observed."""
+        observer, tools = self._observer, failed.tools if isinstance(failed.tools, list) else []
+        for record, fields in (
+            (observer.recall, failed.recall),
+            *((observer.tool, call) for call in tools),
+            (observer.compliance, failed.compliance),
+            (observer.profile, failed.profile_snapshot),
+        ):
+            if isinstance(fields, dict):
+                record(**fields)
 
 
 class CommittingHttpAgent(HttpAgent):
@@ -344,17 +316,4 @@ class CommittingHttpAgent(HttpAgent):
     async def commit(self, assistant_text: str) -> None:
         """Put a reply into the agent's history; raises as `reply` does."""
         request = CommitRequest(turn=max(1, self._turn), assistant_text=assistant_text)
-        await self._agents.call("POST", f"{self._path}/commit", request, Record)
-
-
-def _observe(observed: _Observed, observer: Observer) -> None:
-    """Tell the observer what a failed call had observed."""
-    tools = observed.tools if isinstance(observed.tools, list) else []
-    for tell, fields in (
-        (observer.recall, observed.recall),
-        *((observer.tool, call) for call in tools),
-        (observer.compliance, observed.compliance),
-        (observer.profile, observed.profile_snapshot),
-    ):
-        if isinstance(fields, dict):
-            tell(**fields)
+        await self._call("POST", f"{self._path}/commit", request, Record, _Failure)

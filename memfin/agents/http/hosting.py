@@ -49,13 +49,7 @@ def protocol_application(
 ) -> web.Application:
     """Return an application with the checks and the public paths of a protocol; its calls are to be added.
 
-    Args:
-        document: the OpenAPI document.
-        health: what ``/healthz`` tells beside the version.
-        host: the address that the application is going to listen on.
-        names: further names under which it may be asked for.
-        token: the bearer token that callers must show; None asks for none.
-        largest_body: bytes of a request's body, at most.
+    ``document`` is the OpenAPI document, ``health`` gives the fields of ``/healthz`` besides the version.
     """
     encoded = msgspec.Raw(msgspec.json.encode(document))
 
@@ -118,9 +112,7 @@ async def _json_errors(request: web.Request, handler: Handler) -> web.StreamResp
     if refusal.status == 401:  # noqa: PLR2004 - which asks for the way to authorize
         headers["WWW-Authenticate"] = "Bearer"
     error = Problem(code=refusal.code, message=str(refusal))
-    return json_answer(
-        refusal.status, ErrorAnswer(error=error, **dict(refusal.observations)), headers or None
-    )
+    return json_answer(refusal.status, ErrorAnswer(error=error, **dict(refusal.observations)), headers)
 
 
 async def read_json(request: web.Request, kind: type[R]) -> R:
@@ -138,12 +130,8 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
 
 def json_answer(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:
     """Return an answer of the service."""
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content),
-        content_type="application/json",
-        headers=headers,
-    )
+    body = msgspec.json.encode(content)
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
 
 
 def _is_public(request: web.Request) -> bool:

@@ -32,14 +32,8 @@ def protocol_document(
 ) -> dict[str, Any]:
     """Return the OpenAPI document of a protocol as plain data.
 
-    Args:
-        title: of the document.
-        version: of the protocol.
-        summary: one sentence.
-        preface: what the description says before it lists the codes of errors.
-        codes: what each code of an error means.
-        types: the structs that `content` names in the paths.
-        paths: the operations by path, but for that of the document itself.
+    ``preface`` begins the description, ``codes`` explains the codes of errors, and ``types`` are the structs
+    that `content` names in ``paths``.
     """
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     for schema in schemas.values():
@@ -123,47 +117,20 @@ def openapi_document() -> dict[str, Any]:
         codes=CODES,
         types=(OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health),
         paths={
-            "/sessions": {
-                "post": _operation(
-                    "openSession",
-                    "Open a session: create the agent of a dialogue.",
-                    OpenSession,
-                    201,
-                    SessionOpened,
-                    errors=(400, 401, 409, 413, 415, 500, 503),
-                )
-            },
+            "/sessions": {"post": _operation("openSession", OpenSession, 201, SessionOpened, _FAILED)},
             "/sessions/{id}": {
-                "delete": _operation(
-                    "closeSession", "End a session: the dialogue is over.", None, 204, None, errors=(401, 404)
-                ),
+                "delete": _operation("closeSession", None, 204, None, (401, 404)),
                 "parameters": [_ID],
             },
             "/sessions/{id}/turns": {
-                "post": _operation(
-                    "takeTurn",
-                    "Ask the agent; the same request again gets the same answer.",
-                    TurnRequest,
-                    200,
-                    TurnAnswer,
-                    errors=(400, 401, 404, 409, 413, 415, 500, 503),
-                ),
+                "post": _operation("takeTurn", TurnRequest, 200, TurnAnswer, (404, *_FAILED)),
                 "parameters": [_ID],
             },
             "/sessions/{id}/commit": {
-                "post": _operation(
-                    "commitReply",
-                    "Put the reply that counts as said into the agent's history.",
-                    CommitRequest,
-                    204,
-                    None,
-                    errors=(400, 401, 404, 409, 413, 415, 500, 503),
-                ),
+                "post": _operation("commitReply", CommitRequest, 204, None, (404, *_FAILED)),
                 "parameters": [_ID],
             },
-            "/healthz": {
-                "get": _operation("health", "Say that the server is up.", None, 200, Health, public=True)
-            },
+            "/healthz": {"get": {**_operation("health", None, 200, Health), "security": [{}]}},
         },
     )
     document["components"]["schemas"]["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
@@ -171,18 +138,9 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _operation(
-    name: str,
-    summary: str,
-    body: type | None,
-    status: int,
-    answer: type | None,
-    *,
-    errors: tuple[int, ...] = (),
-    public: bool = False,
+    name: str, body: type | None, status: int, answer: type | None, errors: tuple[int, ...] = ()
 ) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": name, "summary": summary}
-    if public:
-        operation["security"] = [{}]
+    operation: dict[str, Any] = {"operationId": name, "summary": _SUMMARIES[name]}
     if body is not None:
         operation["requestBody"] = {"required": True, "content": content(body)}
     done: dict[str, Any] = {"description": "Done."}
@@ -196,6 +154,14 @@ def _operation(
     return operation
 
 
+_FAILED: Final = (400, 401, 409, 413, 415, 500, 503)
+_SUMMARIES: Final = {
+    "openSession": "Open a session: create the agent of a dialogue.",
+    "closeSession": "End a session: the dialogue is over.",
+    "takeTurn": "Ask the agent; the same request again gets the same answer.",
+    "commitReply": "Put the reply that counts as said into the agent's history.",
+    "health": "Say that the server is up.",
+}
 _ERRORS: Final = {
     400: "The body is not what the call takes.",
     401: "The bearer token is missing or wrong.",

@@ -1,4 +1,4 @@
-"""The agent protocol over HTTP, version 1: what travels between MemFin and an agent service.
+"""Messages of the agent protocol over HTTP, version 1.
 
 A session is one dialogue. Its messages are JSON objects; unknown fields are ignored by both sides::
 
@@ -20,11 +20,8 @@ from memfin.contracts import ComplianceTrace, ModelUsage, RecallTrace, Record, T
 
 PROTOCOL: Final = 1
 
-API_KEY: Final = "MEMFIN_AGENT_API_KEY"
-"""The variable that holds the bearer token, on both sides."""
-
-TRANSPORT_STATUSES: Final = frozenset({429, 502, 503, 504})
-"""Statuses that say that the request did not reach the agent or may be sent again."""
+API_KEY: Final = "MEMFIN_AGENT_API_KEY"  # holds the bearer token, on both sides
+TRANSPORT_STATUSES: Final = frozenset({429, 502, 503, 504})  # the request may be sent again
 
 TurnNumber = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000, description="Counts the turns from 1.")]
 

@@ -22,7 +22,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 from aiohttp import web
@@ -40,24 +40,20 @@ from memfin.agents.http.protocol import (
     TurnAnswer,
     TurnRequest,
 )
-from memfin.agents.observer import ObservationError, Observed, TurnObserver, check
+from memfin.agents.observer import Observed, TurnObserver, check_usage
 from memfin.agents.protocol import AgentFactory, AgentReply
-from memfin.contracts import ModelUsage
 from memfin.errors import UsageError
 from memfin.hosting import run
 from memfin.sandbox.calls import CallFailed, CallTimedOut
 from memfin.sandbox.references import describe, one_line
 
-CLOSE_LIMIT = 10.0
-"""Seconds that an agent's ``close`` may take."""
 DEFAULT_PORT: Final = 8765
-MOST_SESSIONS: Final = 1024
+MAX_SESSIONS: Final = 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # a line of a dataset is no longer
+# Seconds: for an agent's ``close``, without a call until a session is closed, between two sweeps for those.
+CLOSE_LIMIT: Final = 10.0
 IDLE_LIMIT: Final = 3600.0
-"""Seconds after which a session that nobody calls is closed."""
-LARGEST_BODY: Final = 16 * 1024 * 1024
-"""Bytes of a request; a line of a dataset is no longer."""
-LONGEST_SWEEP: Final = 60.0
-"""Seconds between two looks for idle sessions, at most."""
+MAX_SWEEP_INTERVAL: Final = 60.0
 
 
 def refusal_of(problem: Exception, observations: Observations | None = None) -> Refusal:
@@ -72,11 +68,7 @@ def refusal_of(problem: Exception, observations: Observations | None = None) -> 
 
 
 class AgentSession:
-    """One agent behind the server; `open` it first, `close` it in the end.
-
-    The calls of one agent never overlap: a new turn ends the one that still runs, as a time-out does
-    where the agent lives in MemFin's own process.
-    """
+    """One agent behind the server; its calls never overlap: a new turn ends the one that still runs."""
 
     def __init__(self, request: OpenSession) -> None:
         self.session = request.session
@@ -87,6 +79,7 @@ class AgentSession:
         self._turn: _Turn | None = None
         self._committed: CommitRequest | None = None
         self._latest = 0
+        self.last_use = 0.0
 
     async def open(self, factory: Callable[..., Any]) -> None:
         """Create the agent; raise `Refusal` when that fails."""
@@ -101,11 +94,7 @@ class AgentSession:
         return self._turn is not None and not self._turn.task.done()
 
     async def turn(self, request: TurnRequest) -> TurnAnswer:
-        """Return the agent's answer; the same turn again gets the same answer, asked once.
-
-        Raises:
-            Refusal: the turn is over or has other words, or the agent failed.
-        """
+        """Return the agent's answer, the same for a turn sent again, or raise `Refusal`."""
         async with self._entry:
             turn = self._turn
             if turn is None or turn.request != request:
@@ -126,11 +115,7 @@ class AgentSession:
         return outcome
 
     async def commit(self, request: CommitRequest) -> None:
-        """Put a reply into the agent's history, once however often it is sent.
-
-        Raises:
-            Refusal: the agent has no ``commit``, the turn is over, or the agent failed.
-        """
+        """Put a reply into the agent's history, once however often it is sent, or raise `Refusal`."""
         if not self.calls.has_commit:
             raise Refusal(409, "no_commit")
         async with self._entry:
@@ -172,48 +157,30 @@ class AgentSession:
             self._observer.end(token)
 
 
-class _Turn:
-    """A turn that is being answered or was: the latest one."""
-
-    def __init__(self, request: TurnRequest, task: "asyncio.Task[TurnAnswer | Refusal]") -> None:
-        self.request = request
-        self.task = task
+class _Turn(NamedTuple):
+    request: TurnRequest
+    task: "asyncio.Task[TurnAnswer | Refusal]"
 
 
 def _observations(observed: Observed) -> Observations:
-    return Observations(
-        recall=observed.recall,
-        tools=observed.tools,
-        compliance=observed.compliance,
-        profile_snapshot=observed.profile_snapshot,
-        observation_error=observed.error,
-    )
+    fields = dict(observed)
+    return Observations(observation_error=fields.pop("error"), **fields)
 
 
 def _answer(reply: AgentReply, observed: Observed) -> TurnAnswer:
-    usage: ModelUsage | None = None
-    error = observed.error or reply.observation_error
-    if reply.usage is not None:
-        try:
-            usage = check("usage", ModelUsage, reply.usage)
-        except ObservationError as problem:
-            error = error or one_line(str(problem))
-    observations = _observations(observed).replace(observation_error=error)
+    usage, error = check_usage(reply)
+    observations = _observations(observed).replace(observation_error=observed.error or error)
     return TurnAnswer(text=reply.text, usage=usage, **dict(observations))
 
 
 class SessionTable:
-    """The open sessions by id, no more than ``most`` of them, none idle for longer than ``idle_limit``.
+    """The open sessions by id: ``max_sessions`` at most, none idle for longer than ``idle_limit`` seconds."""
 
-    Times are seconds of ``clock``, a monotonic one.
-    """
-
-    def __init__(self, most: int, idle_limit: float, clock: Callable[[], float]) -> None:
-        self._most = most
+    def __init__(self, max_sessions: int, idle_limit: float, clock: Callable[[], float]) -> None:
+        self._max_sessions = max_sessions
         self._idle_limit = idle_limit
         self._clock = clock
         self._sessions: dict[str, AgentSession] = {}
-        self._last_use: dict[str, float] = {}
         self._opening: dict[object, str] = {}
         self._closed = False
 
@@ -221,17 +188,12 @@ class SessionTable:
         return len(self._sessions)
 
     async def open(self, factory: Callable[..., Any], request: OpenSession) -> tuple[str, AgentSession]:
-        """Create an agent and return it with its id; one of the same session id is replaced.
-
-        Raises:
-            Refusal: there are too many sessions, the agent could not be created, or the session was
-                opened again meanwhile.
-        """
+        """Create an agent and return it with its id, or raise `Refusal`; the same session id is replaced."""
         wanted = request.session.session_id
         for key in [key for key, each in self._sessions.items() if each.session.session_id == wanted]:
             await self.close(key)
         await self.expire()
-        if self._closed or len(self._sessions) + len(self._opening) >= self._most:
+        if self._closed or len(self._sessions) + len(self._opening) >= self._max_sessions:
             raise Refusal(503, "too_many_sessions", retry_after=1.0)
         # An earlier request for it, whose caller is gone, may still be creating its agent.
         self._opening = {each: name for each, name in self._opening.items() if name != wanted}
@@ -250,7 +212,7 @@ class SessionTable:
                     await session.close()
         key = secrets.token_urlsafe(18)
         self._sessions[key] = session
-        self._last_use[key] = self._clock()
+        self.touch(key)
         return key, session
 
     def find(self, key: str) -> AgentSession:
@@ -264,20 +226,19 @@ class SessionTable:
     def touch(self, key: str) -> None:
         """Count a session as used now, if it is open."""
         if key in self._sessions:
-            self._last_use[key] = self._clock()
+            self._sessions[key].last_use = self._clock()
 
     async def close(self, key: str) -> None:
         """Close a session; nothing happens for one that is not open."""
         session = self._sessions.pop(key, None)
-        self._last_use.pop(key, None)
         if session is not None:
             await session.close()
 
     async def expire(self) -> None:
         """Close what has idled for too long; a session with a turn in progress does not idle."""
         oldest = self._clock() - self._idle_limit
-        for key, last_use in list(self._last_use.items()):
-            if last_use < oldest and key in self._sessions and not self._sessions[key].busy:
+        for key, session in list(self._sessions.items()):
+            if session.last_use < oldest and not session.busy:
                 await self.close(key)
 
     async def close_all(self) -> None:
@@ -294,16 +255,15 @@ def application(
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
     token: str | None = None,
-    most_sessions: int = MOST_SESSIONS,
+    most_sessions: int = MAX_SESSIONS,
     idle_limit: float = IDLE_LIMIT,
-    largest_body: int = LARGEST_BODY,
+    largest_body: int = MAX_BODY_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return an aiohttp application that serves an agent; it may be a sub-application of another.
 
     Args:
-        agent_factory: called once a dialogue, as ``--agent pkg.module:factory`` would be; agents may
-            be plain or asynchronous.
+        agent_factory: called once per dialogue; agents may be plain or asynchronous.
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.
@@ -332,7 +292,7 @@ def application(
     app.router.add_post("/sessions/{id}/commit", service.commit)
     app.router.add_delete("/sessions/{id}", service.close)
     app.on_shutdown.append(service.stop)
-    app.cleanup_ctx.append(service.sweeping(min(LONGEST_SWEEP, idle_limit / 2)))
+    app.cleanup_ctx.append(service.sweeping(min(MAX_SWEEP_INTERVAL, idle_limit / 2)))
     return app
 
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.openai.tools import (
@@ -21,7 +22,7 @@ from memfin.agents.openai.tools import (
     result_text,
     tools_hash,
 )
-from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.agents.protocol import AgentReply, AgentSettings, Observer, Session
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
@@ -32,48 +33,20 @@ from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
 
-if TYPE_CHECKING:
-    from memfin.agents.registry import AgentSettings
-
-MAX_ROUNDS: Final = 8
-MAX_CALLS: Final = 16
-"""Rounds of tool calls in a turn, and calls in a round, that are heeded."""
-
+MAX_ROUNDS: Final = 8  # of tool calls per turn
+MAX_CALLS: Final = 16  # per round
+MESSAGE_TOKENS: Final = 4  # of a message besides its words: its role and its ends
 UNAVAILABLE: Final = "this tool is not available"
 _MS: Final = 1e3
 _PASSING: Final = (TransportError, ConnectionError)
 
-MESSAGE_TOKENS: Final = 4
-"""Tokens of a message besides its words: its role and its ends."""
-
-
-class Exchange(Record):
-    """The client's words and the reply that counts as said; None where a turn got none."""
-
-    user: str
-    assistant: str | None = None
-
 
 class Prompt(NamedTuple):
-    """The messages of a request, and what did not fit.
-
-    ``kept`` are the utterances of the conversation before the question that are in it, ``trimmed`` the
-    number of the oldest turns that are not.
-    """
+    """The messages of a request, the earlier utterances in it, and the number of older turns left out."""
 
     messages: list[dict[str, Any]]
     kept: list[ShortTermTurn]
     trimmed: int
-
-
-def utterances(history: Sequence[Exchange]) -> list[ShortTermTurn]:
-    """Return a history as utterances, oldest first."""
-    said: list[ShortTermTurn] = []
-    for exchange in history:
-        said.append(ShortTermTurn(role="user", content=exchange.user))
-        if exchange.assistant is not None:
-            said.append(ShortTermTurn(role="assistant", content=exchange.assistant))
-    return said
 
 
 def build_prompt(
@@ -81,9 +54,8 @@ def build_prompt(
 ) -> Prompt:
     """Return the messages within a budget of estimated tokens.
 
-    The oldest turns are left out until the rest fits, each whole: the client's words with the reply.
-    System prompt, context and question always stay, whatever they take. Neighbouring messages of the
-    same role become one, since many chat templates want the roles to alternate.
+    Whole turns are left out, the oldest first, until the rest fits; system prompt, context and question
+    stay. Neighbouring messages of a role become one, since chat templates want the roles to alternate.
     """
     head = f"{system}\n\n{context}" if context else system
     room = budget - _tokens(head) - _tokens(question)
@@ -105,18 +77,6 @@ def build_prompt(
     return Prompt(messages, conversation, len(turns) - len(kept))
 
 
-def trimmed_recall(recall: RecallTrace, context: str, kept: Sequence[ShortTermTurn]) -> RecallTrace:
-    """Return the recall observation of a prompt that had no room for all of the conversation."""
-    words = "\n".join(f"{each.role}: {each.content}" for each in kept)
-    packed = "\n\n".join(part for part in (context, words) if part)
-    return recall.replace(
-        short_term_context=words,
-        short_term_turns=list(kept),
-        packed_context=packed,
-        token_count=estimate_tokens(packed),
-    )
-
-
 def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
     """Cut a conversation before every utterance of the client."""
     turns: list[list[ShortTermTurn]] = []
@@ -127,20 +87,15 @@ def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
     return turns
 
 
+def _said(role: Literal["user", "assistant"], text: str) -> ShortTermTurn:
+    return ShortTermTurn(role=role, content=text)
+
+
 def _tokens(text: str) -> int:
     return estimate_tokens(text) + MESSAGE_TOKENS
 
 
-BEYOND_TURN = 30.0
-"""Seconds for which a request outlives the turn that it was made for; the replay has given up by then."""
-
-
-class ChatModel(Protocol):
-    """Endpoint of chat requests, one attempt each, such as `memfin.client.ChatClient`."""
-
-    async def stream(self, request: ChatRequest) -> ChatAnswer:
-        """Return the answer; raise `RequestError` when there is none."""
-        ...
+BEYOND_TURN = 30.0  # seconds for which a request outlives its turn; the replay has given up by then
 
 
 class ModelSettings(Record):
@@ -154,21 +109,41 @@ class ModelSettings(Record):
     call_timeout: float = 120.0
 
 
+def usage_of(answer: ChatAnswer, *, trimmed_turns: int = 0) -> ModelUsage:
+    """Return the usage of one request."""
+    metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
+    return ModelUsage(
+        model=answer.model,
+        calls=1,
+        unmetered_calls=0 if metered else 1,
+        prompt_tokens=answer.prompt_tokens or 0,
+        completion_tokens=answer.completion_tokens or 0,
+        latency_ms=answer.latency_ms,
+        first_token_ms=answer.first_token_ms,
+        trimmed_turns=trimmed_turns,
+    )
+
+
+def refuse_incomplete(answer: ChatAnswer, max_tokens: int | None) -> None:
+    """Raise `CallFailed` for an answer that was cut, or withheld by a content filter."""
+    if answer.finish_reason == CUT:
+        tokens = answer.completion_tokens or max_tokens
+        limit = "raise" if max_tokens else "the server has a limit of its own; set"
+        raise CallFailed(
+            f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
+        )
+    if answer.finish_reason == FILTERED:
+        what = "cut the answer off" if answer.text.strip() else "withheld the answer"
+        raise CallFailed(f"the server's content filter {what}")
+
+
 class OpenAIAgent:
-    """Asks a model turn by turn; the history of the dialogue is its own, or its memory's.
+    """A model as the agent of one dialogue; the history is its own, or its memory's.
 
     A turn may take several requests when the model calls tools. Those that can be executed are, the
     others are recorded and answered as unavailable. When a request fails on its way and the replay
     asks again, the turn goes on with that request: no tool is called twice, no memory asked twice.
-
-    Args:
-        session, observer: as for any agent.
-        chat: the endpoint.
-        settings: model and parameters.
-        system: the system prompt.
-        memory: makes the memory of the dialogue; None for a model without.
-        tools: what the model is offered and can have executed.
-        usage: where what the model took is added up over dialogues.
+    ``usage`` adds up over dialogues.
     """
 
     def __init__(
@@ -176,7 +151,7 @@ class OpenAIAgent:
         session: Session,
         observer: Observer,
         *,
-        chat: ChatModel,
+        chat: ChatClient,
         settings: ModelSettings,
         system: str,
         memory: MemoryFactory | None = None,
@@ -190,7 +165,7 @@ class OpenAIAgent:
         self._system = system
         self._tools = tools or {}
         self._total = usage or UsageTotal()
-        self._history: list[Exchange] = []
+        self._history: list[ShortTermTurn] = []
         self._open: str | None = None
         self._unrecorded: str | None = None
         self._lost: _Turn | None = None
@@ -220,7 +195,7 @@ class OpenAIAgent:
         """Put the reply that counts as said into the history and the memory."""
         user_text, self._open = self._open, None
         if user_text is not None:
-            self._history.append(Exchange(user=user_text, assistant=assistant_text))
+            self._history += [_said("user", user_text), _said("assistant", assistant_text)]
             self._unrecorded = user_text
         elif self._unrecorded is None:
             return
@@ -241,10 +216,10 @@ class OpenAIAgent:
     async def _begin(self, user_text: str) -> "_Turn":
         """Open a turn: recall, and put the messages together."""
         if self._open is not None:  # the turn before got no reply, but was heard
-            self._history.append(Exchange(user=self._open))
+            self._history.append(_said("user", self._open))
         self._open = user_text
         remembered = await self._recall(user_text)
-        said = utterances(self._history) if remembered.turns is None else remembered.turns
+        said = self._history if remembered.turns is None else remembered.turns
         prompt = build_prompt(
             self._system, remembered.context, said, user_text, self._settings.context_tokens
         )
@@ -301,33 +276,11 @@ class OpenAIAgent:
             if problem.retryable:
                 raise TransportError(str(problem), retry_after=problem.retry_after) from problem
             raise CallFailed(str(problem)) from problem
-        metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
-        used = ModelUsage(
-            model=answer.model,
-            calls=1,
-            unmetered_calls=0 if metered else 1,
-            prompt_tokens=answer.prompt_tokens or 0,
-            completion_tokens=answer.completion_tokens or 0,
-            latency_ms=answer.latency_ms,
-            first_token_ms=answer.first_token_ms,
-            trimmed_turns=turn.trimmed if turn.usage.total is None else 0,
-        )
+        used = usage_of(answer, trimmed_turns=turn.trimmed if turn.usage.total is None else 0)
         turn.usage.add(used)
         self._total.add(used)
-        self._refuse_incomplete(answer)
+        refuse_incomplete(answer, self._settings.max_tokens)
         return answer
-
-    def _refuse_incomplete(self, answer: ChatAnswer) -> None:
-        """Raise `CallFailed` for an answer of which a user would get but the beginning, or nothing."""
-        if answer.finish_reason == CUT:
-            tokens = answer.completion_tokens or self._settings.max_tokens
-            limit = "raise" if self._settings.max_tokens else "the server has a limit of its own; set"
-            raise CallFailed(
-                f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
-            )
-        if answer.finish_reason == FILTERED:
-            what = "cut the answer off" if answer.text.strip() else "withheld the answer"
-            raise CallFailed(f"the server's content filter {what}")
 
     async def _attempt(self, request: ChatRequest) -> ChatAnswer:
         begun = time.perf_counter()
@@ -361,18 +314,8 @@ class OpenAIAgent:
         return result if error is None else f"error: {error}"
 
     async def _called(self, tool: BoundTool, keywords: dict[str, Any]) -> Any:
-        calls, function = self._tool_calls, tool.function
-        if is_async(function):
-
-            async def start() -> Any:
-                return await function(**keywords)
-
-        else:
-
-            async def start() -> Any:
-                return await calls.invoke(lambda: function(**keywords))
-
-        return await calls.bounded(start, self._settings.call_timeout)
+        calls, call, on_loop = self._tool_calls, partial(tool.function, **keywords), is_async(tool.function)
+        return await calls.bounded(lambda: calls.invoke(call, on_loop=on_loop), self._settings.call_timeout)
 
 
 class _Turn:
@@ -389,10 +332,10 @@ class _Turn:
         if prompt.trimmed and remembered.turns is not None and self._recall is not None:
             with suppress(msgspec.ValidationError):  # which the observer is going to tell
                 recall = msgspec.convert(self._recall, RecallTrace)
-                self._recall = trimmed_recall(recall, remembered.context, prompt.kept)
+                self._recall = recall.replace(**prompt_fields(remembered.context, prompt.kept))
 
     def observe(self, observer: Observer) -> None:
-        """Tell what memory put before the model."""
+        """Report what memory put before the model."""
         if self._recall is not None:
             observer.recall(**dict(self._recall))
         if self._profile is not None:
@@ -472,9 +415,7 @@ class OpenAIAgents:
         self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is told now
-        self._system = (
-            shipped_prompt() if system is None else prompt_of(system) if isinstance(system, str) else system
-        )
+        self._system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
         self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
         self._memory = resolve_memory(memory)
         if self._memory is BuiltinMemory:
@@ -494,17 +435,12 @@ class OpenAIAgents:
         self._usage = UsageTotal()
 
     @classmethod
-    def from_settings(cls, model: str, settings: "AgentSettings") -> "OpenAIAgents":
+    def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
+        system = settings.system
         return cls(
             model,
-            system=None if settings.system is None else prompt_from_file(Path(settings.system)),
-            memory=settings.memory,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            context_tokens=settings.context_tokens,
-            seed=settings.seed,
-            turn_timeout=settings.turn_timeout,
+            **dict(settings) | {"system": None if system is None else prompt_from_file(Path(system))},
         )
 
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
@@ -522,11 +458,11 @@ class OpenAIAgents:
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """What the model took so far, failed turns included."""
+        """Usage of the model so far, failed turns included."""
         return self._usage.of_run()
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Tell what a user should know of the model while it answers."""
+        """Take the receiver of notes for the user."""
         self._chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
 
     def parameter_changes(self) -> list[ParameterChange]:
@@ -535,7 +471,7 @@ class OpenAIAgents:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the answers depend on, for the fingerprint; no secret is in it."""
+        """Settings that the answers depend on, for the fingerprint; no secrets."""
         settings = self._settings
         return {
             "base_url": self._endpoint.base_url,
@@ -543,10 +479,7 @@ class OpenAIAgents:
             "memory": self._memory_name,
             "memory_version": package_version(self._memory_name.partition(":")[0]),
             "tools_sha256": tools_hash(self._tools),
-            "temperature": settings.temperature,
-            "max_tokens": settings.max_tokens,
-            "context_tokens": settings.context_tokens,
-            "seed": settings.seed,
+            **{name: settings[name] for name in ("temperature", "max_tokens", "context_tokens", "seed")},
         }
 
     async def close(self) -> None:

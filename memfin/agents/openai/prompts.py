@@ -10,9 +10,7 @@ from memfin.contracts import Record
 from memfin.errors import UsageError
 
 LANGUAGES: Final = ("zh", "en")
-LONGEST: Final = 1024 * 1024
-"""Bytes of a prompt's file."""
-
+MAX_FILE_BYTES: Final = 1024 * 1024
 _SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
 
 
@@ -32,9 +30,9 @@ class SystemPrompt(Record):
         )
 
 
-def shipped_prompt() -> SystemPrompt:
-    """Return the prompt that ships with MemFin, in Chinese and English."""
-    texts = {name: (_SHIPPED / f"adviser-v1.{name}.md").read_text("utf-8") for name in LANGUAGES}
+def shipped_prompt(prompt: str = "adviser-v1") -> SystemPrompt:
+    """Return a prompt that ships with MemFin, in Chinese and English."""
+    texts = {name: (_SHIPPED / f"{prompt}.{name}.md").read_text("utf-8") for name in LANGUAGES}
     return SystemPrompt(texts={name: text.strip() for name, text in texts.items()})
 
 
@@ -51,11 +49,11 @@ def prompt_from_file(path: Path) -> SystemPrompt:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(LONGEST + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as problem:
         raise UsageError(f"agent system prompt {path}: {problem.strerror or problem}") from problem
-    if len(content) > LONGEST:
-        raise UsageError(f"agent system prompt {path}: is larger than {LONGEST} bytes")
+    if len(content) > MAX_FILE_BYTES:
+        raise UsageError(f"agent system prompt {path}: is larger than {MAX_FILE_BYTES} bytes")
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError:

@@ -12,11 +12,8 @@ from memfin.errors import UsageError
 from memfin.sandbox.calls import CallFailed
 from memfin.sandbox.references import one_line
 
-LONGEST_RESULT: Final = 50_000
-"""Characters of a tool's result that the model gets to see."""
-
-EXCERPT: Final = 500
-"""Characters of a tool's result that the trace keeps."""
+MAX_RESULT_CHARS: Final = 50_000  # of a tool's result that the model gets
+EXCERPT: Final = 500  # characters that the trace keeps
 
 
 class Tool(Record):
@@ -100,8 +97,8 @@ def result_text(result: object) -> str:
         text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
     except (TypeError, ValueError, RecursionError) as problem:
         raise CallFailed(f"the result has no JSON form: {problem}") from problem
-    if len(text) > LONGEST_RESULT:
-        return f"{text[:LONGEST_RESULT]}... ({len(text)} characters, the rest is left out)"
+    if len(text) > MAX_RESULT_CHARS:
+        return f"{text[:MAX_RESULT_CHARS]}... ({len(text)} characters, the rest is left out)"
     return text
 
 

@@ -12,12 +12,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from memfin.agents.calls import TransportError, UsageTotal
-from memfin.agents.openai.prompts import LANGUAGES, SystemPrompt, prompt_from_file, prompt_of
-from memfin.agents.registry import AgentSettings
+from memfin.agents.openai.agent import refuse_incomplete, usage_of
+from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
+from memfin.agents.protocol import AgentSettings
 from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
-from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest
+from memfin.client.messages import ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, read_document, response_format
 from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
@@ -37,7 +38,7 @@ _FRAME_TOKENS: Final = 200
 _MARGIN_TOKENS: Final = 2
 """Tokens of a line of the fence besides its words."""
 
-_SHIPPED: Final = Path(__file__).parents[2] / "data" / "prompts"
+PROMPT: Final = "rag-v1"
 
 
 class Asked(NamedTuple):
@@ -46,12 +47,6 @@ class Asked(NamedTuple):
     messages: list[dict[str, Any]]
     chunks: int
     of: int
-
-
-def shipped_instructions() -> SystemPrompt:
-    """Return the instructions that ship with MemFin, in Chinese and English."""
-    texts = {name: (_SHIPPED / f"rag-v1.{name}.md").read_text("utf-8") for name in LANGUAGES}
-    return SystemPrompt(texts={name: text.strip() for name, text in texts.items()})
 
 
 class Chunks:
@@ -222,8 +217,10 @@ class OpenAIRag(KnownSystem):
         self.reference = f"openai:{model}"
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is refused now
-        prompt = prompt_of(system) if isinstance(system, str) else system
-        self._instructions = prompt or shipped_instructions()
+        if system is None:
+            self._instructions = shipped_prompt(PROMPT)
+        else:
+            self._instructions = prompt_of(system) if isinstance(system, str) else system
         self._chunks = Chunks(document)
         self._max_tokens = max_tokens
         self._context_tokens = context_tokens
@@ -262,9 +259,9 @@ class OpenAIRag(KnownSystem):
         if asked.chunks < asked.of:
             self._notify_once("the document does not fit into --agent-context-tokens; parts are chosen")
         answer = await self._answered(asked.messages)
-        usage = _usage(answer)
+        usage = usage_of(answer)
         self._usage.add(usage)
-        self._refuse_incomplete(answer)
+        refuse_incomplete(answer, self._max_tokens)
         if answer.refusal is not None and not answer.text.strip():
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
@@ -338,30 +335,8 @@ class OpenAIRag(KnownSystem):
             self._usage.add_failed((time.perf_counter() - begun) * 1e3)
             raise
 
-    def _refuse_incomplete(self, answer: ChatAnswer) -> None:
-        """Raise `CallFailed` for an answer that is cut or withheld."""
-        if answer.finish_reason == CUT:
-            limit = "raise" if self._max_tokens else "the server has a limit of its own; set"
-            raise CallFailed(f"the answer was cut; {limit} --agent-max-tokens")
-        if answer.finish_reason == FILTERED:
-            what = "cut the answer off" if answer.text.strip() else "withheld the answer"
-            raise CallFailed(f"the server's content filter {what}")
-
     def _notify_once(self, line: str) -> None:
         """Notify the user of the same line once per run."""
         if line not in self._notified:
             self._notified.add(line)
             self._notify(line)
-
-
-def _usage(answer: ChatAnswer) -> ModelUsage:
-    metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
-    return ModelUsage(
-        model=answer.model,
-        calls=1,
-        unmetered_calls=0 if metered else 1,
-        prompt_tokens=answer.prompt_tokens or 0,
-        completion_tokens=answer.completion_tokens or 0,
-        latency_ms=answer.latency_ms,
-        first_token_ms=answer.first_token_ms,
-    )

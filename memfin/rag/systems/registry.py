@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from memfin.agents.registry import AgentSettings
+from memfin.agents.protocol import AgentSettings
 from memfin.errors import UsageError
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.rag.systems.under_test import SystemUnderTest

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import anyio
 
-from memfin.agents.calls import FIRST_BACKOFF, LONGEST_BACKOFF, TransportError, UsageTotal, with_retries
+from memfin.agents.calls import FIRST_BACKOFF, TransportError, UsageTotal, with_retries
 from memfin.agents.masking import scrubber_of_replies
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
@@ -156,7 +156,6 @@ class SystemUnderTest:
                     limit=self._timeout,
                     retries=self._retries,
                     first_pause=FIRST_BACKOFF,
-                    longest_pause=LONGEST_BACKOFF,
                     on_retry=lambda: retries.append(None),
                 )
             finally:
