@@ -114,22 +114,23 @@ _ROWS: Final[tuple[tuple[Any, ...], ...]] = (
 """Names, titles, types and files; a suffix stands for a file named as the contract, ``*`` for any name."""
 
 
-def _entry(name: str, title: str, kind: Any, file: str = "") -> Contract:
+def _entry(row: tuple[Any, ...]) -> Contract:
+    name, title, kind, file = (*row, "")[:4]
     if file.startswith("*."):
         return Contract(name, title, kind, any_name="jsonl" if file == "*.jsonl" else "json")
     return Contract(name, title, kind, f"{name.replace('-', '_')}{file}" if file[:1] == "." else file or None)
 
 
-_ENTRIES: Final = tuple(_entry(*row) for row in _ROWS)
-
-CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
+    {row[0]: _entry(row) for row in _ROWS}
+)
 """Every contract by the name that ``memfin schema`` and ``memfin validate --kind`` know it by."""
 
 DATASET: Final = CONTRACTS["dataset"]
 LABELS: Final = CONTRACTS["labelled-reply"]
 QUESTIONS: Final = CONTRACTS["rag-benchmark"]
 
-FILE_KINDS: Final = tuple(entry.name for entry in _ENTRIES if entry.file_format is not None)
+FILE_KINDS: Final = tuple(entry.name for entry in CONTRACTS.values() if entry.file_format is not None)
 """The names of the contracts that whole files follow."""
 
 
@@ -167,7 +168,7 @@ def _pattern(file_name: str) -> re.Pattern[str]:
 
 
 _PATTERNS: Final = tuple(
-    (entry, _pattern(entry.file_name)) for entry in _ENTRIES if entry.file_name is not None
+    (entry, _pattern(entry.file_name)) for entry in CONTRACTS.values() if entry.file_name is not None
 )
 
 

@@ -49,6 +49,7 @@ class Judge(Protocol[R_contra, V_co]):
             JudgeError: there is none.
             EndpointDown: nothing can be judged now.
         """
+        ...
 
     async def close(self) -> None:
         """Release the resources of the judge."""
@@ -85,21 +86,27 @@ class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
         Raises:
             EndpointDown: nothing can be judged now.
         """
+        ...
 
     def settings(self) -> Mapping[str, Any]:
         """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
+        ...
 
     def endpoint_names(self) -> Mapping[str, str | None]:
         """Return the names of the environment variables of the model's address and key."""
+        ...
 
     def cache_counts(self) -> CacheCounts:
         """Return the look-ups so far."""
+        ...
 
     def has_cache(self) -> bool:
         """Return True if answers are looked up before the model is asked."""
+        ...
 
     def parameter_changes(self) -> Sequence[ParameterChange]:
         """Return the parameters that the model has refused so far."""
+        ...
 
 
 async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:

@@ -61,9 +61,12 @@ def segments(document: Document) -> tuple[Segment, ...]:
     pair = 0
     for page in document.pages:
         matches = TURN.finditer(page.text)
-        turns = [(one.start(), _SPEAKERS[(one["name"] or one["inner"]).lower()]) for one in matches]
+        turns: list[tuple[int, RagSpeaker]] = [
+            (one.start(), _SPEAKERS[(one["name"] or one["inner"]).lower()]) for one in matches
+        ]
         ends = [*(start for start, _ in turns), len(page.text)]
-        for (start, begins), end in zip([(0, None), *turns], ends, strict=True):
+        starts: list[tuple[int, RagSpeaker | None]] = [(0, None), *turns]
+        for (start, begins), end in zip(starts, ends, strict=True):
             if begins is not None:
                 pair += begins == "question" or pair == 0
                 speaker = begins

@@ -437,11 +437,10 @@ class OpenAIAgents:
     @classmethod
     def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
-        system = settings.system
-        return cls(
-            model,
-            **dict(settings) | {"system": None if system is None else prompt_from_file(Path(system))},
-        )
+        given: dict[str, Any] = dict(settings)
+        if settings.system is not None:
+            given["system"] = prompt_from_file(Path(settings.system))
+        return cls(model, **given)
 
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
         """Return the agent of a dialogue."""
