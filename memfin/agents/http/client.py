@@ -47,7 +47,7 @@ class Failure(Protocol):
 
     @property
     def error(self) -> Problem:
-        """What went wrong."""
+        """Reason of the failure."""
         ...
 
 
