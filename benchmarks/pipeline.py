@@ -11,8 +11,8 @@ asyncio floor (the same turns with one JSON line per dialogue, no contract, no m
 
 import argparse
 import asyncio
+import contextlib
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 TURNS = 13
 LATENCY = 0.05
@@ -143,10 +145,11 @@ def write_dataset(path: Path, dialogs: int, turns: int) -> None:
             file.write(json.dumps(dialog, ensure_ascii=False) + "\n")
 
 
-def peak_mib() -> float:
-    """Return the peak resident memory of this process and of the largest of its children in MiB."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024
+def memory_mib(pid: int) -> float:
+    """Return the memory of a process and its descendants in MiB; shared pages count once (Linux)."""
+    process = psutil.Process(pid)
+    family = [process, *process.children(recursive=True)]
+    return sum(one.memory_full_info().pss for one in family) / 2**20
 
 
 def pipeline(agent: str, dialogs: int, turns: int, workers: int) -> float:
@@ -229,10 +232,21 @@ KINDS: dict[str, Callable[[str, int, int, int], float]] = {
 
 
 def in_process(kind: str, agent: str, dialogs: int, turns: int, workers: int = 4) -> tuple[float, float]:
-    """Run one measurement in a fresh process; return milliseconds per turn and the peak memory in MiB."""
+    """Run one measurement in a fresh process; return milliseconds per turn and the peak memory in MiB.
+
+    The peak is of all its processes together, looked at ten times a second.
+    """
     words = [sys.executable, __file__, "--one", kind, agent, str(dialogs), str(turns), str(workers)]
-    wall, peak = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
-    return wall / dialogs / turns * 1000, peak
+    peak = 0.0
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        while process.poll() is None:
+            with contextlib.suppress(psutil.Error):  # a process ended while it was looked at
+                peak = max(peak, memory_mib(process.pid))
+            time.sleep(0.1)
+        output = process.stdout.read() if process.stdout else b""
+    if process.returncode:
+        sys.exit(f"{kind} {agent} failed with exit code {process.returncode}")
+    return json.loads(output) / dialogs / turns * 1000, peak
 
 
 def main() -> None:
@@ -246,7 +260,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         kind, agent, *sizes = options.one
-        print(json.dumps([KINDS[kind](agent, *map(int, sizes)), peak_mib()]))
+        print(json.dumps(KINDS[kind](agent, *map(int, sizes))))
         return
     missed = measure_all((50, 200) if options.quick else (50, 200, 1000))
     for line in missed:
