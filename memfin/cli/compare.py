@@ -1,5 +1,6 @@
 """``memfin compare``: paired differences between two runs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -8,46 +9,100 @@ from memfin.cli.output import note, print_table
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
 from memfin.report.comparison import HEADLINES, compare_runs
-from memfin.report.tables import case_lines, comparison_table
+from memfin.report.tables import case_lines, comparison_table, smallest_line
+from memfin.runtime.gates import parse_value
 from memfin.runtime.outputs import pretty_json
 
 
 @click.command("compare")
 @click.argument("run_a", metavar="RUN_A", type=click.Path(path_type=Path))
-@click.argument("run_b", metavar="RUN_B", type=click.Path(path_type=Path))
+@click.argument("others", metavar="RUN_B...", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--all", "all_values", is_flag=True, help="Show every value, not only the headline ones.")
-@click.option("--fail-on-worse", is_flag=True, help="Exit 1 when a headline value of RUN_B is worse.")
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Compare every other run with this one; RUN_A by default.",
+)
+@click.option(
+    "--margin",
+    "margins",
+    metavar="METRIC.VALUE=X",
+    multiple=True,
+    help="Exit 1 unless the value is shown to be worse by less than X. Repeatable.",
+)
+@click.option("--fail-on-worse", is_flag=True, help="Exit 1 when a headline value, or failures, are worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout.")
-def command(run_a: Path, run_b: Path, *, all_values: bool, fail_on_worse: bool, as_json: bool) -> None:
-    """Compare RUN_B with RUN_A: two runs of dialogues, or two of a benchmark.
+def command(
+    run_a: Path,
+    others: tuple[Path, ...],
+    *,
+    all_values: bool,
+    baseline: Path | None,
+    margins: tuple[str, ...],
+    fail_on_worse: bool,
+    as_json: bool,
+) -> None:
+    """Compare runs with RUN_A: runs of dialogues, or of a benchmark.
 
     \b
     memfin compare runs/before runs/after
-    memfin compare runs/before runs/after --fail-on-worse
+    memfin compare runs/before runs/after runs/other --fail-on-worse
+    memfin compare runs/before runs/after --margin m3_risk_coverage.risk_coverage=0.02
     memfin compare runs/before runs/after --json
 
-    Values are those of the dialogues or questions that carry them in both runs. The interval is that of
-    the paired difference, with dialogues as the sampling unit; a value is better or worse only where its
-    interval excludes 0. One in twenty does so by chance.
+    Values are those of the turns or questions that both runs answered; failures come first. The interval
+    is that of the paired difference, with dialogues as the sampling unit. A headline value is better or
+    worse only where an exact test finds a difference, adjusted by Holm for the number of headline values.
     """
-    comparison = compare_runs(run_a, run_b)
+    held = dict(parse_value(margin, "--margin") for margin in margins)
+    first = baseline if baseline is not None else run_a
+    compared = [run for run in (run_a, *others) if run.resolve() != first.resolve()]
+    comparisons = [compare_runs(first, run, held) for run in compared or others]
+    for comparison in comparisons:
+        _note_limits(comparison)
+    if as_json:
+        found = comparisons[0] if len(comparisons) == 1 else comparisons
+        click.echo(pretty_json(found).decode(), nl=False)
+    else:
+        for comparison in comparisons:
+            print_table(comparison_table(comparison, all_values=all_values), highlight=False)
+            click.echo(smallest_line(comparison, HEADLINES))
+            for line in case_lines(comparison):
+                click.echo(line)
+    problems = [
+        line
+        for comparison in comparisons
+        for line in (*_inferior(comparison), *(_worse(comparison) if fail_on_worse else ()))
+    ]
+    if problems:
+        raise GateFailed("; ".join(problems))
+
+
+def _note_limits(comparison: Comparison) -> None:
     if comparison.inputs_changed:
         changed = ", ".join(comparison.inputs_changed)
         note(
             f"warning: the runs differ in more than what was evaluated: {changed}; a difference may come "
             "from that"
         )
-    if as_json:
-        click.echo(pretty_json(comparison).decode(), nl=False)
-    else:
-        print_table(comparison_table(comparison, all_values=all_values), highlight=False)
-        for line in case_lines(comparison):
-            click.echo(line)
-    if fail_on_worse and (worse := _worse(comparison)):
-        raise GateFailed(f"--fail-on-worse: worse than in {comparison.a}: {', '.join(worse)}")
+    for warning in comparison.warnings:
+        note(f"warning: {warning}")
 
 
-def _worse(comparison: Comparison) -> list[str]:
-    return [
+def _worse(comparison: Comparison) -> Iterator[str]:
+    names = [
         name for name, value in comparison.values.items() if value.verdict == "worse" and name in HEADLINES
     ]
+    if names:
+        yield f"--fail-on-worse: {comparison.b} is worse than {comparison.a}: {', '.join(names)}"
+
+
+def _inferior(comparison: Comparison) -> Iterator[str]:
+    for name, value in comparison.values.items():
+        if value.non_inferior is False:
+            bounds = "there is no interval" if value.ci95 is None else "{:.4g} to {:.4g}".format(*value.ci95)
+            yield (
+                f"--margin {name}={value.margin:g}: {comparison.b} is not shown to be within it of "
+                f"{comparison.a}; the interval of the difference is {bounds}"
+            )

@@ -113,15 +113,22 @@ class RunStats(Record):
 
 
 Outcome = Literal["better", "worse", "no_difference", "unknown"]
-"""``better`` and ``worse`` only where the interval excludes 0; ``unknown`` where there is no interval."""
+"""``better`` and ``worse`` only where the test finds a difference at 5 % and the interval excludes 0.
+
+``unknown`` where so few dialogues or questions show no difference, however large.
+"""
 
 
 class PairedValue(Record):
-    """A value in two runs, over the dialogues or questions that carry it in both.
+    """A value in two runs, over the turns or questions that carry it in both.
 
-    ``a`` and ``b`` are the values over those ``pairs`` alone, so they may differ from the summaries'.
-    ``difference`` is b - a, ``ci95`` its 95 % confidence interval, None below two pairs. ``higher_is_better``
-    says which direction is good.
+    ``a`` and ``b`` are the values over those ``units`` of ``pairs`` dialogues alone, so they may differ from
+    the summaries'. ``difference`` is b - a, ``ci95`` its 95 % confidence interval, None below two pairs.
+    ``improved`` and ``worsened`` count the units that changed; ``higher_is_better`` says which direction is
+    good. ``p_value`` is that of the exact test that exchanges the runs in whole dialogues; ``p_adjusted`` is
+    Holm's, over the headline values, None for the others. ``smallest`` is the smallest difference that such
+    data shows in four of five comparisons, None where there is no such difference. ``non_inferior`` tells
+    whether b is worse by less than the ``margin``, where one was given.
     """
 
     a: Finite
@@ -131,16 +138,28 @@ class PairedValue(Record):
     pairs: Count
     ci95: tuple[Finite, Finite] | None = None
     higher_is_better: bool = True
+    units: Count = 0
+    improved: Count = 0
+    worsened: Count = 0
+    p_value: Finite = 1.0
+    p_adjusted: Finite | None = None
+    smallest: Finite | None = None
+    margin: Finite | None = None
+    non_inferior: bool | None = None
 
 
 class ChangedCase(Record):
-    """A dialogue, or a question, whose value changed; ``change`` above 0 says by how much b is better."""
+    """A dialogue, or a question, whose value changed; ``change`` above 0 says by how much b is better.
+
+    ``turn`` is the first turn in which it changed, from 1; None for a value of the whole dialogue.
+    """
 
     id: str
     value: str
     a: Finite
     b: Finite
     change: Finite
+    turn: Count | None = None
 
 
 class Comparison(Record):
@@ -148,7 +167,8 @@ class Comparison(Record):
 
     ``pairs`` counts the dialogues or questions in both runs; ``only_a`` and ``only_b`` those in one, which
     are left out. ``inputs_changed`` names what the two runs did not share besides what was to be compared.
-    ``values`` holds every value by ``metric.value``; ``changed`` the cases that changed most, worst first.
+    ``values`` holds every value by ``metric.value``, the share of failed turns first; ``changed`` the cases
+    that changed most, worst first. ``warnings`` say of a run why its values should not be believed.
     """
 
     a: str
@@ -160,3 +180,4 @@ class Comparison(Record):
     inputs_changed: list[str]
     values: dict[str, PairedValue]
     changed: list[ChangedCase] = []
+    warnings: list[str] = []

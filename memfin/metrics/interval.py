@@ -1,19 +1,30 @@
-"""Confidence intervals of ratios over dialogues.
+"""Confidence intervals and tests of ratios over dialogues.
 
 Turns of one dialogue are no independent observations: they share a client, a memory and an agent's
-mood. The dialogue is therefore the sampling unit, and a value is a ratio of two sums over dialogues,
-whose variance is that of the linearized ratio estimator (Cochran, Sampling Techniques, chapter 6).
+mood. The dialogue is therefore the sampling unit. A value is a ratio of two sums over dialogues; its interval
+is Wilson's score interval (Wilson 1927) for the effective number of trials, which is the number of units
+divided by the design effect (Kish 1965) of the linearized ratio (Cochran, Sampling Techniques, chapter 6).
 
 The Student quantile is computed here because no light, maintained pure-Python package offers it:
 scipy and its like would multiply the size of the installation for one number.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
 CONFIDENCE: Final = 0.95
+
+PRIOR_EVENTS: Final = 4
+"""Events that the maximal design effect weighs as much as; with fewer, coverage falls below 94 %."""
+
+PRIOR_EVENTS_GRADED: Final = 1
+"""The same for marks, means and paired changes, for which one is enough."""
+
+_POWER: Final = 0.8
+_GRID: Final = 4096
+_COUNTED: Final = 500
 
 # Above this many degrees of freedom the asymptotic series is exact to 1e-11 relative.
 _SERIES_FROM: Final = 200
@@ -65,60 +76,149 @@ def student_t_quantile(df: int) -> float:
     return t
 
 
+def wilson_bounds(share: float, trials: float, t: float) -> tuple[float, float]:
+    """Return Wilson's score interval of a share of so many independent trials; ``t`` is the quantile."""
+    centre = share + t * t / (2 * trials)
+    half = t * math.sqrt(share * (1 - share) / trials + t * t / (4 * trials * trials))
+    scale = 1 + t * t / trials
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
 def ratio_interval(
-    clusters: Iterable[tuple[float, float]], low: float, high: float
+    clusters: Iterable[tuple[float, float]], low: float = 0.0, high: float = 1.0, *, graded: bool = False
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of sum(numerators) / sum(denominators), or None below two clusters.
 
     ``clusters`` are (numerator, denominator) of each dialogue; dialogues with denominator 0 do not
-    carry the value and are left out. The interval uses n-1 degrees of freedom for n dialogues and is
-    clamped to ``[low, high]``, the range of the value. Sums are correctly rounded, so that the order
-    of the clusters cannot matter. Where all dialogues agree exactly the interval is a point.
+    carry the value and are left out. ``low`` and ``high`` are the range of the value; ``graded`` is a
+    value whose units are marks or means and not hits. The interval is Wilson's with an effective number
+    of trials and n-1 degrees of freedom for n dialogues. It is never a point.
     """
-    carrying = [(y, x) for y, x in clusters if x > 0]
-    n = len(carrying)
-    if n < 2:  # noqa: PLR2004 - no spread without a second dialogue
-        return None
-    total = math.fsum(x for _, x in carrying)
-    ratio = math.fsum(y for y, _ in carrying) / total
-    residuals = math.fsum((y - ratio * x) ** 2 for y, x in carrying)
-    half = student_t_quantile(n - 1) * math.sqrt(n / (n - 1) * residuals) / total
-    return max(low, ratio - half), min(high, ratio + half)
-
-
-def paired_difference(
-    pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], low: float, high: float
-) -> tuple[float, tuple[float, float] | None]:
-    """Return the difference of the second and the first of two ratios, and its 95 % interval.
-
-    ``pairs`` are (numerator, denominator) of the same dialogue in two runs; pairs in which a denominator
-    is 0 are left out, and without any the difference is 0. Since both ratios come from the same dialogues,
-    what makes a dialogue hard in both cancels: the variance is that of the difference of the two
-    linearized estimators. ``low`` and ``high`` are the range of the value. Below two pairs there is no
-    interval; where all pairs differ alike it is a point.
-    """
-    carrying = [pair for pair in pairs if pair[0][1] > 0 and pair[1][1] > 0]
-    n = len(carrying)
-    if not n:
-        return 0.0, None
-    first, second = (_ratio(side) for side in zip(*carrying, strict=True))
-    difference = second.value - first.value
-    if n < 2:  # noqa: PLR2004 - no spread without a second dialogue
-        return difference, None
-    squares = math.fsum(
-        ((b[0] - second.value * b[1]) / second.total - (a[0] - first.value * a[1]) / first.total) ** 2
-        for a, b in carrying
-    )
-    half = student_t_quantile(n - 1) * math.sqrt(n / (n - 1) * squares)
     span = high - low
-    return difference, (max(-span, difference - half), min(span, difference + half))
+    carrying = [((y - low * x) / span, x) for y, x in clusters if x > 0]
+    if len(carrying) < 2:  # noqa: PLR2004 - no spread without a second dialogue
+        return None
+    below, above = _share_bounds(carrying, PRIOR_EVENTS_GRADED if graded else PRIOR_EVENTS)
+    return low + span * below, low + span * above
 
 
-class _Ratio(NamedTuple):
-    value: float
-    total: float
-
-
-def _ratio(clusters: Sequence[tuple[float, float]]) -> _Ratio:
+def _share_bounds(clusters: Sequence[tuple[float, float]], prior: float) -> tuple[float, float]:
+    """Return Wilson's bounds of a share between 0 and 1 with a design effect by cluster."""
+    n = len(clusters)
     total = math.fsum(x for _, x in clusters)
-    return _Ratio(math.fsum(y for y, _ in clusters) / total, total)
+    hits = math.fsum(y for y, _ in clusters)
+    share = min(1.0, max(0.0, hits / total))
+    # 1. The design effect that the clusters show: their variance over that of independent trials.
+    independent = total * share * (1 - share)
+    residuals = math.fsum((y - share * x) ** 2 for y, x in clusters) * n / (n - 1)
+    shown = residuals / independent if independent > 0 else 0.0
+    # 2. Its maximum: all units of a cluster are alike, and a cluster counts once.
+    maximum = math.fsum(x * x for _, x in clusters) / total
+    # 3. Few events say little about how alike units are: the maximum has the weight of some events.
+    events = min(hits, total - hits) if independent > 0 else 0.0
+    effect = (events * shown + prior * maximum) / (events + prior)
+    return wilson_bounds(share, total / effect, student_t_quantile(n - 1))
+
+
+class PairedDifference(NamedTuple):
+    """Difference of a value between two runs, over the same units.
+
+    ``interval`` is the 95 % interval, None below two dialogues; ``p_value`` that of the exact test that
+    exchanges the runs in whole dialogues.
+    """
+
+    difference: float
+    interval: tuple[float, float] | None
+    p_value: float
+
+
+def paired_difference(changes: Iterable[tuple[float, float, float]], span: float = 1.0) -> PairedDifference:
+    """Return the difference of two runs in a value, with its interval and the p-value of no difference.
+
+    ``changes`` are, of each dialogue, what the second run gained and lost against the first in units of the
+    numerator, both at least 0, and the denominator, the same in both; ``span`` is the width of the value's
+    range. The interval combines those of gains and losses by the method of variance estimates recovery (Zou
+    and Donner 2008); where nothing changed it is as wide as what so many dialogues cannot exclude.
+    """
+    carrying = [(gain / span, loss / span, of) for gain, loss, of in changes if of > 0]
+    if not carrying:
+        return PairedDifference(0.0, None, 1.0)
+    total = math.fsum(of for _, _, of in carrying)
+    gained = math.fsum(gain for gain, _, _ in carrying) / total
+    lost = math.fsum(loss for _, loss, _ in carrying) / total
+    p_value = exchange_p_value([gain - loss for gain, loss, _ in carrying])
+    difference = gained - lost
+    if len(carrying) < 2:  # noqa: PLR2004 - no spread without a second dialogue
+        return PairedDifference(difference * span, None, p_value)
+    gains = _share_bounds([(gain, of) for gain, _, of in carrying], PRIOR_EVENTS_GRADED)
+    losses = _share_bounds([(loss, of) for _, loss, of in carrying], PRIOR_EVENTS_GRADED)
+    # Dialogues that gain do not lose: the two are correlated, and the interval is wider for it.
+    together = min(0.0, _correlation([(gain - gained * of, loss - lost * of) for gain, loss, of in carrying]))
+    below = _combined(gained - gains[0], losses[1] - lost, together)
+    above = _combined(gains[1] - gained, lost - losses[0], together)
+    bounds = max(-1.0, difference - below) * span, min(1.0, difference + above) * span
+    return PairedDifference(difference * span, bounds, p_value)
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    scale = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
+    return math.fsum(a * b for a, b in pairs) / scale if scale else 0.0
+
+
+def _combined(a: float, b: float, correlation: float) -> float:
+    return math.sqrt(a * a + b * b - 2 * correlation * a * b)
+
+
+def exchange_p_value(nets: Sequence[float]) -> float:
+    """Return the two-sided p-value of a sum of differences, by exchanging the two sides of each.
+
+    Were both sides alike, each difference could as well have the other sign: the p-value is the share of
+    all choices of signs whose sum lies as far from 0. Choices are counted, not drawn, on a grid of
+    `_GRID` steps; above `_COUNTED` differences the sum is taken as normal.
+    """
+    moved = [net for net in nets if net]
+    if not moved:
+        return 1.0
+    if len(moved) > _COUNTED:
+        score = abs(math.fsum(moved)) / math.sqrt(math.fsum(net * net for net in moved))
+        return math.erfc(score / math.sqrt(2))
+    total = math.fsum(map(abs, moved))
+    whole = total <= _GRID and all(net == int(net) for net in moved)
+    steps = [round(net if whole else net * _GRID / total) for net in moved]
+    observed, reach = abs(sum(steps)), sum(map(abs, steps))
+    # Field s of the integer counts the subsets of sum s; a field has room for all subsets.
+    width = (len(steps) + 8) // 8
+    ways = 1
+    for step in steps:
+        ways += ways << (8 * width * abs(step))
+    fields = ways.to_bytes(width * (reach + 1), "little")
+    first = (reach + observed) // 2
+    far = sum(
+        int.from_bytes(fields[at : at + width], "little") for at in range(first * width, len(fields), width)
+    )
+    return min(1.0, 2 * far / float(2 ** len(steps)))
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return the p-values adjusted for their number by Holm's step-down method."""
+    adjusted: dict[str, float] = {}
+    largest = 0.0
+    for rank, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        largest = max(largest, min(1.0, p_values[name] * (len(p_values) - rank)))
+        adjusted[name] = largest
+    return {name: adjusted[name] for name in p_values}
+
+
+def smallest_difference(interval: tuple[float, float], clusters: int, tests: int = 1) -> float | None:
+    """Return the smallest true difference that data of this kind shows in four of five runs, or None.
+
+    ``tests`` is the number of values tested together. None means that so few dialogues show no difference,
+    however large.
+    """
+    level = (1 - CONFIDENCE) / tests
+    if clusters < 1 - math.log2(level):
+        return None
+    normal = NormalDist()
+    half = (interval[1] - interval[0]) / 2
+    quantiles = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(_POWER)
+    return half * quantiles / normal.inv_cdf((1 + CONFIDENCE) / 2)

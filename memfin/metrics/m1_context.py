@@ -68,7 +68,12 @@ class M1State(RowState[ContextCell]):
     shares: ClassVar[tuple[Share[ContextCell], ...]] = (
         Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required),
         Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns),
-        Share("contradiction_rate", lambda cell: cell.contradictions, lambda cell: cell.contradiction_of),
+        Share(
+            "contradiction_rate",
+            lambda cell: cell.contradictions,
+            lambda cell: cell.contradiction_of,
+            lower_is_better=True,
+        ),
         Share(
             "short_term_hit_rate", lambda cell: cell.short_term, lambda cell: cell.required, broken_down=False
         ),

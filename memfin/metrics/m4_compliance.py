@@ -35,8 +35,15 @@ class M4State(RowState[ComplianceCell]):
     name: ClassVar[MetricName] = "m4_compliance"
     shares: ClassVar[tuple[Share[ComplianceCell], ...]] = (
         Share("compliance_label_acc", lambda cell: cell.correct, lambda cell: cell.turns),
-        Share("severe_violation_rate", lambda cell: cell.severe, lambda cell: cell.labelled),
-        Share("forbidden_hit_rate", lambda cell: cell.forbidden, lambda cell: cell.turns),
+        Share(
+            "severe_violation_rate",
+            lambda cell: cell.severe,
+            lambda cell: cell.labelled,
+            lower_is_better=True,
+        ),
+        Share(
+            "forbidden_hit_rate", lambda cell: cell.forbidden, lambda cell: cell.turns, lower_is_better=True
+        ),
     )
 
     def _contribution(self, row: TurnEvalRow) -> ComplianceCell:

@@ -51,6 +51,7 @@ class M5State(RowState[ExplainabilityCell]):
             lambda cell: cell.scored,
             low=LOWEST_SCORE,
             high=HIGHEST_SCORE,
+            graded=True,
         ),
     )
 

@@ -53,7 +53,8 @@ class Share(NamedTuple, Generic[CellT]):
     """A value of a metric: the sum of ``hits`` divided by the sum of ``of``, over cells.
 
     ``broken_down`` values appear in ``macro`` and ``by_dialog`` as well as in ``micro``. ``low`` and
-    ``high`` are the bounds of the value's range, which its interval may not leave.
+    ``high`` are the bounds of the value's range, which its interval may not leave; ``graded`` values are
+    means of marks, not shares of hits; of a value with ``lower_is_better`` less is good.
     """
 
     name: str
@@ -62,6 +63,8 @@ class Share(NamedTuple, Generic[CellT]):
     broken_down: bool = True
     low: float = 0.0
     high: float = 1.0
+    graded: bool = False
+    lower_is_better: bool = False
 
 
 class MetricState(ABC, Generic[CellT]):
@@ -103,18 +106,6 @@ class MetricState(ABC, Generic[CellT]):
         self._failed += other._failed
         self._bad += other._bad
 
-    def clusters(self) -> Iterator[tuple[Share[Any], dict[str, tuple[float, float]]]]:
-        """Yield each value with its numerator and denominator in every dialogue that carries it."""
-        for share in self.shares:
-            yield (
-                share,
-                {
-                    dialog_id: (float(share.hits(cell)), float(of))
-                    for dialog_id, cell in self._cells.items()
-                    if (of := share.of(cell))
-                },
-            )
-
     def result(self) -> MetricResult:
         """Compute the values of everything counted so far.
 
@@ -134,7 +125,9 @@ class MetricState(ABC, Generic[CellT]):
             ]
             denominator = math.fsum(of for _, _, of in carrying)
             micro[share.name] = math.fsum(hits for _, hits, _ in carrying) / denominator if carrying else 0.0
-            bounds = ratio_interval(((hits, of) for _, hits, of in carrying), share.low, share.high)
+            bounds = ratio_interval(
+                ((hits, of) for _, hits, of in carrying), share.low, share.high, graded=share.graded
+            )
             if bounds is not None:
                 ci95[share.name] = bounds
             if share.broken_down:
@@ -189,7 +182,7 @@ class RowState(MetricState[CellT]):
 
     def add_record(self, row: TurnEvalRow) -> None:
         """Count one row that `read_row` returned."""
-        if _failed(row):
+        if is_failed(row):
             self._failed += 1
             return
         try:
@@ -202,10 +195,20 @@ class RowState(MetricState[CellT]):
             self._failed += contribution.unread
             self._skipped += not contribution.unread
 
+    def units(self, row: TurnEvalRow) -> Iterator[tuple[Share[CellT], float, float]]:
+        """Yield the values of one turn with numerator and denominator; none where it cannot be counted."""
+        try:
+            cell = None if is_failed(row) else self._contribution(row)
+        except BadRow:
+            cell = None
+        for share in self.shares if cell is not None else ():
+            if of := share.of(cell):
+                yield share, float(share.hits(cell)), float(of)
+
     def objection(self, row: TurnEvalRow) -> BadRow | None:
         """Return the reason for which a row would be counted bad, or None; the state stays unchanged."""
         try:
-            if not _failed(row):
+            if not is_failed(row):
                 self._contribution(row)
         except BadRow as problem:
             return problem
@@ -231,7 +234,7 @@ def each_of(units: object) -> Iterator[Any]:
         yield None
 
 
-def _failed(row: TurnEvalRow) -> bool:
+def is_failed(row: TurnEvalRow) -> bool:
     """Return True if there is nothing to count: the turn had no answer, or its scoring failed."""
     return row.turn_status not in (None, "ok") or row.scoring_error is not None
 

@@ -3,7 +3,7 @@
 rich is imported by the functions that need it, so that a run without a table does not load it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -131,7 +131,7 @@ def judge_line(summary: RagSummary) -> str | None:
 def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Table":
     """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
     title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
-    headings = ("Value", "a", "b", "b - a", "95 % interval", "Pairs", "")
+    headings = ("Value", "a", "b", "b - a", "95 % interval", "Up/down", "")
     rows = (
         (
             label,
@@ -139,13 +139,25 @@ def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Ta
             _written(name, value.b),
             _change(name, value.difference),
             ((_bounds(name, value), "dim"),),
-            str(value.pairs),
+            f"{value.improved}/{value.worsened}",
             (_VERDICTS[value.verdict],),
         )
         for name, label in _shown(comparison, all_values=all_values)
         for value in (comparison.values[name],)
     )
     return _table(title, _pairs_line(comparison), headings, rows, width=20)
+
+
+def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
+    """Return the line with the smallest differences that the data shows in values of those names."""
+    parts = [
+        f"{label.partition(' ')[0] if label[0] == 'M' else label} "
+        + ("none" if value.smallest is None else _change(name, value.smallest).lstrip("+"))
+        for name, label in _shown(comparison, all_values=False)
+        if name in names
+        for value in (comparison.values[name],)
+    ]
+    return f"Smallest difference that this data shows: {', '.join(parts)}"
 
 
 def case_lines(comparison: Comparison) -> Iterator[str]:
@@ -159,7 +171,8 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
             yield heading
         for case in cases:
             values = f"{_written(case.value, case.a)} -> {_written(case.value, case.b)}"
-            yield f"  {one_line(case.id, 60)}  {case.value.partition('.')[2] or case.value}  {values}"
+            turn = "" if case.turn is None else f"  from turn {case.turn}"
+            yield f"  {one_line(case.id, 60)}  {case.value.partition('.')[2] or case.value}  {values}{turn}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
@@ -169,7 +182,7 @@ def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, s
         for metric in METRICS
         for value in metric.values
     }
-    words |= {"score": "All questions", "pass_rate": "Questions passed"}
+    words |= {"failed": "Failed", "score": "All questions", "pass_rate": "Questions passed"}
     words |= {f"{text.name}.score": text.title for text in TYPES}
     words |= {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
     for name in comparison.values:
@@ -204,4 +217,5 @@ def _pairs_line(comparison: Comparison) -> str:
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
         if count
     ]
-    return ", ".join([f"{comparison.pairs} {what} in both runs", *alone])
+    paired = ", ".join([f"{comparison.pairs} {what} in both runs", *alone])
+    return f"{paired}; up and down count what got better and what got worse"

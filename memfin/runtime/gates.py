@@ -1,5 +1,6 @@
 """Gates: the thresholds that turn a finished run into exit code 1."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +9,25 @@ from memfin.contracts import EvalSummary, MetricResult, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 
-_FAIL_UNDER: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
+_NAMED: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
+
+
+def parse_value(text: str, option: str) -> tuple[str, float]:
+    """Return the name and the number of ``name=x``, as ``option`` takes it.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    match = _NAMED.match(text)
+    try:
+        number = float(match[2]) if match else math.nan
+    except ValueError:
+        number = math.nan
+    if match is None or not math.isfinite(number):
+        raise UsageError(
+            f"{option} {text!r}: expected metric.value=number, such as m3_risk_coverage.risk_coverage=0.8"
+        )
+    return match[1], number
 
 
 def parse_fail_under(text: str) -> tuple[str, float]:
@@ -17,17 +36,9 @@ def parse_fail_under(text: str) -> tuple[str, float]:
     Raises:
         UsageError: the text has another form, or names no value of any metric.
     """
-    match = _FAIL_UNDER.match(text)
-    try:
-        threshold = float(match[2]) if match else None
-    except ValueError:
-        threshold = None
-    if match is None or threshold is None or threshold != threshold or abs(threshold) == float("inf"):  # noqa: PLR0124
-        raise UsageError(
-            f"--fail-under {text!r}: expected metric.value=number, such as m3_risk_coverage.risk_coverage=0.8"
-        )
-    check_value_name(match[1])
-    return match[1], threshold
+    name, threshold = parse_value(text, "--fail-under")
+    check_value_name(name)
+    return name, threshold
 
 
 def check_value_name(name: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfin.metrics.interval import ratio_interval, student_t_quantile
-from tests.support import each_case
+from tests.support import each_case, length
 
 
 def test_the_quantile_has_its_closed_forms() -> None:
@@ -46,25 +46,37 @@ def test_the_quantile_needs_a_degree_of_freedom(df: int) -> None:
         student_t_quantile(df)
 
 
-def test_equal_clusters_reduce_to_the_t_interval_of_a_mean() -> None:
-    values = [0.2, 0.4, 0.9]
-    mean, n = sum(values) / 3, 3
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
-    half = student_t_quantile(2) * deviation / math.sqrt(n)
-    assert ratio_interval([(10 * value, 10) for value in values], -9, 9) == pytest.approx(
-        (mean - half, mean + half)
-    )
+def wilson(share: float, trials: float, t: float) -> tuple[float, float]:
+    """Return the roots of (p - share)^2 = t^2 p (1 - p) / trials."""
+    a, b, c = trials + t * t, -(2 * share * trials + t * t), share * share * trials
+    root = math.sqrt(b * b - 4 * a * c)
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
 
 
-def test_unequal_clusters_use_the_linearized_ratio() -> None:
-    # residuals y - Rx with R = 6/12: 1, 0, -1; variance 3/2 * 2 / 144
-    half = student_t_quantile(2) * math.sqrt(1.5 * 2) / 12
-    assert ratio_interval([(3, 4), (1, 2), (2, 6)], -9, 9) == pytest.approx((0.5 - half, 0.5 + half))
+def test_many_independent_turns_have_wilsons_interval() -> None:
+    chance = random.Random(3)
+    clusters = [(float(chance.random() < 0.3), 1.0) for _ in range(4000)]
+    share = sum(hits for hits, _ in clusters) / 4000
+    assert ratio_interval(clusters) == pytest.approx(wilson(share, 4000, 1.9605), abs=2e-4)
 
 
-def test_the_interval_stays_inside_the_range_of_the_value() -> None:
-    assert ratio_interval([(0, 10), (10, 10)], 0, 1) == (0, 1)
-    assert ratio_interval([(1, 1), (5, 1)], 1, 5) == (1, 5)
+def test_turns_of_a_dialogue_that_are_all_alike_count_once() -> None:
+    whole = [(10.0 * (number % 3 == 0), 10.0) for number in range(60)]
+    assert ratio_interval(whole) == pytest.approx(ratio_interval([(y / 10, 1.0) for y, _ in whole]), abs=0.01)
+
+
+@pytest.mark.parametrize("dialogs", [2, 14, 300])
+def test_where_no_turn_was_hit_a_dialogue_counts_once(dialogs: int) -> None:
+    t = student_t_quantile(dialogs - 1)
+    assert ratio_interval([(0, 9)] * dialogs) == pytest.approx((0, t * t / (dialogs + t * t)))
+    assert ratio_interval([(9, 9)] * dialogs) == pytest.approx((dialogs / (dialogs + t * t), 1))
+
+
+def test_the_interval_of_marks_is_in_their_range_and_never_a_point() -> None:
+    for clusters in ([(5, 5), (10, 10)], [(25, 5), (50, 10)], [(20, 5), (40, 10)]):
+        bounds = ratio_interval(clusters, 1, 5, graded=True)
+        assert bounds is not None
+        assert 1 <= bounds[0] < bounds[1] <= 5
 
 
 @pytest.mark.parametrize("clusters", [[], [(1, 2)], [(1, 2), (0, 0)]])
@@ -88,16 +100,28 @@ def test_the_order_of_dialogues_does_not_matter(
     assert ratio_interval(shuffled, 0, 9) == ratio_interval(clusters, 0, 9)
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
-    chance = random.Random(7)
+def redrawn(chance: random.Random, dialogs: int, rate: float, alike: float) -> list[tuple[float, float]]:
+    """Return dialogues whose turns are hit at a rate; ``alike`` is the correlation of turns of a dialogue."""
+    clusters = []
+    for _ in range(dialogs):
+        turns = chance.randint(4, 13)
+        scale = (1 - alike) / alike if alike else 0.0
+        propensity = chance.betavariate(rate * scale, (1 - rate) * scale) if scale else rate
+        clusters.append((float(sum(chance.random() < propensity for _ in range(turns))), float(turns)))
+    return clusters
+
+
+@pytest.mark.parametrize("dialogs", [14, 50, 300])
+@pytest.mark.parametrize(("rate", "alike"), [(0.01, 0.3), (0.05, 0.5), (0.3, 0.1), (0.8, 0.4), (0.95, 0.6)])
+def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(
+    dialogs: int, rate: float, alike: float
+) -> None:
+    chance = random.Random(dialogs)
+    redraws = length(6000 // dialogs, 2000)
     covered = 0
-    for _ in range(400):
-        clusters = []
-        for _ in range(25):
-            propensity = chance.betavariate(4, 6)  # turns of one dialogue are alike
-            turns = chance.randint(5, 20)
-            clusters.append((float(sum(chance.random() < propensity for _ in range(turns))), float(turns)))
-        bounds = ratio_interval(clusters, 0, 1)
+    for _ in range(redraws):
+        bounds = ratio_interval(redrawn(chance, dialogs, rate, alike))
         assert bounds is not None
-        covered += bounds[0] <= 0.4 <= bounds[1]
-    assert 0.92 <= covered / 400 <= 0.98
+        covered += bounds[0] <= rate <= bounds[1]
+    few = 3 * math.sqrt(0.94 * 0.06 / redraws)  # what chance alone takes off so few redraws
+    assert covered / redraws >= 0.94 - few

@@ -447,12 +447,12 @@ async def test_runs_compare_by_the_marks_they_both_have(
 ) -> None:
     mixed(tmp_path / "b")
     async with judging(monkeypatch):
-        await run(tmp_path, Counting(wrong="f02 f03 f04 f05 f06"), "a")
+        await run(tmp_path, Counting(wrong="f02 f03 f04 f05 f06 f07 f08"), "a")
         await run(tmp_path, Counting(), "b2")
     await run(tmp_path, Counting(), "plain", judge="none")
     found = compare_runs(tmp_path / "a", tmp_path / "b2").values
     value = found["judge.faithfulness"]
-    assert value.a == pytest.approx(40 / 12)
+    assert value.a == pytest.approx(32 / 12)
     assert (value.b, value.pairs, value.verdict) == (5.0, 12, "better")
     assert value.ci95
     assert 0 < value.ci95[0] < value.difference < value.ci95[1] <= 4

@@ -32,7 +32,7 @@ class Careful(Bold):
         return "市场存在不确定性，净值会有波动，以上仅供参考，不构成投资建议。"
 
 
-async def evaluate(tmp_path: Path, name: str, agent: Any, dialogs: int = 4, **more: Any) -> Path:
+async def evaluate(tmp_path: Path, name: str, agent: Any, dialogs: int = 10, **more: Any) -> Path:
     data = write_jsonl(tmp_path / f"{name}.jsonl", [dialog(f"d{number}", 2) for number in range(dialogs)])
     await memfin.evaluate(data, agent=agent, runs_dir=str(tmp_path / "runs"), run_id=name, **more)
     return tmp_path / "runs" / name
@@ -48,7 +48,7 @@ async def test_a_run_is_no_better_and_no_worse_than_itself(tmp_path: Path) -> No
     assert {value.verdict for value in found.values.values()} == {"no_difference"}
     assert {value.difference for value in found.values.values()} == {0.0}
     assert found.changed == []
-    assert (found.pairs, found.only_a, found.only_b) == (4, 0, 0)
+    assert (found.pairs, found.only_a, found.only_b) == (10, 0, 0)
     assert found.inputs_changed == []
 
 
@@ -56,6 +56,7 @@ async def test_values_are_those_of_the_summary_where_both_runs_have_all_dialogue
     run = await evaluate(tmp_path, "a", Careful)
     summary = json.loads((run / "metrics_summary.json").read_text())
     found = compare_runs(run, run)
+    assert found.values.pop("failed").a == 0.0
     for name, value in found.values.items():
         metric, _, key = name.partition(".")
         assert value.a == pytest.approx(summary["metrics"][metric]["micro"][key], abs=1e-12), name
@@ -90,6 +91,60 @@ async def test_dialogues_of_one_run_alone_are_left_out_and_counted(tmp_path: Pat
     shown = compared(small, large)
     assert "3 dialogues in both runs, 2 only in b left out" in shown.output
     assert "the runs differ in more than what was evaluated: dataset" in shown.output
+
+
+class Broken(Careful):
+    """Fails on every second turn, and answers the others as before."""
+
+    turns = 0
+
+    def reply(self, user_text: str) -> str:
+        self.turns += 1
+        if self.turns % 2:
+            raise RuntimeError("out of order")
+        return super().reply(user_text)
+
+
+async def test_failed_turns_come_first_and_pairs_are_turns_answered_in_both_runs(tmp_path: Path) -> None:
+    sound, broken = await evaluate(tmp_path, "sound", Careful), await evaluate(tmp_path, "broken", Broken)
+    found = compare_runs(sound, broken)
+    failed = found.values["failed"]
+    assert next(iter(found.values)) == "failed"
+    assert (failed.a, failed.b, failed.worsened, failed.verdict) == (0.0, 0.5, 10, "worse")
+    assert found.values[COVERAGE].units == 10
+    assert found.values[COVERAGE].difference == 0.0
+    assert {case.value for case in found.changed} <= {"failed", "m2_profile_accuracy.profile_score"}
+    refused = compared(sound, broken, "--fail-on-worse")
+    assert isinstance(refused.exception, GateFailed)
+    assert "failed" in str(refused.exception)
+
+
+async def test_a_changed_case_names_the_first_turn_that_differs(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
+    found = compare_runs(bold, careful)
+    value = found.values[COVERAGE]
+    assert (value.improved, value.worsened, value.units) == (20, 0, 20)
+    assert {case.turn for case in found.changed if case.value == COVERAGE} == {1}
+
+
+async def test_an_agent_that_echoes_is_called_one(tmp_path: Path) -> None:
+    careful = await evaluate(tmp_path, "careful", Careful)
+    echo = await evaluate(tmp_path, "echo", "echo")
+    assert any(text.startswith("b: echoed user turns") for text in compare_runs(careful, echo).warnings)
+    assert "echoed user turns" in compared(careful, echo).output
+
+
+async def test_a_margin_tells_what_is_not_inferior(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
+    assert compare_runs(bold, careful, {COVERAGE: 0.02}).values[COVERAGE].non_inferior is True
+    assert compare_runs(careful, bold, {COVERAGE: 0.02}).values[COVERAGE].non_inferior is False
+    passed = compared(bold, careful, "--margin", f"{COVERAGE}=0.02")
+    assert passed.exit_code == 0
+    failed = compared(careful, bold, "--margin", f"{COVERAGE}=0.02")
+    assert isinstance(failed.exception, GateFailed)
+    assert "0.02" in str(failed.exception)
+    with pytest.raises(UsageError, match="unknown value 'risk_coverage'"):
+        compare_runs(bold, careful, {"risk_coverage": 0.02})
 
 
 async def test_one_dialogue_gives_a_difference_and_no_verdict(tmp_path: Path) -> None:
@@ -128,7 +183,7 @@ def test_benchmarks_are_compared_question_by_question(tmp_path: Path) -> None:
     assert found.suite == "rag"
     assert found.values["score"].a == 1.0
     assert found.values["score"].verdict == "worse"
-    assert list(found.values)[:2] == ["score", "pass_rate"]
+    assert list(found.values)[:3] == ["failed", "score", "pass_rate"]
     assert {case.value for case in found.changed} == {"score"}
     assert found.inputs_changed == []
     assert "All questions" in compared(runs["oracle"], runs["builtin"]).output
