@@ -51,7 +51,8 @@ class MetricResult(Record):
     """One metric's values; every value is finite and a zero denominator gives 0.0.
 
     ``ci95`` maps a headline value to the bounds of its 95 % confidence interval, clustered by
-    dialogue; a value that too few dialogues carry has no interval.
+    dialogue; a value that too few dialogues carry has no interval. ``not_measured`` gives the reason of each
+    value whose 0.0 says nothing about the agent.
     """
 
     metric_name: str
@@ -60,6 +61,7 @@ class MetricResult(Record):
     counts: dict[str, int]
     by_dialog: dict[str, dict[str, Finite]]
     ci95: dict[str, tuple[Finite, Finite]] = {}
+    not_measured: dict[str, str] = {}
 
 
 class EvalSummary(Record):

@@ -69,6 +69,7 @@ class TurnEvalRow(Record):
     the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
     where only uncertain turns go to it, empty when it agreed. ``scored_chars`` is how many characters of a
     long reply, its first, the detectors have read.
+    ``recall_reported`` is False where the agent reported nothing of its memory in this turn.
     """
 
     trace_version: str
@@ -112,6 +113,7 @@ class TurnEvalRow(Record):
     judge_changed: list[Reading] | msgspec.UnsetType = msgspec.UNSET
     scoring_error: str | None = None
     scored_chars: Count | msgspec.UnsetType = msgspec.UNSET
+    recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

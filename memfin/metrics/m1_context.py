@@ -1,11 +1,16 @@
 """M1, context continuity: required facts in memory, and advice that respects them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, SourceHits, TurnEvalRow
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
+
+NO_RECALL: Final = "the agent reported no recall in any turn"
+
+_NO_KEY: Final = "no answered turn requires a memory key that the dataset resolves"
+_NO_FIELD: Final = f"{_NO_KEY}, or the rows lack the field"
 
 
 class ContextCell(Cell, frozen=True, gc=False):
@@ -27,6 +32,7 @@ class ContextCell(Cell, frozen=True, gc=False):
     unrevealed: int = 0
     self_reference: int = 0
     unresolvable: int = 0
+    unreported: int = 0
 
 
 def _source_hits(row: TurnEvalRow) -> SourceHits:
@@ -66,32 +72,34 @@ class M1State(RowState[ContextCell]):
 
     name: ClassVar[MetricName] = "m1_context_continuity"
     shares: ClassVar[tuple[Share[ContextCell], ...]] = (
-        Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required),
-        Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns),
+        Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required, empty=_NO_KEY),
+        Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns, empty=_NO_KEY),
         Share(
             "contradiction_rate",
             lambda cell: cell.contradictions,
             lambda cell: cell.contradiction_of,
             lower_is_better=True,
+            empty="no answered turn that requires a memory key was read for contradictions",
         ),
-        Share(
-            "short_term_hit_rate", lambda cell: cell.short_term, lambda cell: cell.required, broken_down=False
-        ),
-        Share(
-            "long_term_hit_rate", lambda cell: cell.long_term, lambda cell: cell.required, broken_down=False
-        ),
-        Share("profile_hit_rate", lambda cell: cell.profile, lambda cell: cell.required, broken_down=False),
-        Share(
-            "key_coverage_guarded",
-            lambda cell: cell.guarded_hits,
-            lambda cell: cell.guarded_of,
-            broken_down=False,
-        ),
-        Share(
-            "recoverable_key_coverage",
-            lambda cell: cell.recoverable_hits,
-            lambda cell: cell.recoverable,
-            broken_down=False,
+        *(
+            Share(name, hits, of, broken_down=False, empty=empty)
+            for name, hits, of, empty in (
+                ("short_term_hit_rate", lambda cell: cell.short_term, lambda cell: cell.required, _NO_KEY),
+                ("long_term_hit_rate", lambda cell: cell.long_term, lambda cell: cell.required, _NO_KEY),
+                ("profile_hit_rate", lambda cell: cell.profile, lambda cell: cell.required, _NO_KEY),
+                (
+                    "key_coverage_guarded",
+                    lambda cell: cell.guarded_hits,
+                    lambda cell: cell.guarded_of,
+                    _NO_FIELD,
+                ),
+                (
+                    "recoverable_key_coverage",
+                    lambda cell: cell.recoverable_hits,
+                    lambda cell: cell.recoverable,
+                    _NO_FIELD,
+                ),
+            )
         ),
     )
 
@@ -135,7 +143,13 @@ class M1State(RowState[ContextCell]):
             unrevealed=kinds.count("unrevealed"),
             self_reference=kinds.count("self_reference"),
             unresolvable=unresolvable,
+            unreported=int(row.recall_reported is False),
         )
+
+    def _unreported(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, str]:
+        if total(lambda cell: cell.turns - cell.unreported):
+            return {}
+        return {share.name: NO_RECALL for share in self.shares if share.name != "contradiction_rate"}
 
     def _counts(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, int]:
         return {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,10 @@ from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import Cell, MetricState, Share, each_of
 from memfin.scoring.profile import snapshot_values, truth_values
+
+NO_PROFILE: Final = "the agent reported no profile in any dialogue"
+
+_NO_TRUTH: Final = "no dialogue that was answered has a complete true profile"
 
 
 class ProfileCell(Cell, frozen=True, gc=False):
@@ -86,17 +90,20 @@ class M2State(MetricState[ProfileCell]):
     """
 
     name: ClassVar[MetricName] = "m2_profile_accuracy"
-    shares: ClassVar[tuple[Share[ProfileCell], ...]] = (
-        Share("risk_level_acc", lambda cell: cell.risk, _replays),
-        Share("horizon_acc", lambda cell: cell.horizon, _replays),
-        Share("liquidity_acc", lambda cell: cell.liquidity, _replays),
-        Share("constraints_f1", lambda cell: cell.constraints_f1, _replays),
-        Share("preferences_f1", lambda cell: cell.preferences_f1, _replays),
-        Share("profile_score", _profile_score, _replays),
-        Share("constraints_precision", lambda cell: cell.constraints_precision, _replays, broken_down=False),
-        Share("constraints_recall", lambda cell: cell.constraints_recall, _replays, broken_down=False),
-        Share("preferences_precision", lambda cell: cell.preferences_precision, _replays, broken_down=False),
-        Share("preferences_recall", lambda cell: cell.preferences_recall, _replays, broken_down=False),
+    shares: ClassVar[tuple[Share[ProfileCell], ...]] = tuple(
+        Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
+        for name, hits, broken_down in (
+            ("risk_level_acc", lambda cell: cell.risk, True),
+            ("horizon_acc", lambda cell: cell.horizon, True),
+            ("liquidity_acc", lambda cell: cell.liquidity, True),
+            ("constraints_f1", lambda cell: cell.constraints_f1, True),
+            ("preferences_f1", lambda cell: cell.preferences_f1, True),
+            ("profile_score", _profile_score, True),
+            ("constraints_precision", lambda cell: cell.constraints_precision, False),
+            ("constraints_recall", lambda cell: cell.constraints_recall, False),
+            ("preferences_precision", lambda cell: cell.preferences_precision, False),
+            ("preferences_recall", lambda cell: cell.preferences_recall, False),
+        )
     )
 
     def add_dialog(
@@ -149,6 +156,11 @@ class M2State(MetricState[ProfileCell]):
             preferences_f1=preferences.f1,
             without_snapshot=int(snapshot is None),
         )
+
+    def _unreported(self, total: Callable[[Callable[[ProfileCell], int]], int]) -> dict[str, str]:
+        if total(lambda cell: cell.turns - cell.without_snapshot):
+            return {}
+        return {share.name: NO_PROFILE for share in self.shares}
 
     def _counts(self, total: Callable[[Callable[[ProfileCell], int]], int]) -> dict[str, int]:
         return {"no_snapshot_count": total(lambda cell: cell.without_snapshot)}

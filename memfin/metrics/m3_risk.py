@@ -1,11 +1,13 @@
 """M3, risk coverage: disclosures in a reply that the reference requires."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
+
+_NO_TAG: Final = "no answered turn requires a risk disclosure"
 
 
 class RiskCell(Cell, frozen=True, gc=False):
@@ -34,8 +36,8 @@ class M3State(RowState[RiskCell]):
 
     name: ClassVar[MetricName] = "m3_risk_coverage"
     shares: ClassVar[tuple[Share[RiskCell], ...]] = (
-        Share("risk_coverage", lambda cell: cell.hits, lambda cell: cell.required),
-        Share("strict_risk_coverage_rate", lambda cell: cell.strict, lambda cell: cell.turns),
+        Share("risk_coverage", lambda cell: cell.hits, lambda cell: cell.required, empty=_NO_TAG),
+        Share("strict_risk_coverage_rate", lambda cell: cell.strict, lambda cell: cell.turns, empty=_NO_TAG),
     )
 
     def _contribution(self, row: TurnEvalRow) -> RiskCell:

@@ -1,11 +1,13 @@
 """M4, compliance: severe violations of all replies, and agreement with the reference's labels."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
+
+_NO_LABEL: Final = "no answered turn has a reference label"
 
 
 class ComplianceCell(Cell, frozen=True, gc=False):
@@ -34,15 +36,20 @@ class M4State(RowState[ComplianceCell]):
 
     name: ClassVar[MetricName] = "m4_compliance"
     shares: ClassVar[tuple[Share[ComplianceCell], ...]] = (
-        Share("compliance_label_acc", lambda cell: cell.correct, lambda cell: cell.turns),
+        Share("compliance_label_acc", lambda cell: cell.correct, lambda cell: cell.turns, empty=_NO_LABEL),
         Share(
             "severe_violation_rate",
             lambda cell: cell.severe,
             lambda cell: cell.labelled,
             lower_is_better=True,
+            empty="no reply was read",
         ),
         Share(
-            "forbidden_hit_rate", lambda cell: cell.forbidden, lambda cell: cell.turns, lower_is_better=True
+            "forbidden_hit_rate",
+            lambda cell: cell.forbidden,
+            lambda cell: cell.turns,
+            lower_is_better=True,
+            empty=_NO_LABEL,
         ),
     )
 

@@ -44,7 +44,12 @@ class M5State(RowState[ExplainabilityCell]):
 
     name: ClassVar[MetricName] = "m5_explainability"
     shares: ClassVar[tuple[Share[ExplainabilityCell], ...]] = (
-        Share("rubric_hit_rate", lambda cell: cell.hits, lambda cell: cell.required),
+        Share(
+            "rubric_hit_rate",
+            lambda cell: cell.hits,
+            lambda cell: cell.required,
+            empty="no answered turn that requires a rubric item was judged",
+        ),
         Share(
             "judge_score_mean",
             lambda cell: cell.score / SCORE_UNITS,
@@ -52,6 +57,7 @@ class M5State(RowState[ExplainabilityCell]):
             low=LOWEST_SCORE,
             high=HIGHEST_SCORE,
             graded=True,
+            empty="no turn has a judge's score",
         ),
     )
 

@@ -54,7 +54,8 @@ class Share(NamedTuple, Generic[CellT]):
 
     ``broken_down`` values appear in ``macro`` and ``by_dialog`` as well as in ``micro``. ``low`` and
     ``high`` are the bounds of the value's range, which its interval may not leave; ``graded`` values are
-    means of marks, not shares of hits; of a value with ``lower_is_better`` less is good.
+    means of marks, not shares of hits; of a value with ``lower_is_better`` less is good. ``empty`` is the
+    reason why a value without a denominator was not measured.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Share(NamedTuple, Generic[CellT]):
     high: float = 1.0
     graded: bool = False
     lower_is_better: bool = False
+    empty: str = "no answered turn has it"
 
 
 class MetricState(ABC, Generic[CellT]):
@@ -82,6 +84,11 @@ class MetricState(ABC, Generic[CellT]):
     @abstractmethod
     def _counts(self, total: Callable[[Callable[[CellT], int]], int]) -> dict[str, int]:
         """Return the metric's own counts; ``total`` sums something over all cells."""
+
+    def _unreported(self, total: Callable[[Callable[[CellT], int]], int]) -> dict[str, str]:
+        """Return, by value, why a value with a denominator was not measured all the same."""
+        del total
+        return {}
 
     def _put(self, dialog_id: str, contribution: CellT) -> None:
         """Add a contribution to the cell of its dialogue."""
@@ -154,6 +161,8 @@ class MetricState(ABC, Generic[CellT]):
             counts=counts,
             by_dialog=dict(sorted(by_dialog.items())),
             ci95=ci95,
+            not_measured={share.name: share.empty for share in self.shares if not total(share.of)}
+            | (self._unreported(total) if eligible else {}),
         )
 
 

@@ -133,6 +133,7 @@ class DialogScorer:
             key_hit_guarded=[1 if hit.guarded else 0 for hit in hits],
             key_recoverability=[hit.recoverability for hit in hits],
             scored_chars=self._score_chars if cut and self._score_chars is not None else msgspec.UNSET,
+            recall_reported=msgspec.UNSET if turn.recall is not None else False,
         )
         return row if reply is None else self._with_reply(row, turn, reply)
 
