@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memfin.runtime.api import evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
     from memfin.runtime.embedding import Evaluation
-    from memfin.runtime.validity import measure_validity
+    from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
     "Agent": "memfin.agents.protocol",
@@ -39,7 +39,7 @@ _PLACES: Final = {
     "TransportError": "memfin.agents.calls",
     "UsageError": "memfin.errors",
     "evaluate": "memfin.runtime.api",
-    "measure_validity": "memfin.runtime.validity",
+    "measure_validity": "memfin.validity.measurement",
 }
 """Modules of the public names, imported on first use, so that starting stays fast."""
 

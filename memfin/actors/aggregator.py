@@ -26,6 +26,7 @@ class Totals(ABC, Generic[C]):
         retries, abandoned: calls that were repeated or left behind.
         judged: what the run's judge was asked.
         judge: the votes of an LLM judge on replies.
+        latencies: the latencies of what was answered, in milliseconds.
         creation_error: the first error with which an agent could not be created.
     """
 
@@ -39,7 +40,7 @@ class Totals(ABC, Generic[C]):
         self.judged = JudgedTurns(scope)
         self.judge = judge
         self.creation_error: str | None = None
-        self._latencies = Percentiles()
+        self.latencies = Percentiles()
         self._usage = UsageTotal()
         self._recorded_usage = UsageTotal()
 
@@ -58,7 +59,7 @@ class Totals(ABC, Generic[C]):
 
     def latency(self) -> LatencyStats:
         """Return the distribution of the latencies of what was answered, in milliseconds."""
-        return self._latencies.stats()
+        return self.latencies.stats()
 
     def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:
         """Return what models took in all processes of the run; ``here`` is what this one knows otherwise."""
@@ -108,7 +109,7 @@ class DialogTotals(Totals[DialogJudged]):
         for turn in trace.turns:
             self.turns[turn.turn_status] += 1
             if turn.turn_status == "ok" and turn.latency_ms is not None:
-                self._latencies.add(turn.latency_ms)
+                self.latencies.add(turn.latency_ms)
 
     def _add_votes(self, committed: DialogJudged) -> None:
         dialog, judgements = committed.replayed.dialog, committed.judgements

@@ -379,7 +379,7 @@ class QuestionTotals(Totals[QuestionScored]):
             self.judged.count(result.judge.error, result.judge.declined)
             self._votes.add(committed.judgements)
         if result.error is None and result.latency_ms is not None:
-            self._latencies.add(result.latency_ms)
+            self.latencies.add(result.latency_ms)
         self._add_usage(committed.usage, recorded=committed.recorded)
 
     def counters(self) -> Counters:

@@ -25,6 +25,7 @@ from memfin.contracts import (
     RunStats,
     Warned,
 )
+from memfin.contracts.soak import Distribution
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
@@ -114,6 +115,10 @@ class Run(Generic[S]):
     def statistics(self) -> list[ActorStatistics]:
         """Return what every stage has done so far; empty before the start."""
         return self._pipeline.statistics() if self._pipeline is not None else []
+
+    def latencies(self) -> Distribution:
+        """Return the distribution of the latencies so far, which can be merged with those of other runs."""
+        return self._pipeline.suite.totals.latencies.distribution() if self._pipeline else Distribution()
 
     async def run(self) -> S:
         """Evaluate and write all artifacts but the reports; return the summary.

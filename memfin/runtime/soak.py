@@ -14,10 +14,9 @@ import msgspec
 from memfin.actors.messages import utc_now
 from memfin.actors.progress_log import OnEvent
 from memfin.contracts import ProgressEvent, RunStats, Warned
-from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
+from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
-from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
@@ -217,8 +216,7 @@ class Soak:
         plan = await anyio.to_thread.run_sync(lambda: self.plan.epoch(number, begun=begun))
         self._probe.take()
         started_at, start = utc_now(), time.perf_counter()
-        stats, metrics = await self._one_run(plan)
-        latency = await anyio.to_thread.run_sync(self._latencies, number)
+        stats, metrics, latency = await self._one_run(plan)
         wall = time.perf_counter() - start
         gc.collect()  # what is left in circles of the run is no growth
         resources = self._probe.look()
@@ -235,7 +233,7 @@ class Soak:
             dialogs=sum(dialogs.values()) - dialogs.get("skipped", 0),
             turns=sum(stats.turns_by_status.values()),
             metrics=metrics,
-            turn_latency_ms=latency.distribution(),
+            turn_latency_ms=latency,
             loop_lag_ms=lag,
             errors=_errors(stats, dialogs),
             resources=resources,
@@ -248,7 +246,7 @@ class Soak:
         for each, listener in self._listeners:
             listener.tell(each.on_epoch, epoch, summary)
 
-    async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float]]:
+    async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float], Distribution]:
         """Run an epoch and keep nothing of it but its figures."""
         run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
         self._run, self._log = run, (plan.progress.absolute(), plan.run_id)
@@ -263,12 +261,7 @@ class Soak:
             self._run = None
         if run.stats is None:
             raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
-        return run.stats, self.plan.suite.values(summary)
-
-    def _latencies(self, number: int) -> Percentiles:
-        digest = Percentiles()
-        digest.add_all(self.plan.suite.latencies(self._directory.epoch(number)))
-        return digest
+        return run.stats, self.plan.suite.values(summary), run.latencies()
 
     def _on_event(self, event: ProgressEvent) -> None:
         if self.on_blocked is not None and isinstance(event, Warned) and event.message in self._failures:

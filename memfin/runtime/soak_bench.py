@@ -6,7 +6,7 @@ from typing import Any
 
 from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, SoakLimits
 from memfin.contracts.rag import RagSummary
-from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_RESULTS
+from memfin.journal import JUDGED_QUESTIONS, QUESTIONS
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import (
@@ -19,7 +19,6 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.bench_plan import RagLike, make_bench_plan
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.settings import checked_config
-from memfin.runtime.soak_latencies import Answer, recorded_latencies
 from memfin.runtime.soak_plan import SoakPlan, SoakSuite, absolute, new_soak, resumed_soak
 from memfin.runtime.soak_stats import SoakStats
 
@@ -49,7 +48,6 @@ def _suite(
         ),
         resume=lambda directory: make_bench_resume_plan(directory, force=force, rag=rag, judge=judge),
         values=headline_values,
-        latencies=lambda directory: recorded_latencies(directory / RAG_RESULTS, Answer),
         failed_gates=failed_gates,
         name="rag",
         layout=QUESTIONS if judge in (None, NO_JUDGE) else JUDGED_QUESTIONS,

@@ -1,7 +1,7 @@
 """Plans of soaks: from settings to a soak, and to each of its epochs."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
-from memfin.journal import DIALOG_TRACE, DIALOGUES, Layout, progress_path
+from memfin.journal import DIALOGUES, Layout, progress_path
 from memfin.journal.commits import digest
 from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
@@ -32,7 +32,6 @@ from memfin.runtime.soak_directory import (
     is_soak,
     read_summary,
 )
-from memfin.runtime.soak_latencies import recorded_latencies
 from memfin.runtime.soak_stats import SoakStats
 
 C = TypeVar("C", bound=RunConfig)
@@ -81,7 +80,6 @@ class SoakSuite(Generic[S]):
         make: makes the plan of a new run of a dataset under settings.
         resume: makes the plan that goes on with the run in a directory.
         values: headline values of an epoch's summary, by name.
-        latencies: latencies of all answers in an epoch's directory, in milliseconds.
         failed_gates: a line per failed gate, from a soak's statistics and the directory of its last epoch.
         name: what the soak's summary calls the suite; dialogues are the one it does not name.
         layout: the files of an epoch's directory.
@@ -90,7 +88,6 @@ class SoakSuite(Generic[S]):
     make: Callable[..., Plan[S]]
     resume: Callable[[Path], Plan[S]]
     values: Callable[[S], dict[str, float]]
-    latencies: Callable[[Path], Iterator[float]]
     failed_gates: Callable[[SoakStats, Path], list[str]]
     name: SuiteName | msgspec.UnsetType = msgspec.UNSET
     layout: Layout = DIALOGUES
@@ -242,7 +239,6 @@ def _suite(
         make=lambda dataset, **settings: make_plan(dataset, **made, **settings),
         resume=lambda directory: make_resume_plan(directory, force=force, **made),
         values=lambda summary: headline_values(summary.metrics),
-        latencies=lambda directory: recorded_latencies(directory / DIALOG_TRACE),
         failed_gates=lambda stats, _: dialog_gates(stats, config),
     )
 
