@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
-    from memfin.runtime.api import evaluate
+    from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
-    from memfin.runtime.embedding import Evaluation
     from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
@@ -28,7 +27,7 @@ _PLACES: Final = {
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
     "EvalSummary": "memfin.contracts",
-    "Evaluation": "memfin.runtime.embedding",
+    "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
     "MemfinError": "memfin.errors",
     "MetricResult": "memfin.contracts",

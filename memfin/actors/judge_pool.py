@@ -85,7 +85,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         judge: Judge[R, V] | None,
         judging: Judging[M, R, V],
         workers: int,
-        wires: Wires[Any, Any, M, Any],
+        wires: Wires[Any, Any, M],
     ) -> None:
         self._outbox, self._events = wires.commits.sender(), wires.events.sender()
         self._jobs, self._work = anyio.create_memory_object_stream[_Job[M, R, V]](workers)

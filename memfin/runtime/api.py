@@ -1,21 +1,91 @@
-"""The Python API: evaluate a dataset, replay one dialogue (metrics contract sections 4 and 8)."""
+"""Evaluations from Python, and the replay of one dialogue (metrics contract sections 4 and 8)."""
 
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import anyio
 
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.agents.observer import TurnObserver
-from memfin.agents.replay import Replay, ReplayOptions, replay_dialog
+from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
-from memfin.runtime.embedding import Evaluation
+from memfin.runtime.embedded import BUFFERED, EmbeddedRun
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.plan import AgentLike, ObserverFactory
+from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
+from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.settings import new_run_id
+
+
+class Evaluation(EmbeddedRun[EvalSummary]):
+    """An evaluation as an asynchronous context manager, and an iterator of its progress events.
+
+    ``async with Evaluation(dataset, agent=MyAgent) as evaluation: async for event in evaluation: ...``
+    runs it in the host's loop, as `EmbeddedRun` describes. A run that was stopped can be resumed, here with
+    `resume` or by ``memfin resume``.
+    """
+
+    def __init__(
+        self,
+        dataset: str | os.PathLike[str] | None = None,
+        *,
+        agent: AgentLike = "builtin",
+        judge: JudgeLike = "heuristic",
+        observer_factory: ObserverFactory | None = None,
+        on_event: OnEvent | None = None,
+        event_buffer: int = BUFFERED,
+        **config: Any,
+    ) -> None:
+        """Prepare; nothing is read or checked yet.
+
+        Args:
+            dataset: path of a JSONL dataset; None is the sample that ships with MemFin.
+            agent: a reference as for ``--agent``, or an agent factory.
+            judge: a reference as for ``--judge``, a judge factory, or None.
+            observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
+                MemFin's own.
+            on_event: called with every progress event, in order; it must not block.
+            event_buffer: events that wait for the iterator at most; older ones are dropped.
+            config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+        """
+        super().__init__(
+            lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config),
+            on_event,
+            event_buffer,
+        )
+
+    @classmethod
+    def resume(
+        cls,
+        run_dir: str | os.PathLike[str],
+        *,
+        agent: AgentLike | None = None,
+        judge: JudgeLike = None,
+        force: bool = False,
+        retry_failed: bool = False,
+        observer_factory: ObserverFactory | None = None,
+        on_event: OnEvent | None = None,
+        event_buffer: int = BUFFERED,
+    ) -> Self:
+        """Return the evaluation that goes on with an interrupted run; the settings are the run's own.
+
+        The arguments are those of `memfin.runtime.resume.make_resume_plan` and of a new evaluation.
+        """
+        return cls._of(
+            lambda: make_resume_plan(
+                Path(run_dir),
+                force=force,
+                retry_failed=retry_failed,
+                agent=agent,
+                judge=judge,
+                observer_factory=observer_factory,
+            ),
+            on_event,
+            event_buffer,
+        )
 
 
 async def evaluate(
@@ -71,7 +141,7 @@ async def run_dialog_replay(
             skip_reason=invalid.problem.reason,
             dialog_error=str(invalid.problem),
         )
-    replay: Replay = await replay_dialog(
+    replay = await replay_dialog(
         dialog, dataset_index, agent_factory, options, observer_factory=observer_factory
     )
     return replay.trace

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import anyio
 
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.contracts import NO_JUDGE, BenchConfigFile
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
 from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan

@@ -1,7 +1,6 @@
 """Embedded runs: a run of any suite in a host's event loop, as a context manager and event iterator."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +9,7 @@ from typing import Final, Generic, Self
 import anyio
 
 from memfin.actors.base import ActorStatistics
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.contracts import ProgressEvent, RunStats
 from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
@@ -31,34 +30,27 @@ class EventBuffer:
     def __init__(self, size: int = BUFFERED) -> None:
         if size < 1:
             raise ValueError("an event buffer holds one event at least")
-        self._events: deque[ProgressEvent] = deque(maxlen=size)
-        self._news = anyio.Event()
-        self._closed = False
+        self._size = size
+        self._events: asyncio.Queue[ProgressEvent | None] = asyncio.Queue()
         self.dropped = 0
 
     def put(self, event: ProgressEvent) -> None:
         """Take an event in."""
-        self.dropped += len(self._events) == self._events.maxlen
-        self._events.append(event)
-        self._wake()
+        if self._events.qsize() == self._size:
+            self._events.get_nowait()
+            self.dropped += 1
+        self._events.put_nowait(event)
 
     def close(self) -> None:
         """End the reading, once everything is read."""
-        self._closed = True
-        self._wake()
+        self._events.put_nowait(None)
 
     async def get(self) -> ProgressEvent | None:
         """Return the next event, waiting for it; None at the end. No event is lost to a cancellation."""
-        while not self._events:
-            if self._closed:
-                return None
-            await self._news.wait()
-        return self._events.popleft()
-
-    def _wake(self) -> None:
-        if self._news.statistics().tasks_waiting:
-            self._news.set()
-            self._news = anyio.Event()
+        event = await self._events.get()
+        if event is None:
+            self.close()  # for the next reader
+        return event
 
 
 class EmbeddedRun(Generic[S]):
@@ -85,7 +77,7 @@ class EmbeddedRun(Generic[S]):
         self._events = EventBuffer(event_buffer)
         self._entered = False
         self._run: Run[S] | None = None
-        self._task: asyncio.Task[S] | None = None
+        self._task: asyncio.Task[S]
 
     @classmethod
     def _of(cls, plan: Callable[[], Plan[S]], on_event: OnEvent | None, event_buffer: int) -> Self:
@@ -180,12 +172,9 @@ class EmbeddedRun(Generic[S]):
             RunStopped: the run was stopped before.
         """
         self._entered_run()
-        task = self._task
-        if task is None:
-            raise RuntimeError("an evaluation has a run once it is entered with `async with`")
-        await asyncio.wait({task})
+        await asyncio.wait({self._task})
         self._raise_failure(stopped=True)
-        return task.result()
+        return self._task.result()
 
     @property
     def failed_gates(self) -> list[str]:
@@ -220,8 +209,7 @@ class EmbeddedRun(Generic[S]):
         """
         run = self._entered_run()
         run.stop("the host stopped the run", within)
-        if self._task is not None:
-            await asyncio.wait({self._task})
+        await asyncio.wait({self._task})
 
     async def _main(self, run: Run[S]) -> S:
         try:
@@ -260,9 +248,7 @@ class EmbeddedRun(Generic[S]):
 
     async def _leave(self, error: BaseException | None) -> None:
         """Stop the run and wait for its end; a cancellation of the host meanwhile ends it at once."""
-        run, task = self._run, self._task
-        if run is None or task is None:
-            return
+        run, task = self._entered_run(), self._task
         cancelling = error is not None
         interrupted: asyncio.CancelledError | None = None
         if cancelling:
@@ -291,7 +277,7 @@ class EmbeddedRun(Generic[S]):
     def _raise_failure(self, *, stopped: bool = False) -> None:
         """Raise what ended the run early; that it was stopped only where this is asked for."""
         task = self._task
-        if task is None or not task.done():
+        if not task.done():
             return
         if task.cancelled():
             raise RunFault(f"run {self.directory}: its own tasks were cancelled; it can be resumed")

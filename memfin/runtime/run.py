@@ -12,7 +12,7 @@ import msgspec
 
 from memfin.actors.base import ActorStatistics
 from memfin.actors.messages import utc_now
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.contracts import (
     Counters,
     MetricsDone,
@@ -30,7 +30,7 @@ from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
-from memfin.runtime.supervision import Supervision
+from memfin.runtime.watchdog import Supervision
 from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
 
@@ -52,7 +52,6 @@ class Run(Generic[S]):
         no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
             are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artifacts are.
-        stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first artifacts.
         on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
             blocks the loop, and when ``on_event`` itself has failed. While it is None, ``on_event`` gets the
@@ -94,7 +93,7 @@ class Run(Generic[S]):
         self.summary: S | None = None
         self.stats: RunStats | None = None
         self.no_agent: UsageError | None = None
-        self.stopped_by: str | None = None
+        self._stopped_by: str | None = None
         self.begun = anyio.Event()
         self.on_blocked = on_blocked
         self.give_up = give_up
@@ -146,7 +145,7 @@ class Run(Generic[S]):
         The run has ended ``within`` seconds later; of several stops the earliest deadline counts. Returns
         at once; `run` then raises `RunStopped`, or returns the summary where everything was done already.
         """
-        self.stopped_by = self.stopped_by or reason
+        self._stopped_by = self._stopped_by or reason
         deadline = time.monotonic() + within
         if deadline < self._deadline:
             self._deadline = deadline
@@ -155,13 +154,13 @@ class Run(Generic[S]):
 
     def cancel(self, reason: str) -> None:
         """End the run within a second, whatever is being done; `run` then raises `RunStopped`."""
-        self.stopped_by = self.stopped_by or reason
+        self._stopped_by = self._stopped_by or reason
         self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
 
     def _drain(self, pipeline: Pipeline[S]) -> None:
-        pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self.stopped_by or ""))
+        pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self._stopped_by or ""))
 
     def _judge_down(self, reason: str) -> None:
         """End the run in order: what is not judged now is judged when the run is resumed."""
@@ -170,9 +169,9 @@ class Run(Generic[S]):
         self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
 
     def _stopped(self) -> RunStopped | RunFault:
-        if self._fault is None and self.stopped_by is None:
+        if self._fault is None and self._stopped_by is None:
             return RunFault(f"run {self.plan.directory}: was cancelled from inside; {self.plan.after_stop}")
-        return self._fault or RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
+        return self._fault or RunStopped(f"stopped: {self._stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
 
     async def _run(self) -> S:
         supervision = Supervision(
@@ -352,7 +351,7 @@ class Run(Generic[S]):
 
     async def _record_interruption(self, problem: BaseException) -> None:
         faulty = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
-        reason = str(problem) if faulty else self.stopped_by or describe(problem)
+        reason = str(problem) if faulty else self._stopped_by or describe(problem)
         counters = self._pipeline.suite.totals.counters() if self._pipeline is not None else Counters()
         interrupted = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=counters)
         events = [*self._board.take(), interrupted]

@@ -1,12 +1,12 @@
 """Plans of soaks of a benchmark: the same questions, epoch after epoch (RAG benchmark schema)."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, SoakLimits
 from memfin.contracts.rag import RagSummary
-from memfin.journal import JUDGED_QUESTIONS, QUESTIONS
 from memfin.rag.aggregation import headline_values
 from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import (
@@ -19,22 +19,19 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.bench_plan import RagLike, make_bench_plan
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.settings import checked_config
-from memfin.runtime.soak_plan import SoakPlan, SoakSuite, absolute, new_soak, resumed_soak
+from memfin.runtime.soak_plan import SoakPlan, SoakSuite, new_soak, resumed_soak
 from memfin.runtime.soak_stats import SoakStats
 
 
-def _suite(
-    config: BenchConfig, rag: RagLike, judge: JudgeLike, *, force: bool = False
-) -> SoakSuite[RagSummary]:
-    """Return the questions of a benchmark as a soak repeats them.
+def _gates(config: BenchConfig) -> Callable[[SoakStats, Path], list[str]]:
+    """Return what checks the mean score, all failures, and the fact questions of the last epoch.
 
     Raises:
         UsageError: the run of ``fail_on_regression`` cannot be read.
     """
-    document, before = absolute(config.document), right_facts(config.fail_on_regression)
+    before = right_facts(config.fail_on_regression)
 
     def failed_gates(stats: SoakStats, last: Path) -> list[str]:
-        """Check the mean score, all failures, and the fact questions of the last epoch."""
         score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
         return [
             *score_gates(score, stats.turns, errors.failed_turns, config),
@@ -42,16 +39,18 @@ def _suite(
             *(regression_gates(last, config, before) if before else ()),
         ]
 
-    return SoakSuite(
-        make=lambda path, **settings: make_bench_plan(
-            path, rag=rag, document=document, judge=judge, **settings
-        ),
-        resume=lambda directory: make_bench_resume_plan(directory, force=force, rag=rag, judge=judge),
-        values=headline_values,
-        failed_gates=failed_gates,
-        name="rag",
-        layout=QUESTIONS if judge in (None, NO_JUDGE) else JUDGED_QUESTIONS,
-    )
+    return failed_gates
+
+
+QUESTIONS: Final = SoakSuite[RagSummary](
+    make=make_bench_plan,
+    resume=make_bench_resume_plan,
+    config_file=BenchConfigFile,
+    system="rag",
+    values=headline_values,
+    gates=_gates,
+    name="rag",
+)
 
 
 def make_bench_soak_plan(
@@ -73,7 +72,7 @@ def make_bench_soak_plan(
         "document": None if document is None else os.fspath(document),
     }
     config = checked_config(given, BenchConfig, check_gate_name)
-    return new_soak(config, limits, lambda named: _suite(named, rag, judge))
+    return new_soak(QUESTIONS, config, limits, rag=rag, judge=judge)
 
 
 def make_bench_soak_resume_plan(
@@ -89,16 +88,5 @@ def make_bench_soak_resume_plan(
     ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`, the
     errors those of `memfin.runtime.soak_plan.make_soak_resume_plan`.
     """
-    return resumed_soak(
-        Path(directory),
-        BenchConfigFile,
-        lambda config: _suite(
-            config,
-            config.agent if rag is None else rag,
-            config.judge if judge is None else judge,
-            force=force,
-        ),
-        "rag",
-        force=force,
-        metrics_port=metrics_port,
-    )
+    system = {"rag": rag, "judge": judge}
+    return resumed_soak(QUESTIONS, Path(directory), force=force, metrics_port=metrics_port, **system)
