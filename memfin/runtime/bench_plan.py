@@ -1,4 +1,4 @@
-"""The plan of a benchmark run: everything it needs, resolved and checked before anything starts."""
+"""Plans of benchmark runs and of soaks of a benchmark: resolved and checked before anything starts."""
 
 import os
 from collections.abc import Callable, Collection
@@ -12,24 +12,35 @@ import msgspec
 from memfin.actors.messages import WarningBoard
 from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
 from memfin.agents.protocol import AgentSettings
-from memfin.contracts import NO_JUDGE, BenchConfig, RunStats
+from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats, SoakLimits
 from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS
 from memfin.judges.protocol import RecordingJudge
-from memfin.rag.aggregation import individual_results
+from memfin.rag.aggregation import headline_values, individual_results
 from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
 from memfin.rag.document import Document, load_document
 from memfin.rag.judging import RagControl, RagTask, rag_controls
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.runtime.bench_gates import RightFacts, check_gate_name, failed_bench_gates, right_facts
+from memfin.runtime.bench_gates import (
+    RightFacts,
+    answers_judged,
+    check_gate_name,
+    failed_bench_gates,
+    regression_gates,
+    right_facts,
+    score_gates,
+)
 from memfin.runtime.judging import JudgeLike, judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
+from memfin.runtime.resume import resumed
 from memfin.runtime.settings import checked_config
+from memfin.runtime.soak_plan import SoakPlan, SoakSuite, new_soak, resumed_soak
+from memfin.runtime.soak_stats import SoakStats
 from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
@@ -55,8 +66,8 @@ class BenchPlan(Plan[RagSummary]):
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = "rag"
 
-    config: BenchConfig
-    system: SystemUnderTest
+    config: BenchConfig  # pyright: ignore[reportIncompatibleVariableOverride]
+    system: SystemUnderTest  # pyright: ignore[reportIncompatibleVariableOverride]
     questions: Collection[tuple[int, RagQuestion]]
     document: Document | None
     index: DocumentIndex | None
@@ -138,20 +149,20 @@ def make_bench_plan(
     index = DocumentIndex(loaded) if loaded is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
     board = WarningBoard()
-    reads = make_judge_of(RagTask(), judge, config, board.warn)
-    config = config.replace(agent=system.reference, judge=judge_name(reads))
+    resolved = make_judge_of(RagTask(), judge, config, board.warn)
+    config = config.replace(agent=system.reference, judge=judge_name(resolved))
     numbered = enumerate(benchmark.questions, 1)
     asked = ((number, question) for number, question in numbered if config.type in (None, question.type))
     questions = Packed[tuple[int, RagQuestion]](tuple[int, RagQuestion], islice(asked, config.limit))
     if not questions:
         raise UsageError(f"benchmark {benchmark.path}: holds no question of the type {config.type}")
-    if reads is not None and index is None:
+    if resolved is not None and index is None:
         raise UsageError(
-            f"judge {reads.name}: cannot tell whether a document bears answers out that it is not "
+            f"judge {resolved.name}: cannot tell whether a document bears answers out that it is not "
             "given; name it with --document"
         )
     controls: list[RagControl] = []
-    if index is not None and isinstance(reads, RecordingJudge):
+    if index is not None and isinstance(resolved, RecordingJudge):
         controls = rag_controls((question for _, question in questions), index)
     return BenchPlan(
         config=config,
@@ -159,11 +170,11 @@ def make_bench_plan(
         dataset_path=config.dataset or BUILTIN,
         dialogs=len(questions),
         model_name=system.model_name,
-        judge=reads,
+        judge=resolved,
         controls=controls,
         system=system,
         board=board,
-        layout=QUESTIONS if reads is None else JUDGED_QUESTIONS,
+        layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
         warnings=tuple(_warnings(benchmark, loaded, None if config.document else chosen)),
         fingerprint_inputs={
             "benchmark_sha256": benchmark.digest,
@@ -176,7 +187,7 @@ def make_bench_plan(
             "rag_settings": system.inputs,
             "seed": config.seed,
             "memfin_version": __version__,
-            **({} if reads is None else judge_inputs(reads)),
+            **({} if resolved is None else judge_inputs(resolved)),
         },
         questions=questions,
         document=loaded,
@@ -206,3 +217,97 @@ def _warnings(
     if path is None:
         return [f"{beginning}: {first}{others}"]
     return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"]
+
+
+def make_bench_resume_plan(
+    run_dir: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    retry_failed: bool = False,
+    rag: RagLike | None = None,
+    judge: JudgeLike = None,
+) -> BenchPlan:
+    """Return the plan that goes on with the benchmark run in a directory, under its settings.
+
+    Arguments and errors are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where
+    the run was started with one instead of a reference.
+    """
+    return resumed(
+        lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),
+        Path(run_dir),
+        BenchConfigFile,
+        "rag",
+        system=rag,
+        judge=judge,
+        force=force,
+        retry_failed=retry_failed,
+    )
+
+
+def _gates(config: BenchConfig) -> Callable[[SoakStats, Path], list[str]]:
+    """Return what checks the mean score, all failures, and the fact questions of the last epoch.
+
+    Raises:
+        UsageError: the run of ``fail_on_regression`` cannot be read.
+    """
+    before = right_facts(config.fail_on_regression)
+
+    def failed_gates(stats: SoakStats, last: Path) -> list[str]:
+        score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
+        return [
+            *score_gates(score, stats.turns, errors.failed_turns, config),
+            *answers_judged(errors.judged_turns, errors.judge_failures, config),
+            *(regression_gates(last, config, before) if before else ()),
+        ]
+
+    return failed_gates
+
+
+SOAK: Final = SoakSuite[RagSummary](
+    make=make_bench_plan,
+    resume=make_bench_resume_plan,
+    config_file=BenchConfigFile,
+    system="rag",
+    values=headline_values,
+    gates=_gates,
+    name="rag",
+)
+
+
+def make_bench_soak_plan(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    limits: SoakLimits,
+    rag: RagLike = "builtin",
+    document: str | os.PathLike[str] | None = None,
+    judge: JudgeLike = NO_JUDGE,
+    **settings: Any,
+) -> SoakPlan:
+    """Resolve and check everything that asking a benchmark again and again needs.
+
+    The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
+    """
+    given = {
+        **settings,
+        "dataset": None if path is None else os.fspath(path),
+        "document": None if document is None else os.fspath(document),
+    }
+    config = checked_config(given, BenchConfig, check_gate_name)
+    return new_soak(SOAK, config, limits, rag=rag, judge=judge)
+
+
+def make_bench_soak_resume_plan(
+    directory: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    metrics_port: int | None = None,
+    rag: RagLike | None = None,
+    judge: JudgeLike = None,
+) -> SoakPlan:
+    """Return the plan that goes on with the soak of a benchmark, under the settings it began with.
+
+    ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`, the
+    errors those of `memfin.runtime.soak_plan.make_soak_resume_plan`.
+    """
+    system = {"rag": rag, "judge": judge}
+    return resumed_soak(SOAK, Path(directory), force=force, metrics_port=metrics_port, **system)

@@ -148,10 +148,10 @@ class Plan(ABC, Generic[S]):
     dialogs: int
     model_name: str
     judge: Judge[Any, Any] | None
+    system: UnderTest | None
     board: WarningBoard
     fingerprint_inputs: dict[str, Any]
     controls: Sequence[Any] = ()
-    system: UnderTest | None = None
     layout: Layout = DIALOGUES
     warnings: Sequence[str] = ()
     resumed: Resumed | None = None

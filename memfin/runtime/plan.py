@@ -19,7 +19,6 @@ from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
-from memfin.judges.controls import Control
 from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
@@ -49,7 +48,6 @@ class RunPlan(Plan[EvalSummary]):
     """
 
     judge: DialogJudge | None
-    controls: Sequence[Control]
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
 

@@ -93,8 +93,8 @@ def make_rescore_plan(
     if scoring_workers(config) == 0:
         prepare_scoring()
     board = WarningBoard()
-    reads = make_judge(judge, config, board.warn)
-    config = config.replace(judge=judge_name(reads), run_id=first.run_id)
+    resolved = make_judge(judge, config, board.warn)
+    config = config.replace(judge=judge_name(resolved), run_id=first.run_id)
     manifest = _beside(dialog_trace.with_name("run_manifest.json"), RunManifest)
     trace_sha256, lines = digest_dataset(dialog_trace)
     plan = RescorePlan(
@@ -103,14 +103,15 @@ def make_rescore_plan(
         dataset_path=str(dataset),
         dialogs=lines,
         model_name="recorded" if manifest is None else manifest.model_name,
-        judge=reads,
-        controls=judge_controls(reads, dataset, config),
+        judge=resolved,
+        controls=judge_controls(resolved, dataset, config),
+        system=None,
         board=board,
         fingerprint_inputs={
             "dataset_sha256": digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
-            **scoring_inputs(reads, config),
+            **scoring_inputs(resolved, config),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         history_known=history is not None or recorded is not None,

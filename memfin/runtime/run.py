@@ -29,7 +29,7 @@ from memfin.contracts.soak import Distribution
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
+from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, Resumed, S, foremost
 from memfin.runtime.watchdog import Supervision
 from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
@@ -47,8 +47,7 @@ class Run(Generic[S]):
     """Runs a plan once.
 
     Attributes:
-        summary: the results, once the run is complete.
-        stats: what depends on time, once the run is complete.
+        summary, stats: the results, and what depends on time, once the run is complete.
         no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
             are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artifacts are.
@@ -76,7 +75,8 @@ class Run(Generic[S]):
         if on_event is not None:
             check_listener("on_event", on_event)
         self.plan = plan
-        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
+        beginning = plan.resumed or Resumed(utc_now())
+        self._started_at = beginning.started_at
         self._artifacts = self._first_artifacts()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
@@ -84,9 +84,9 @@ class Run(Generic[S]):
             plan.progress.absolute(),
             layout=plan.layout,
             existing=plan.resumed is not None,
-            drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
-            rejudge=plan.resumed is not None and plan.resumed.rejudge,
-            forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
+            drop=beginning.drop,
+            rejudge=beginning.rejudge,
+            forget_turns=bool(beginning.changed),
             artifacts={name: artifact for name, artifact in self._artifacts.items() if artifact is not None},
             advice=plan.advice,
         )
@@ -252,15 +252,11 @@ class Run(Generic[S]):
 
     def _first_artifacts(self) -> dict[str, bytes | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
-        manifest = {"run_manifest.json": pretty_json(self._manifest(Counters(), ended=False))}
-        config = {"config.json": pretty_json(self.plan.config_file())}
-        if self.plan.resumed is None:
-            return {**config, **manifest}
-        return {
-            **(config if self.plan.resumed.changed else {}),
-            **manifest,
-            **dict.fromkeys(self.plan.layout.ends),
-        }
+        artifacts: dict[str, bytes | None] = {}
+        if self.plan.resumed is None or self.plan.resumed.changed:
+            artifacts["config.json"] = pretty_json(self.plan.config_file())
+        artifacts["run_manifest.json"] = pretty_json(self._manifest(Counters(), ended=False))
+        return artifacts | dict.fromkeys(self.plan.layout.ends if self.plan.resumed is not None else ())
 
     def _beginning(self) -> RunStarted | RunResumed:
         config, resumed = self.plan.config, self.plan.resumed
@@ -306,7 +302,7 @@ class Run(Generic[S]):
     def record_stop(self, reason: str) -> None:
         """Append the interruption to the progress log from another thread, the loop being stuck.
 
-        What the disk is busy with is finished first. Nothing happens where the end is on record.
+        A write in progress is finished first. Nothing happens where the end is on record.
         """
         if not self._ended:
             self._ended = True

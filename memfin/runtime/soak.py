@@ -145,7 +145,6 @@ class Soak:
         """
         self._begun_at = self._clock()
         async with self._directory as directory:
-            await directory.recover()
             await anyio.to_thread.run_sync(lambda: self._count(read_epochs(directory.path)))
             if self.plan.resumed is None or self.plan.resumed.changed:
                 # A crash between the two files must not look like a change from outside.

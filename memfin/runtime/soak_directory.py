@@ -71,7 +71,7 @@ class SoakDirectory(DirectoryWriter):
         return self.epochs / epoch_name(number)
 
     async def __aenter__(self) -> Self:
-        """Take the lock; create the directory when it is a new one.
+        """Take the lock; create the directory when it is a new one, else cut a line that a crash has torn.
 
         Raises:
             UsageError: there is one of that name already, or another process has it.
@@ -80,6 +80,7 @@ class SoakDirectory(DirectoryWriter):
         try:
             await self._finish(self._open)
         except BaseException:
+            self._lock.release()
             self._writer.shutdown(wait=False)
             raise
         return self
@@ -97,6 +98,10 @@ class SoakDirectory(DirectoryWriter):
         if self._existing:
             self._lock.acquire()
             remove_temporaries(self._disk, self.path)
+            if (lines := self.path / LINES).exists():
+                with self._disk.opening(lines, APPEND) as file:
+                    self._disk.cut_torn_line(file)
+                    self._disk.fsync(file)
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,18 +149,6 @@ class SoakDirectory(DirectoryWriter):
                 self._disk.append(file, msgspec.json.encode(line) + b"\n", path, sync=True)
 
         await self._finish(append)
-
-    async def recover(self) -> None:
-        """Cut a line that a crash has torn."""
-        path = self.path / LINES
-
-        def recover() -> None:
-            with self._disk.opening(path, APPEND) as file:
-                self._disk.cut_torn_line(file)
-                self._disk.fsync(file)
-
-        if path.exists():
-            await self._finish(recover)
 
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.

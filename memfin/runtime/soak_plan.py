@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple
@@ -43,7 +44,6 @@ OF_THE_SOAK: Final = frozenset(
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
-_DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
@@ -55,7 +55,7 @@ def parse_duration(text: str) -> float:
         UsageError: the text has another form.
     """
     compact = text.strip().lower()
-    if not _DURATION.fullmatch(compact):
+    if not compact or _PART.sub("", compact):
         raise UsageError(f"--duration {text!r}: expected a number with d, h, m or s, such as 8h, 30m or 90s")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(compact))
     if not 0 < seconds <= 1e9:  # noqa: PLR2004 - the bound of SoakLimits
@@ -260,11 +260,7 @@ def new_soak(suite: SoakSuite[Any], config: RunConfig, limits: SoakLimits, **sys
 
 
 def _recorded(path: Path, suite: SoakSuite[Any]) -> tuple[ConfigFile, SoakSummary]:
-    """Return the settings and the summary of a soak of a suite that is to go on.
-
-    Raises:
-        UsageError: there is no such soak.
-    """
+    """Return the settings and the summary of a soak of a suite; raise `UsageError` where there is none."""
     if not is_soak(path):
         raise UsageError(f"soak {path}: no such soak")
     for directory in (path, path / EPOCHS, path / EPOCHS / LOGS):
@@ -274,7 +270,10 @@ def _recorded(path: Path, suite: SoakSuite[Any]) -> tuple[ConfigFile, SoakSummar
     if summary.suite != suite.name:
         repeated = "a benchmark" if suite.name is msgspec.UNSET else "dialogues"
         raise UsageError(f"soak {path}: repeats {repeated}, which memfin resume goes on with")
-    if summary.config_digest not in (msgspec.UNSET, digest(_content(path / CONFIG))):
+    content = b""
+    with suppress(OSError):
+        content = (path / CONFIG).read_bytes()
+    if summary.config_digest not in (msgspec.UNSET, digest(content)):
         raise UsageError(
             f"soak {path}: {CONFIG} is not as it was written: {SUMMARY} holds another checksum; "
             "put it back, or start a new soak"
@@ -288,21 +287,12 @@ def _recorded(path: Path, suite: SoakSuite[Any]) -> tuple[ConfigFile, SoakSummar
     return config, summary
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # reading it as settings says why
-        return b""
-
-
 def resumed_soak(
     suite: SoakSuite[Any], path: Path, *, force: bool, metrics_port: int | None, **system: Any
 ) -> SoakPlan:
-    """Return the plan that goes on with a soak; ``system`` replaces what its settings name.
+    """Return the plan that goes on with a soak, as `make_soak_resume_plan`.
 
-    Raises:
-        UsageError: there is no such soak, something that it needs is unusable, or it is another than when the
-            soak began and ``force`` is not set.
+    ``system`` replaces what its settings name.
     """
     recorded, summary = _recorded(path, suite)
     config = recorded.settings.replace(run_id=recorded.run_id)

@@ -147,7 +147,7 @@ class Series:
             self._size *= 2
 
     def slope(self, *, warm_up: bool = False) -> Slope:
-        """Return the change an epoch; ``warm_up`` leaves the first quarter out."""
+        """Return the change per epoch; ``warm_up`` leaves the first quarter out."""
         found = sen_slope(self._counted(warm_up=warm_up))
         return found.times(1 / self._size)
 

@@ -17,8 +17,8 @@ from memfin.contracts.rag import RagSummary
 from memfin.errors import GateFailed, RunStopped, UsageError
 from memfin.report import write_reports
 from memfin.runtime.bench import BenchEvaluation
+from memfin.runtime.bench_plan import make_bench_soak_plan, make_bench_soak_resume_plan
 from memfin.runtime.soak import Soak
-from memfin.runtime.soak_bench import make_bench_soak_plan, make_bench_soak_resume_plan
 from memfin.runtime.soak_directory import read_epochs
 from memfin.runtime.soak_plan import SoakPlan, make_soak_resume_plan
 from memfin.validation import validate_path

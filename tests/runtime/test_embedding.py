@@ -31,7 +31,7 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.errors import GateFailed, RunFault, RunStopped, UsageError
-from memfin.runtime.embedded import EventBuffer
+from memfin.runtime.api import EventBuffer
 from memfin.validation import validate_run
 from tests.leaks import NOTHING, footprint, left_since
 from tests.support import dataset, read_jsonl

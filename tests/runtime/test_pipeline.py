@@ -113,6 +113,7 @@ async def test_a_suite_is_data_to_the_run(tmp_path: Path) -> None:
         dialogs=100,
         model_name="doubling",
         judge=None,
+        system=None,
         board=WarningBoard(),
         fingerprint_inputs={},
         layout=LAYOUT,
