@@ -56,14 +56,10 @@ What else this process imports from, such as the current directory, must not sha
 
 
 class Scored(NamedTuple):
-    """The rows of the first turns of a job, and why there are no more where that is so.
-
-    ``started`` is false where no process came to be ready, ``late`` true where a turn took too long.
-    """
+    """The rows of the first turns of a job, and why there are no more; ``late`` if a turn took too long."""
 
     rows: list[TurnEvalRow]
     problem: str | None = None
-    started: bool = True
     late: bool = False
 
 
@@ -92,7 +88,11 @@ class ScoringProcess:
         self._decoder = msgspec.json.Decoder(TurnEvalRow)
 
     async def score(self, job: ScoringJob) -> Scored:
-        """Score the turns of a job as far as the process lives and each takes no longer than the limit."""
+        """Score the turns of a job as far as the process lives and each takes no longer than the limit.
+
+        Raises:
+            StartError: the process does not start.
+        """
         self._late = False
         self._check(-1, 0)
         try:
@@ -138,9 +138,9 @@ class ScoringProcess:
             for _ in job.turns:
                 rows.append(self._decoder.decode(_answer(process)))
                 self._progress += 1
-        except StartError as problem:
+        except StartError:
             self._reap()
-            return Scored(rows, str(problem), started=False)
+            raise
         except Exception as problem:  # noqa: BLE001 - whatever it is, the process is of no more use
             return Scored(rows, self._reap() or describe(problem), late=self._late)
         return Scored(rows)
@@ -259,11 +259,12 @@ class ScoringPool:
         deaths = 0
         while len(rows) < len(job.turns):
             left = job.replace(turns=job.turns[len(rows) :])
-            scored = await process.score(left)
-            rows += scored.rows
-            if not scored.started:
-                self._give_up(scored.problem or "")
+            try:
+                scored = await process.score(left)
+            except StartError as problem:
+                self._give_up(str(problem))
                 return rows + await self._thread.call(self._score_here, left)
+            rows += scored.rows
             if scored.problem is None:
                 break
             turn = job.turns[len(rows)]

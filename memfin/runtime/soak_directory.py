@@ -13,7 +13,7 @@ from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
-from memfin.journal.disk import APPEND, Disk, remove_temporaries
+from memfin.journal.disk import APPEND, remove_temporaries
 from memfin.journal.lock import LOCK
 from memfin.journal.run_directory import LOGS, DirectoryWriter
 
@@ -43,7 +43,7 @@ def is_soak(path: Path) -> bool:
 class SoakDirectory(DirectoryWriter):
     """Writes the artifacts of a soak; use as an async context manager, which holds the directory's lock.
 
-    All methods raise `RunFault` where the file system refuses.
+    All methods raise `RunFault` where the file system refuses. The directories of ``epochs`` are below it.
     """
 
     def __init__(
@@ -53,18 +53,13 @@ class SoakDirectory(DirectoryWriter):
         *,
         layout: Layout = DIALOGUES,
         existing: bool = False,
-        disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one; epochs have a ``layout``."""
         advice = f"free the cause, then memfin resume {path} goes on"
-        super().__init__(path.absolute(), f"soak {path}", advice, disk, existing=existing)
+        super().__init__(path.absolute(), f"soak {path}", advice, None, existing=existing)
+        self.epochs = self.path / EPOCHS
         self._run_id = run_id
         self._layout = layout
-
-    @property
-    def epochs(self) -> Path:
-        """Where the epochs are."""
-        return self.path / EPOCHS
 
     def epoch(self, number: int) -> Path:
         """Return the run directory of an epoch."""

@@ -12,7 +12,15 @@ import msgspec
 import pytest
 
 from memfin.actors import scoring_pool
-from memfin.actors.scoring_pool import BOOT, DEATHS, PACKAGE, ScoringPool, ScoringProcess, default_workers
+from memfin.actors.scoring_pool import (
+    BOOT,
+    DEATHS,
+    PACKAGE,
+    ScoringPool,
+    ScoringProcess,
+    StartError,
+    default_workers,
+)
 from memfin.agents.observer import Observed
 from memfin.agents.replay import build_turn_trace
 from memfin.contracts import TurnEvalRow
@@ -258,9 +266,9 @@ async def test_modules_of_the_current_directory_do_not_take_the_place_of_others(
 async def test_a_process_that_comes_after_its_pool_has_ended_is_killed_at_once() -> None:
     process = ScoringProcess(60)
     process.close()
-    scored = await process.score(job(SHORT))
+    with pytest.raises(StartError):
+        await process.score(job(SHORT))
     await process.end()
-    assert (scored.started, scored.rows) == (False, [])
 
 
 async def test_the_first_short_dialogues_start_no_process_and_a_long_one_does() -> None:

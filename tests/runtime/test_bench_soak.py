@@ -169,7 +169,7 @@ async def test_an_interrupted_soak_goes_on_and_asks_no_question_twice(tmp_path: 
     assert findings(tmp_path) == []
 
 
-async def test_old_epochs_keep_their_papers_only(tmp_path: Path) -> None:
+async def test_old_epochs_keep_their_artifacts_only(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, epochs=4, keep=1)).run()
     assert summary.pruned_epochs == 3
     for number in (1, 2, 3):
