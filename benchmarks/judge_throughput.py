@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from memfin.actors.messages import DialogScored
+    from memfin.actors.dialogs import DialogResult
     from memfin.contracts import JudgeRequest, Verdict
     from memfin.judges.openai import OpenAIJudge
 
@@ -160,9 +160,9 @@ async def judge(port: int, calls: int, cache: Path, mode: Literal["off", "write"
         await made.close()
 
 
-def dialogs(number: int) -> "list[DialogScored]":
+def dialogs(number: int) -> "list[DialogResult]":
     """Return so many dialogues as the scorer hands them to the judges."""
-    from memfin.actors.messages import DialogReplayed, DialogScored  # noqa: PLC0415 - as above
+    from memfin.actors.dialogs import DialogResult  # noqa: PLC0415 - as above
     from memfin.contracts import Dialog, DialogTrace, ProfileTruth, TurnTags, TurnTrace  # noqa: PLC0415
     from memfin.scoring.verdicts import unscored_row  # noqa: PLC0415
 
@@ -197,20 +197,17 @@ def dialogs(number: int) -> "list[DialogScored]":
             for turn in turns
         ]
         dialog = Dialog(dialog_id=trace.dialog_id, profile_gt=truth, turns=[], language="zh")
-        made.append(
-            DialogScored(replayed=DialogReplayed(trace=trace, dialog=dialog, recorded=True), rows=rows)
-        )
+        made.append(DialogResult(trace=trace, dialog=dialog, recorded=True, rows=rows))
     return made
 
 
 async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
     """Measure the actor: dialogues of `TURNS` turns wait for it, and somebody takes what it hands on."""
     from memfin.actors.channels import Wires  # noqa: PLC0415
-    from memfin.actors.dialog_judging import DialogJudging  # noqa: PLC0415
+    from memfin.actors.dialog_scoring import DialogJudging  # noqa: PLC0415
+    from memfin.actors.dialogs import DialogResult, DialogTask  # noqa: PLC0415
     from memfin.actors.judge_pool import JudgePool  # noqa: PLC0415
-    from memfin.actors.messages import DialogJudged as Judged  # noqa: PLC0415
-    from memfin.actors.messages import DialogReplayed, DialogScored, DialogTask  # noqa: PLC0415
-    from memfin.actors.warning_board import WarningBoard  # noqa: PLC0415
+    from memfin.actors.messages import WarningBoard  # noqa: PLC0415
     from memfin.journal import RunDirectory  # noqa: PLC0415
 
     made = openai_judge(port, cache, "off")
@@ -218,7 +215,7 @@ async def pool(port: int, calls: int, cache: Path) -> dict[str, float]:
 
     async def run(number: int, note: Callable[[int], None]) -> None:
         waiting = rounds.pop()
-        wires = Wires[DialogTask, DialogReplayed, DialogScored, Judged](
+        wires = Wires[DialogTask, DialogResult, DialogResult](
             "bench", RunDirectory(cache, cache / "log"), WarningBoard(), room=len(waiting)
         )
         feed, judged, told = wires.scored.sender(), wires.commits.receiver(), wires.events.receiver()

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
-    from memfin.runtime.api import evaluate
+    from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
-    from memfin.runtime.embedding import Evaluation
-    from memfin.runtime.validity import measure_validity
+    from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
     "Agent": "memfin.agents.protocol",
@@ -28,7 +27,7 @@ _PLACES: Final = {
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
     "EvalSummary": "memfin.contracts",
-    "Evaluation": "memfin.runtime.embedding",
+    "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
     "MemfinError": "memfin.errors",
     "MetricResult": "memfin.contracts",
@@ -39,7 +38,7 @@ _PLACES: Final = {
     "TransportError": "memfin.agents.calls",
     "UsageError": "memfin.errors",
     "evaluate": "memfin.runtime.api",
-    "measure_validity": "memfin.runtime.validity",
+    "measure_validity": "memfin.validity.measurement",
 }
 """Modules of the public names, imported on first use, so that starting stays fast."""
 

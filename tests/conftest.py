@@ -48,4 +48,4 @@ def _scoring_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     Each takes a second of a processor until it is ready. Tests of scoring processes say how many they want,
     and commands that tests start have the usual number.
     """
-    monkeypatch.setattr("memfin.actors.scorer.default_workers", lambda: 0)
+    monkeypatch.setattr("memfin.actors.dialog_scoring.default_workers", lambda: 0)

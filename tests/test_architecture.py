@@ -33,9 +33,9 @@ RANKS: Mapping[str, int] = {
     "rag": 2,
     "report": 2,
     "validation": 2,
-    "validity": 2,
     "actors": 3,
     "runtime": 4,
+    "validity": 4,
     "": 5,  # memfin/__init__.py, which imports its names when they are asked for
     "cli": 5,
     "web": 5,

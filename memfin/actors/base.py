@@ -115,18 +115,32 @@ class Actor(ABC, Generic[M]):
         self._sent += 1
 
 
+class Source(Actor[None]):
+    """An actor without an inbox, which begins what the others complete."""
+
+    def __init__(self, name: str, *outboxes: _Channel) -> None:
+        super().__init__(name, None, *outboxes)
+
+    def drain(self) -> None:
+        """Begin nothing new."""
+        self.halt()
+
+
 class Stage(Actor[M]):
     """An actor that handles the messages of its inbox one after another.
 
     Where a stage implements `quarantine`, an unexpected exception in `handle` costs that message, and the
     stage goes on with the next. More than `MAX_FAILURES` of them in a row end the run, as do the errors that
     MemFin raises itself.
+
+    Attributes:
+        draining: set it to have the stage end with the message in hand.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:
         super().__init__(name, inbox, *outboxes)
         self._messages = inbox
-        self._draining = False
+        self.draining = False
         self._leaving = False
         self._failures = 0
 
@@ -146,7 +160,10 @@ class Stage(Actor[M]):
         """Handle messages until the inbox ends or the stage leaves, then finish."""
         async for message in messages(self._messages):
             self._count_received()
-            await self._handle_or_quarantine(message)
+            if self.draining:
+                self.leave()
+            else:
+                await self._handle_or_quarantine(message)
             if self._leaving:
                 self.cut = True
                 return

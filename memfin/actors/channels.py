@@ -12,16 +12,14 @@ import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memfin.actors.messages import Commit
-from memfin.actors.warning_board import WarningBoard
+from memfin.actors.messages import Commit, WarningBoard
 from memfin.contracts import ProgressEvent
 from memfin.journal import RunDirectory
 
 M = TypeVar("M")
 T = TypeVar("T")
 A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
+R = TypeVar("R")
 
 SLICE: Final = 0.0005
 """Seconds that a stage works on waiting messages before it gives way: two or three turns' worth."""
@@ -53,7 +51,7 @@ class Channel(Generic[M]):
         self._receiver.close()
 
 
-class Wires(Generic[T, A, B, C]):
+class Wires(Generic[T, A, R]):
     """The channels of one pipeline and what its stages share.
 
     Attributes:
@@ -75,9 +73,9 @@ class Wires(Generic[T, A, B, C]):
         self.board = board
         self.tasks = Channel[T](tasks)
         self.answered = Channel[A](room)
-        self.scored = Channel[B](room)
+        self.scored = Channel[R](room)
         self.commits = Channel[Commit](INBOX)
-        self.committed = Channel[C](room)
+        self.committed = Channel[R](room)
         self.events = Channel[ProgressEvent](EVENTS)
 
     def close(self) -> None:

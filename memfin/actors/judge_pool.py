@@ -70,7 +70,7 @@ _Job = tuple[_Case[M, R, V], Sequence[int]]
 class JudgePool(Stage[M], Generic[M, R, V]):
     """Judges what the suite's ``judging`` makes of each message: the turns of a dialogue, or an answer.
 
-    A judge that waits for a network gets its requests one a job, so that a few long dialogues keep
+    A judge that waits for a network gets one request per job, so that a few long dialogues keep
     all workers busy; a local one takes a case at once. Cases leave complete, in the order
     in which they are finished. When the judge's endpoint is given up as down, the pool halts: cases that are
     not complete are judged when the run is resumed.
@@ -85,7 +85,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         judge: Judge[R, V] | None,
         judging: Judging[M, R, V],
         workers: int,
-        wires: Wires[Any, Any, M, Any],
+        wires: Wires[Any, Any, M],
     ) -> None:
         self._outbox, self._events = wires.commits.sender(), wires.events.sender()
         self._jobs, self._work = anyio.create_memory_object_stream[_Job[M, R, V]](workers)

@@ -1,24 +1,22 @@
-"""Messages between the stages of a pipeline; every message is immutable and owned by its receiver."""
+"""Commits and warnings, on their way to the run directory and the progress log."""
 
+import asyncio
+from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+import anyio
 import msgspec
+from anyio.streams.memory import MemoryObjectSendStream
 
-from memfin.contracts import (
-    Dialog,
-    DialogCheckpoint,
-    DialogDone,
-    DialogTrace,
-    Judgement,
-    ModelUsage,
-    ProgressEvent,
-    Record,
-    TurnEvalRow,
-)
-from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry
+from memfin.contracts import DialogCheckpoint, ProgressEvent, Warned
+from memfin.journal import Entry
 
 encode: Final = msgspec.json.Encoder().encode
+
+MAX_WAITING: Final = 1000
+"""Warnings that wait at most; later ones push the oldest out."""
 
 
 def utc_now() -> str:
@@ -46,77 +44,51 @@ class Commit(NamedTuple):
     completed: Any = None
 
 
-class DialogTask(Record):
-    """A valid dialogue to replay; ``begun`` is how far it came in an earlier process."""
+class WarningBoard:
+    """Takes warnings from any thread, before the run as well as while it goes on.
 
-    dataset_index: int
-    dialog: Dialog
-    begun: DialogCheckpoint | None = None
+    A warning reaches the log in one of two ways:
 
+    1. once the board is open, through the channel of progress events, in the next round of the loop;
+    2. where that channel is full or closed, with whoever calls `take` next: the progress log does so with
+       every batch, and the run at its end.
 
-class DialogReplayed(Record):
-    """A dialogue's trace; ``dialog`` is None for a skipped line of the dataset.
-
-    ``usage`` is what a language model took, as the replies report it. ``recorded`` says that the run
-    directory holds the trace already.
+    Attributes:
+        run_id: the run that the warnings are of; set before they are taken.
     """
 
-    trace: DialogTrace
-    dialog: Dialog | None
-    retries: int = 0
-    abandoned: int = 0
-    usage: ModelUsage | None = None
-    recorded: bool = False
+    def __init__(self) -> None:
+        self.run_id = ""
+        self._waiting: deque[tuple[str, str, str | None]] = deque(maxlen=MAX_WAITING)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._events: MemoryObjectSendStream[ProgressEvent] | None = None
 
-    def commit(self) -> Commit:
-        """Return the commit of the trace."""
-        trace = self.trace
-        entry = Entry(
-            "replay",
-            trace.dataset_index,
-            trace.dialog_id,
-            {DIALOG_TRACE: [encode(trace)]},
-            status=trace.dialog_status,
-            retries=self.retries,
-            abandoned=self.abandoned,
-            usage=self.usage,
-        )
-        return Commit(entry, turns=max(1, len(trace.turns)), answers=len(trace.turns))
+    def warn(self, message: str, dialog_id: str | None = None) -> None:
+        """Leave a warning; never blocks and never fails."""
+        self._waiting.append((utc_now(), message, dialog_id))
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._send)
 
+    def open(self, events: MemoryObjectSendStream[ProgressEvent]) -> None:
+        """Send warnings to a channel of the running loop from now on, at first those that wait."""
+        self._loop = asyncio.get_running_loop()
+        self._events = events
+        self._send()
 
-class DialogScored(Record):
-    """A dialogue with its rows, before judgement."""
+    def take(self) -> list[Warned]:
+        """Return the warnings that wait."""
+        return [self._event(self._waiting.popleft()) for _ in range(len(self._waiting))]
 
-    replayed: DialogReplayed
-    rows: list[TurnEvalRow]
+    def _send(self) -> None:
+        while self._waiting and self._events is not None:
+            line = self._waiting.popleft()
+            try:
+                self._events.send_nowait(self._event(line))
+            except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._waiting.appendleft(line)
+                return
 
-
-class DialogJudged(Record):
-    """A dialogue with its final rows and the votes of an LLM judge."""
-
-    replayed: DialogReplayed
-    rows: list[TurnEvalRow]
-    judge_failures: int = 0
-    judgements: list[Judgement] = []
-
-    def commit(self) -> Commit:
-        """Return the commit of the rows and votes."""
-        trace = self.replayed.trace
-        entry = Entry(
-            "judged",
-            trace.dataset_index,
-            trace.dialog_id,
-            {TURN_EVAL: [*map(encode, self.rows)], JUDGEMENTS: [*map(encode, self.judgements)]},
-            judge_failures=self.judge_failures,
-        )
-        done = DialogDone(
-            ts="",
-            run_id=trace.run_id,
-            dialog_id=trace.dialog_id,
-            status=trace.dialog_status,
-            turns=len(trace.turns),
-            dataset_index=trace.dataset_index,
-            skip_reason=trace.skip_reason,
-            error=trace.dialog_error,
-        )
-        return Commit(entry, turns=max(1, len(trace.turns)), event=done, completed=self)
+    def _event(self, line: tuple[str, str, str | None]) -> Warned:
+        ts, message, dialog_id = line
+        return Warned(ts=ts, run_id=self.run_id, message=message, dialog_id=dialog_id)

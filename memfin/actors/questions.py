@@ -1,12 +1,12 @@
 """The stages of the RAG suite: source, askers, scorer, judging and totals of a benchmark's questions."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from memfin.actors.aggregator import Totals
-from memfin.actors.base import Actor, Stage
+from memfin.actors.base import Source, Stage
 from memfin.actors.channels import Wires, send
 from memfin.actors.judge_pool import Judging
 from memfin.actors.messages import Commit, encode, utc_now
@@ -38,14 +38,11 @@ LONG_TEXT: Final = 20_000
 """Characters from which on an answer is read in a worker thread, so that the loop does not wait for it."""
 
 
-class QuestionTask(Record):
-    """A question to ask; ``question_index`` is its place in the benchmark, from 1."""
-
-    question_index: int
-    question: RagQuestion
+QuestionTask = tuple[int, RagQuestion]
+"""The place of a question in the benchmark, from 1, and the question."""
 
 
-class QuestionAnswered(Record):
+class QuestionAnswered(NamedTuple):
     """A question and what came of it."""
 
     question_index: int
@@ -110,27 +107,26 @@ class QuestionScored(Record):
         )
 
 
-QuestionWires = Wires[QuestionTask, QuestionAnswered, QuestionScored, QuestionScored]
+QuestionWires = Wires[QuestionTask, QuestionAnswered, QuestionScored]
 
 
-class QuestionSource(Actor[None]):
+class QuestionSource(Source):
     """Sends questions to the askers, and results that an earlier process has committed to the aggregator.
 
-    ``questions`` are pairs of the place in the benchmark, from 1, and the question. ``ready`` is awaited
-    before the first question goes out, and not at all when every one is answered. Answers that an earlier
-    process has committed and that no judge has read go to the judge pool.
+    ``ready`` is awaited before the first question goes out, and not at all when every one is answered.
+    Answers that an earlier process has committed and that no judge has read go to the judge pool.
     """
 
     def __init__(
         self,
         source: str,
-        questions: Collection[tuple[int, RagQuestion]],
+        questions: Collection[QuestionTask],
         ready: Callable[[], Awaitable[None]],
         wires: QuestionWires,
     ) -> None:
         self._tasks = wires.tasks.sender()
         self._committed, self._unjudged = wires.committed.sender(), wires.scored.sender()
-        super().__init__("source", None, self._tasks, self._committed, self._unjudged)
+        super().__init__("source", self._tasks, self._committed, self._unjudged)
         self._source = source
         self._questions = questions
         self._ready = ready
@@ -155,15 +151,11 @@ class QuestionSource(Actor[None]):
             self._count_received()
             known = done.get(number)
             if known is None:
-                await send(self._tasks, QuestionTask(question_index=number, question=question))
+                await send(self._tasks, (number, question))
             else:
                 channel = self._committed if known.judged else self._unjudged
                 await send(channel, await self._recorded(question, known))
             self._count_sent()
-
-    def drain(self) -> None:
-        """Hand out no more."""
-        self.halt()
 
     async def _recorded(self, question: RagQuestion, known: CommittedDialog) -> QuestionScored:
         """Return the recorded result, held against the question that stands in its place now."""
@@ -196,25 +188,22 @@ class Asker(Stage[QuestionTask]):
 
     async def handle(self, message: QuestionTask) -> None:
         """Ask one question."""
-        if self._draining:
-            self.leave()
-            return
-        question, number, worker = message.question, message.question_index, self._worker_id
+        number, question = message
         started = QuestionStarted(
             ts=utc_now(),
             run_id=self._run_id,
             question_id=question.id,
             question_index=number,
-            worker_id=worker,
+            worker_id=self._worker_id,
         )
         await send(self._events, started)
         asked = await self._system.ask(question)
-        await send(self._outbox, QuestionAnswered(question_index=number, question=question, asked=asked))
+        await send(self._outbox, QuestionAnswered(number, question, asked))
         self._sent += 1
 
     def drain(self) -> None:
         """Ask nothing more; a question that is being asked may be answered."""
-        self._draining = True
+        self.draining = True
 
 
 class QuestionScorer(Stage[QuestionAnswered]):
@@ -379,7 +368,7 @@ class QuestionTotals(Totals[QuestionScored]):
             self.judged.count(result.judge.error, result.judge.declined)
             self._votes.add(committed.judgements)
         if result.error is None and result.latency_ms is not None:
-            self._latencies.add(result.latency_ms)
+            self.latencies.add(result.latency_ms)
         self._add_usage(committed.usage, recorded=committed.recorded)
 
     def counters(self) -> Counters:

@@ -15,11 +15,9 @@ from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed
-from memfin.runtime.bench import make_bench_resume_plan
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
-from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
+from memfin.runtime.bench_plan import BenchPlan, make_bench_plan, make_bench_resume_plan, make_bench_soak_plan
 from memfin.runtime.run import Run
-from memfin.runtime.soak_bench import make_bench_soak_plan
 
 MAX_NAMED = 5
 """Questions that a warning names."""

@@ -17,7 +17,7 @@ from memfin.errors import GateFailed, RunFault
 from memfin.judges.stats import judge_warnings
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.plan import DialogPlan, make_plan
+from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
@@ -48,7 +48,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
 
 
-def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
+def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
     """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
@@ -70,7 +70,7 @@ def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: DialogPlan, view: QuietView) -> Run[EvalSummary]:
+def run_to_end(plan: RunPlan, view: QuietView) -> Run[EvalSummary]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
     When more than half of the turns failed, the view shows the most frequent reason.

@@ -14,7 +14,7 @@ from memfin.contracts import RunConfig
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.gates import judge_gates_failed_by
-from memfin.runtime.rescore import RescorePlan
+from memfin.runtime.rescore import make_rescore_plan
 
 SETTINGS: Final = setting_options(
     RunConfig,
@@ -52,7 +52,7 @@ def command(
     The directory gets everything that a run writes, so that it can be reported and compared.
     """
     try:
-        plan = RescorePlan(dialog_trace, dataset, out, **settings)
+        plan = make_rescore_plan(dialog_trace, dataset, out, **settings)
     except OSError as problem:
         raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
     if not plan.history_known:

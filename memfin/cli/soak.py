@@ -15,9 +15,9 @@ from memfin.cli.progress import COUNTS, MIB, progress_view
 from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
+from memfin.runtime.bench_plan import make_bench_soak_resume_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
-from memfin.runtime.soak_bench import make_bench_soak_resume_plan
 from memfin.runtime.soak_directory import read_summary
 from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
 

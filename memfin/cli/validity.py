@@ -27,10 +27,10 @@ from memfin.cli.progress import INTERVAL
 from memfin.contracts import Disagreement, RunConfig, ValidityReport
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
-from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
 from memfin.sandbox.references import one_line
 from memfin.validity.gates import failed_gates, parse_gate
+from memfin.validity.measurement import InvalidLabels, measure_validity
 
 SETTINGS: Final = setting_options(
     RunConfig,

@@ -137,7 +137,7 @@ class DialogCheckpoint(Record):
 
     ``turns`` are all of them, the first one first; in the file they are those after the
     ``turns_before`` ones that earlier records hold. ``snapshot`` is what the agent gave, and nobody
-    else can read. The counts are those of `DialogReplayed` so far.
+    else can read. The counts are those of the dialogue so far.
     """
 
     dataset_index: Count

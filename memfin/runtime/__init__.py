@@ -2,8 +2,13 @@
 
 from memfin.agents.replay import build_turn_trace
 from memfin.runtime.aggregation import aggregate_rows
-from memfin.runtime.api import evaluate, evaluate_dialog_task, run_dialog_replay, run_eval_parallel
-from memfin.runtime.embedding import Evaluation
+from memfin.runtime.api import (
+    Evaluation,
+    evaluate,
+    evaluate_dialog_task,
+    run_dialog_replay,
+    run_eval_parallel,
+)
 from memfin.runtime.outputs import write_eval_outputs
 from memfin.runtime.plan import make_plan
 

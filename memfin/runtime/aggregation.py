@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memfin.actors.aggregator import DialogTotals
-from memfin.actors.source import dialog_of
+from memfin.actors.dialog_scoring import DialogTotals
+from memfin.actors.dialogs import dialog_of
 from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex

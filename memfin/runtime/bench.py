@@ -1,45 +1,18 @@
 """Benchmarks in Python: inside a host's event loop, and from synchronous code (RAG benchmark schema)."""
 
 import os
-from pathlib import Path
 from typing import Any, Self
 
 import anyio
 
-from memfin.actors.progress_log import OnEvent
-from memfin.contracts import NO_JUDGE, BenchConfigFile
+from memfin.actors.writers import OnEvent
+from memfin.contracts import NO_JUDGE
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
-from memfin.runtime.bench_plan import BenchPlan, RagLike, make_bench_plan
-from memfin.runtime.embedded import BUFFERED, EmbeddedRun
+from memfin.runtime.api import BUFFERED, EmbeddedRun
+from memfin.runtime.bench_plan import RagLike, make_bench_plan, make_bench_resume_plan
 from memfin.runtime.judging import JudgeLike
-from memfin.runtime.resume import resumed
 from memfin.runtime.run import Run
 from memfin.sandbox.thread import CallThread
-
-
-def make_bench_resume_plan(
-    run_dir: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    retry_failed: bool = False,
-    rag: RagLike | None = None,
-    judge: JudgeLike = None,
-) -> BenchPlan:
-    """Return the plan that goes on with the benchmark run in a directory, under its settings.
-
-    Arguments and errors are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where
-    the run was started with one instead of a reference.
-    """
-    return resumed(
-        lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),
-        Path(run_dir),
-        BenchConfigFile,
-        "rag",
-        system=rag,
-        judge=judge,
-        force=force,
-        retry_failed=retry_failed,
-    )
 
 
 class BenchEvaluation(EmbeddedRun[RagSummary]):
@@ -131,21 +104,10 @@ class BenchmarkRunner:
     summary, whose fields are also its items: ``summary["overall_percentage"]``.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        document: str | os.PathLike[str] | None = None,
-        individual_results: bool = True,
-        on_event: OnEvent | None = None,
-        **config: Any,
-    ) -> None:
-        """Prepare; nothing is read yet. The arguments are those of `BenchEvaluation`."""
+    def __init__(self, path: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        """Prepare; nothing is read yet. The other arguments of `BenchEvaluation` are ``options``."""
         self._path = path
-        self._document = document
-        self._individual_results = individual_results
-        self._on_event = on_event
-        self._config = config
+        self._options = options
 
     def run_benchmark(self, system: RagLike = "builtin", question_type: RagType | None = None) -> RagSummary:
         """Ask a system all questions, or those of one type, and return what its answers are worth.
@@ -166,13 +128,5 @@ class BenchmarkRunner:
         self, system: RagLike = "builtin", question_type: RagType | None = None
     ) -> RagSummary:
         """Do what `run_benchmark` does inside a running event loop."""
-        evaluation = BenchEvaluation(
-            self._path,
-            rag=system,
-            document=self._document,
-            individual_results=self._individual_results,
-            on_event=self._on_event,
-            type=question_type,
-            **self._config,
-        )
+        evaluation = BenchEvaluation(self._path, rag=system, type=question_type, **self._options)
         return await evaluation.complete()

@@ -1,34 +1,46 @@
-"""The plan of a benchmark run: everything it needs, resolved and checked before anything starts."""
+"""Plans of benchmark runs and of soaks of a benchmark: resolved and checked before anything starts."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
 
+from memfin.actors.messages import WarningBoard
 from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
-from memfin.actors.warning_board import WarningBoard
 from memfin.agents.protocol import AgentSettings
-from memfin.contracts import NO_JUDGE, BenchConfig, RunStats
+from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats, SoakLimits
 from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
-from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS, Layout, progress_path
+from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS
 from memfin.judges.protocol import RecordingJudge
-from memfin.rag.aggregation import individual_results
+from memfin.rag.aggregation import headline_values, individual_results
 from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
 from memfin.rag.document import Document, load_document
-from memfin.rag.judging import RagControl, RagJudge, RagTask, rag_controls
+from memfin.rag.judging import RagControl, RagTask, rag_controls
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
-from memfin.runtime.bench_gates import check_gate_name, failed_bench_gates, right_facts
+from memfin.runtime.bench_gates import (
+    RightFacts,
+    answers_judged,
+    check_gate_name,
+    failed_bench_gates,
+    regression_gates,
+    right_facts,
+    score_gates,
+)
 from memfin.runtime.judging import JudgeLike, judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
-from memfin.runtime.settings import checked_config, new_run_id
+from memfin.runtime.resume import resumed
+from memfin.runtime.settings import checked_config
+from memfin.runtime.soak_plan import SoakPlan, SoakSuite, new_soak, resumed_soak
+from memfin.runtime.soak_stats import SoakStats
 from memfin.version import __version__
 
 BUILTIN: Final = "builtin:rag"
@@ -42,85 +54,36 @@ ROOM: Final = 16
 RagLike = str | Callable[..., Any] | object
 
 
+@dataclass(kw_only=True, eq=False)
 class BenchPlan(Plan[RagSummary]):
     """A benchmark whose questions are put to a system.
 
     Attributes:
+        questions: their places in the benchmark, from 1, and the questions.
+        index: the document's index, where there is one.
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = "rag"
-    layout: Layout = QUESTIONS
 
-    config: BenchConfig
-    system: SystemUnderTest
-
-    def __init__(
-        self,
-        config: BenchConfig,
-        benchmark: Benchmark,
-        document: Document | None,
-        system: SystemUnderTest,
-        judge: RagJudge | None,
-        board: WarningBoard,
-    ) -> None:
-        self.config = config  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.run_id = config.run_id or new_run_id()
-        self.benchmark = benchmark
-        self.document = document
-        self.document_index = DocumentIndex(document) if document is not None else None
-        self.system = system  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.source = f"benchmark {benchmark.path}"
-        self.dataset_path = config.dataset or BUILTIN
-        chosen = (
-            (number, question)
-            for number, question in enumerate(benchmark.questions, 1)
-            if config.type in (None, question.type)
-        )
-        self.questions = Packed[tuple[int, RagQuestion]](
-            tuple[int, RagQuestion], islice(chosen, config.limit)
-        )
-        if not self.questions:
-            raise UsageError(f"{self.source}: holds no question of the type {config.type}")
-        self.dialogs = len(self.questions)
-        self.model_name = system.model_name
-        self.before = right_facts(config.fail_on_regression)
-        runs_dir = Path(config.runs_dir)
-        self.directory = runs_dir / self.run_id
-        self.progress = progress_path(runs_dir, self.run_id)
-        self.warnings = tuple(_warnings(benchmark, document))
-        self.fingerprint_inputs = {
-            "benchmark_sha256": benchmark.digest,
-            "document_sha256": document.digest if document is not None else None,
-            "type": config.type,
-            "limit": config.limit,
-            "rag": system.reference,
-            "rag_version": system.version,
-            "model": system.model_name,
-            "rag_settings": system.inputs,
-            "seed": config.seed,
-            "memfin_version": __version__,
-        }
-        self.judge = judge
-        self.board = board
-        system.listen(board.warn)
-        self.controls = _controls(judge, self)
-        if judge is not None:
-            self.layout = JUDGED_QUESTIONS
-            self.fingerprint_inputs |= judge_inputs(judge)
+    config: BenchConfig  # pyright: ignore[reportIncompatibleVariableOverride]
+    system: SystemUnderTest  # pyright: ignore[reportIncompatibleVariableOverride]
+    questions: Collection[tuple[int, RagQuestion]]
+    document: Document | None
+    index: DocumentIndex | None
+    before: RightFacts
 
     def suite(self) -> Suite[RagSummary]:
         """Return the parts of the pipeline."""
-        index, judge, system, totals = self.document_index, self.judge, self.system, QuestionTotals()
+        judge, system, totals = self.judge, self.system, QuestionTotals()
         name = judge.name if judge is not None else None
         return Suite(
             source=lambda wires: QuestionSource(self.source, self.questions, system.open, wires),
             workers=lambda wires: [
                 Asker(worker_id, system, wires) for worker_id in range(self.config.workers_dialog)
             ],
-            scorer=lambda wires: QuestionScorer(index, wires, judged=judge is not None),
-            judge=judge,
-            judging=QuestionJudging(self.run_id, name, index, self.controls),
+            scorer=lambda wires: QuestionScorer(self.index, wires, judged=judge is not None),
+            judging=QuestionJudging(self.run_id, name, self.index, self.controls),
             totals=totals,
             summary=lambda: self._summary(totals),
             files=lambda summary, directory: {
@@ -154,20 +117,6 @@ class BenchPlan(Plan[RagSummary]):
         return self.system.abandoned
 
 
-def _controls(judge: RagJudge | None, plan: BenchPlan) -> list[RagControl]:
-    """Return the controls of a judge, which are the same whatever the system answers."""
-    if judge is None:
-        return []
-    if plan.document_index is None:
-        raise UsageError(
-            f"judge {judge.name}: cannot tell whether a document bears answers out that it is not "
-            "given; name it with --document"
-        )
-    if not isinstance(judge, RecordingJudge):
-        return []
-    return rag_controls((question for _, question in plan.questions), plan.document_index)
-
-
 def make_bench_plan(
     path: str | os.PathLike[str] | None = None,
     *,
@@ -197,22 +146,67 @@ def make_bench_plan(
     benchmark = load_benchmark(chosen)
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
+    index = DocumentIndex(loaded) if loaded is not None else None
     system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
     board = WarningBoard()
-    reads = make_judge_of(RagTask(), judge, config, board.warn)
-    config = config.replace(agent=system.reference, judge=judge_name(reads))
-    plan = BenchPlan(config, benchmark, loaded, system, reads, board)
-    if loaded is not None:
-        validated = None if config.document else chosen
-        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, validated))
-    return plan
+    resolved = make_judge_of(RagTask(), judge, config, board.warn)
+    config = config.replace(agent=system.reference, judge=judge_name(resolved))
+    numbered = enumerate(benchmark.questions, 1)
+    asked = ((number, question) for number, question in numbered if config.type in (None, question.type))
+    questions = Packed[tuple[int, RagQuestion]](tuple[int, RagQuestion], islice(asked, config.limit))
+    if not questions:
+        raise UsageError(f"benchmark {benchmark.path}: holds no question of the type {config.type}")
+    if resolved is not None and index is None:
+        raise UsageError(
+            f"judge {resolved.name}: cannot tell whether a document bears answers out that it is not "
+            "given; name it with --document"
+        )
+    controls: list[RagControl] = []
+    if index is not None and isinstance(resolved, RecordingJudge):
+        controls = rag_controls((question for _, question in questions), index)
+    return BenchPlan(
+        config=config,
+        source=f"benchmark {benchmark.path}",
+        dataset_path=config.dataset or BUILTIN,
+        dialogs=len(questions),
+        model_name=system.model_name,
+        judge=resolved,
+        controls=controls,
+        system=system,
+        board=board,
+        layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
+        warnings=tuple(_warnings(benchmark, loaded, None if config.document else chosen)),
+        fingerprint_inputs={
+            "benchmark_sha256": benchmark.digest,
+            "document_sha256": loaded.digest if loaded is not None else None,
+            "type": config.type,
+            "limit": config.limit,
+            "rag": system.reference,
+            "rag_version": system.version,
+            "model": system.model_name,
+            "rag_settings": system.inputs,
+            "seed": config.seed,
+            "memfin_version": __version__,
+            **({} if resolved is None else judge_inputs(resolved)),
+        },
+        questions=questions,
+        document=loaded,
+        index=index,
+        before=right_facts(config.fail_on_regression),
+    )
 
 
-def _unfounded(benchmark: Benchmark, document: Document, path: str | os.PathLike[str] | None) -> list[str]:
-    """Return a line where the document does not bear the questions out: such cannot be answered rightly.
+def _warnings(
+    benchmark: Benchmark, document: Document | None, path: str | os.PathLike[str] | None
+) -> list[str]:
+    """Return what a user should know before the first question: no document, or one that bears nothing out.
 
     ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
+    if document is None:
+        name = benchmark.document_name
+        missing = f"names {shown(name)}, which is not in it" if name else "names none"
+        return [f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"]
     findings = unfounded(benchmark.files, document)
     first = next(findings, None)
     if first is None:
@@ -225,10 +219,95 @@ def _unfounded(benchmark: Benchmark, document: Document, path: str | os.PathLike
     return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"]
 
 
-def _warnings(benchmark: Benchmark, document: Document | None) -> list[str]:
-    """Return what a user should know before the first question."""
-    if document is not None:
-        return []
-    name = benchmark.document_name
-    missing = f"names {shown(name)}, which is not in it" if name else "names none"
-    return [f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"]
+def make_bench_resume_plan(
+    run_dir: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    retry_failed: bool = False,
+    rag: RagLike | None = None,
+    judge: JudgeLike = None,
+) -> BenchPlan:
+    """Return the plan that goes on with the benchmark run in a directory, under its settings.
+
+    Arguments and errors are those of `memfin.runtime.resume.make_resume_plan`; ``rag`` is the system, where
+    the run was started with one instead of a reference.
+    """
+    return resumed(
+        lambda path, *, agent, **settings: make_bench_plan(path, rag=agent, **settings),
+        Path(run_dir),
+        BenchConfigFile,
+        "rag",
+        system=rag,
+        judge=judge,
+        force=force,
+        retry_failed=retry_failed,
+    )
+
+
+def _gates(config: BenchConfig) -> Callable[[SoakStats, Path], list[str]]:
+    """Return what checks the mean score, all failures, and the fact questions of the last epoch.
+
+    Raises:
+        UsageError: the run of ``fail_on_regression`` cannot be read.
+    """
+    before = right_facts(config.fail_on_regression)
+
+    def failed_gates(stats: SoakStats, last: Path) -> list[str]:
+        score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
+        return [
+            *score_gates(score, stats.turns, errors.failed_turns, config),
+            *answers_judged(errors.judged_turns, errors.judge_failures, config),
+            *(regression_gates(last, config, before) if before else ()),
+        ]
+
+    return failed_gates
+
+
+SOAK: Final = SoakSuite[RagSummary](
+    make=make_bench_plan,
+    resume=make_bench_resume_plan,
+    config_file=BenchConfigFile,
+    system="rag",
+    values=headline_values,
+    gates=_gates,
+    name="rag",
+)
+
+
+def make_bench_soak_plan(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    limits: SoakLimits,
+    rag: RagLike = "builtin",
+    document: str | os.PathLike[str] | None = None,
+    judge: JudgeLike = NO_JUDGE,
+    **settings: Any,
+) -> SoakPlan:
+    """Resolve and check everything that asking a benchmark again and again needs.
+
+    The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
+    """
+    given = {
+        **settings,
+        "dataset": None if path is None else os.fspath(path),
+        "document": None if document is None else os.fspath(document),
+    }
+    config = checked_config(given, BenchConfig, check_gate_name)
+    return new_soak(SOAK, config, limits, rag=rag, judge=judge)
+
+
+def make_bench_soak_resume_plan(
+    directory: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    metrics_port: int | None = None,
+    rag: RagLike | None = None,
+    judge: JudgeLike = None,
+) -> SoakPlan:
+    """Return the plan that goes on with the soak of a benchmark, under the settings it began with.
+
+    ``metrics_port`` is one for this process; the other arguments are those of `make_bench_resume_plan`, the
+    errors those of `memfin.runtime.soak_plan.make_soak_resume_plan`.
+    """
+    system = {"rag": rag, "judge": judge}
+    return resumed_soak(SOAK, Path(directory), force=force, metrics_port=metrics_port, **system)

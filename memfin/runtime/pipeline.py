@@ -19,9 +19,8 @@ from memfin.actors.aggregator import Aggregator, Totals
 from memfin.actors.base import Actor, ActorStatistics
 from memfin.actors.channels import Wires
 from memfin.actors.judge_pool import JudgePool, Judging
-from memfin.actors.progress_log import OnEvent, ProgressLog
-from memfin.actors.trace_writer import TraceWriter
-from memfin.actors.warning_board import WarningBoard
+from memfin.actors.messages import WarningBoard
+from memfin.actors.writers import OnEvent, ProgressLog, TraceWriter
 from memfin.contracts import (
     ConfigFile,
     DialogStatus,
@@ -33,16 +32,17 @@ from memfin.contracts import (
 )
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import MemfinError
-from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory
+from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory, progress_path
 from memfin.judges.protocol import Judge
 from memfin.runtime.judging import judge_endpoint
 from memfin.runtime.outputs import pretty_json
+from memfin.runtime.settings import new_run_id
 from memfin.version import __version__
 
 S = TypeVar("S", bound=Record)
 """The summary of a suite's run."""
 
-AnyWires = Wires[Any, Any, Any, Any]
+AnyWires = Wires[Any, Any, Any]
 
 DRAIN_LIMIT: Final = 5.0
 """Seconds that a run has to end in order."""
@@ -64,7 +64,6 @@ class Suite(Generic[S]):
         workers: makes the stages between source and scorer; none where answers are recorded.
         scorer: makes the stage before the judges.
         judging: requests to the judge, and commits of its results.
-        judge: None where nothing judges; messages then pass the judge pool as they are.
         totals: sums of what is committed.
         summary: makes the summary of a complete run; raises `UsageError` where there was nothing to evaluate.
         files: makes the whole files of a complete run in a directory, by name.
@@ -77,7 +76,6 @@ class Suite(Generic[S]):
     workers: Callable[[AnyWires], Sequence[Actor[Any]]]
     scorer: Callable[[AnyWires], Actor[Any]]
     judging: Judging[Any, Any, Any]
-    judge: Judge[Any, Any] | None
     totals: Totals[Any]
     summary: Callable[[], S]
     files: Callable[[S, Path], Mapping[str, Artifact]]
@@ -99,6 +97,9 @@ class UnderTest(Protocol):
         """Parameters that the model behind it has refused so far."""
         ...
 
+    def listen(self, warn: Callable[[str], None], /) -> None:
+        """Take who wants to be warned of what happens in its calls."""
+
     async def close(self) -> None:
         """Let go of what it holds."""
 
@@ -116,22 +117,23 @@ class Resumed(NamedTuple):
     rejudge: bool = False
 
 
+@dataclass(kw_only=True, eq=False)
 class Plan(ABC, Generic[S]):
     """An evaluation, resolved and checked.
 
     Attributes:
         suite_name: what the manifest calls the suite; dialogues are the one it does not name.
         layout: the files of the run directory, as the suite has them.
-        config: the resolved settings.
-        run_id: the name of the run in every row.
+        config: the resolved settings, which name the run.
         source: what is read, for error messages.
         dataset_path: what the artifacts call it.
         dialogs: how many dialogues or questions there are at most.
         model_name: what the manifest calls the system under test.
-        judge: what judges the answers, if anything does.
+        judge: what judges the answers; None where messages pass the judge pool as they are.
+        controls: cases whose right verdict is known, for a judge that is a model.
         system: what is evaluated, closed at the end; None where nothing is asked.
         directory, progress: where the artifacts and the progress log go.
-        fingerprint: digest of ``fingerprint_inputs``, everything the results depend on.
+        fingerprint_inputs: everything the results depend on.
         board: takes warnings of the judge and the system under test for the run.
         warnings: what a user should know before anything is asked.
         resumed: what is known of the run's beginning, where it goes on.
@@ -139,24 +141,34 @@ class Plan(ABC, Generic[S]):
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = msgspec.UNSET
-    layout: Layout = DIALOGUES
 
     config: RunConfig
-    run_id: str
     source: str
     dataset_path: str
     dialogs: int
     model_name: str
-    directory: Path
-    progress: Path
     judge: Judge[Any, Any] | None
-    system: UnderTest | None = None
+    system: UnderTest | None
     board: WarningBoard
     fingerprint_inputs: dict[str, Any]
-
+    controls: Sequence[Any] = ()
+    layout: Layout = DIALOGUES
     warnings: Sequence[str] = ()
     resumed: Resumed | None = None
     part_of: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Place the run among the others; a run that has no name gets one."""
+        self.config = self.config.replace(run_id=self.config.run_id or new_run_id())
+        self.directory = Path(self.config.runs_dir) / self.run_id
+        self.progress = progress_path(Path(self.config.runs_dir), self.run_id)
+        if self.system is not None:
+            self.system.listen(self.board.warn)
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run in every row."""
+        return str(self.config.run_id)
 
     @abstractmethod
     def suite(self) -> Suite[S]:
@@ -198,7 +210,7 @@ class Plan(ABC, Generic[S]):
         return ConfigFile(
             run_id=self.run_id,
             config_fingerprint=self.fingerprint,
-            settings=self.config.replace(run_id=self.run_id),
+            settings=self.config,
             fingerprint_inputs=self.fingerprint_inputs,
             memfin_version=__version__,
             judge_endpoint=judge_endpoint(self.judge),
@@ -232,7 +244,7 @@ class Pipeline(Generic[S]):
         self.progress_log = ProgressLog(wires, on_event)
         self.aggregator = Aggregator(suite.totals, wires)
         self.writer = TraceWriter(config, wires)
-        self.judges = JudgePool(suite.judge, suite.judging, config.workers_judge, wires)
+        self.judges = JudgePool(plan.judge, suite.judging, config.workers_judge, wires)
         self.scorer = suite.scorer(wires)
         self.producers = (suite.source(wires), *suite.workers(wires))
         self.events = wires.events.sender()

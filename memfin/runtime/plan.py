@@ -1,33 +1,29 @@
 """The plan of a dialogue run: everything it needs, resolved and checked before anything starts."""
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.actors.aggregator import DialogTotals
 from memfin.actors.base import Actor
-from memfin.actors.dialog_judging import DialogJudging
-from memfin.actors.replayer import Replayer
-from memfin.actors.scorer import Scorer, scoring_workers
-from memfin.actors.source import Source
-from memfin.actors.warning_board import WarningBoard
+from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
+from memfin.actors.dialogs import DatasetSource, Replayer
+from memfin.actors.messages import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
-from memfin.agents.registry import AgentSource, check_observer_factory, resolve_agent
+from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
-from memfin.journal import JUDGE_CONTROLS, progress_path
+from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
-from memfin.judges.controls import Control
 from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.gates import failed_gates
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
-from memfin.runtime.settings import make_config, new_run_id
+from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
@@ -42,24 +38,18 @@ AgentLike = str | Callable[..., Any]
 ObserverFactory = Callable[[], TurnObserver]
 
 
-class DialogPlan(Plan[EvalSummary]):
-    """An evaluation of dialogues; the subclass knows where traces come from.
+@dataclass(kw_only=True, eq=False)
+class RunPlan(Plan[EvalSummary]):
+    """An evaluation of dialogues.
 
     Attributes:
-        controls: replies whose worth is known, for a judge that is a model.
+        read: makes the source of the run's dialogues.
+        workers: makes the replayers; none where traces are recorded.
     """
 
     judge: DialogJudge | None
-    controls: Sequence[Control]
-
-    @abstractmethod
-    def traces(self, wires: AnyWires) -> Actor[Any]:
-        """Return the source of the run's dialogues."""
-
-    def workers(self, wires: AnyWires) -> Sequence[Actor[Any]]:
-        """Return the replayers; none where traces are recorded."""
-        del wires
-        return ()
+    read: Callable[[AnyWires], Actor[Any]]
+    workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
 
     def suite(self) -> Suite[EvalSummary]:
         """Return the parts of the pipeline."""
@@ -68,10 +58,9 @@ class DialogPlan(Plan[EvalSummary]):
         totals = DialogTotals(config.judge_scope)
         name = judge.name if judge is not None else None
         return Suite(
-            source=self.traces,
+            source=self.read,
             workers=self.workers,
             scorer=lambda wires: Scorer(config, wires, contradictions_judged=judged),
-            judge=judge,
             judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
             totals=totals,
             summary=lambda: self._summary(totals),
@@ -103,69 +92,6 @@ class DialogPlan(Plan[EvalSummary]):
             fingerprint=self.fingerprint,
             trace_version=self.config.trace_version,
         )
-
-
-class RunPlan(DialogPlan):
-    """A dataset replayed against agents."""
-
-    def __init__(
-        self,
-        config: RunConfig,
-        dataset: Path,
-        agents: AgentSource,
-        judge: DialogJudge | None,
-        board: WarningBoard,
-        sha256: str,
-        lines: int,
-        observer_factory: ObserverFactory | None = None,
-    ) -> None:
-        self.config = config
-        self._observer_factory = observer_factory
-        self.run_id = config.run_id or new_run_id()
-        self.dataset = dataset
-        self.source = f"dataset {dataset}"
-        self.dataset_path = config.dataset or "builtin:sample.jsonl"
-        self.dialogs = lines if config.limit is None else min(lines, config.limit)
-        self.agents = self.system = agents
-        self.model_name = agents.model_name
-        self.judge = judge
-        self.board = board
-        agents.listen(board.warn)
-        self.controls = judge_controls(judge, dataset, config)
-        runs_dir = Path(config.runs_dir)
-        self.directory = runs_dir / self.run_id
-        self.progress = progress_path(runs_dir, self.run_id)
-        self.fingerprint_inputs = {
-            "dataset_sha256": sha256,
-            "limit": config.limit,
-            "agent": agents.reference,
-            "agent_version": agents.version,
-            "model": agents.model_name,
-            "agent_settings": agents.inputs,
-            "history": config.history,
-            **scoring_inputs(judge, config),
-            "seed": config.seed,
-        }
-
-    def traces(self, wires: AnyWires) -> Source:
-        """Return the source of the dataset's dialogues."""
-        return Source(self.dataset, self.config, wires)
-
-    def workers(self, wires: AnyWires) -> list[Replayer]:
-        """Return the replayers."""
-        config = self.config
-        options = ReplayOptions(
-            run_id=self.run_id,
-            history=config.history,
-            turn_timeout=config.turn_timeout,
-            turn_retries=config.turn_retries,
-            trace_version=config.trace_version,
-            judge=judge_name(self.judge),
-        )
-        return [
-            Replayer(worker_id, self.agents, options, wires, self._observer_factory)
-            for worker_id in range(config.workers_dialog)
-        ]
 
 
 def scoring_inputs(judge: DialogJudge | None, config: RunConfig) -> dict[str, Any]:
@@ -217,4 +143,40 @@ def make_plan(
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
         prepare_scoring()
-    return RunPlan(config, path, agents, resolved_judge, board, sha256, lines, observer_factory)
+
+    def replayers(wires: AnyWires) -> list[Replayer]:
+        options = ReplayOptions(
+            run_id=wires.run_id,
+            history=config.history,
+            turn_timeout=config.turn_timeout,
+            turn_retries=config.turn_retries,
+            trace_version=config.trace_version,
+            judge=config.judge,
+        )
+        workers = range(config.workers_dialog)
+        return [Replayer(worker, agents, options, wires, observer_factory) for worker in workers]
+
+    return RunPlan(
+        config=config,
+        source=f"dataset {path}",
+        dataset_path=config.dataset or "builtin:sample.jsonl",
+        dialogs=lines if config.limit is None else min(lines, config.limit),
+        model_name=agents.model_name,
+        judge=resolved_judge,
+        controls=judge_controls(resolved_judge, path, config),
+        system=agents,
+        board=board,
+        fingerprint_inputs={
+            "dataset_sha256": sha256,
+            "limit": config.limit,
+            "agent": agents.reference,
+            "agent_version": agents.version,
+            "model": agents.model_name,
+            "agent_settings": agents.inputs,
+            "history": config.history,
+            **scoring_inputs(resolved_judge, config),
+            "seed": config.seed,
+        },
+        read=lambda wires: DatasetSource(path, config, wires),
+        workers=replayers,
+    )

@@ -1,98 +1,36 @@
 """Scoring of a recorded trace: rows and metrics anew, no agent asked (spec section 8, ``score``)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from memfin.actors.scorer import scoring_workers
-from memfin.actors.source import TraceSource, dialog_of
-from memfin.actors.warning_board import WarningBoard
+from memfin.actors.dialog_scoring import scoring_workers
+from memfin.actors.dialogs import TraceSource, dialog_of
+from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
-from memfin.runtime.pipeline import AnyWires
-from memfin.runtime.plan import DialogPlan, scoring_inputs
+from memfin.runtime.plan import RunPlan, scoring_inputs
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
 
 R = TypeVar("R")
 
 
-class RescorePlan(DialogPlan):
+@dataclass(kw_only=True, eq=False)
+class RescorePlan(RunPlan):
     """A recorded trace scored against its dataset.
 
-    The run id is the trace's own; the model's name comes from a run manifest beside the trace,
-    the history mode from ``history``, else from the trace (v1.1) or the run's ``config.json``;
-    ``history_known`` is false when none of them says it and ``free`` is assumed.
+    Attributes:
+        history_known: false where nothing says with which history the trace was made, so that ``free`` is
+            assumed.
     """
 
-    def __init__(
-        self,
-        dialog_trace: Path,
-        dataset: Path,
-        out: Path,
-        *,
-        judge: JudgeLike = "heuristic",
-        history: HistoryMode | None = None,
-        **settings: Any,
-    ) -> None:
-        """Read what identifies the trace, and hold every dialogue of it against the dataset.
-
-        ``settings`` are those of `RunConfig` that speak of the judge.
-
-        Raises:
-            UsageError: an input is unusable, or the trace was made from other data.
-        """
-        self.trace = dialog_trace
-        self.dialog_index = DatasetIndex(dataset)
-        first: DialogTrace | None = None
-        seen: set[str] = set()
-        for number, trace in iter_jsonl(dialog_trace, DialogTrace):
-            first = first or trace
-            where = f"{dialog_trace}:{number}"
-            if trace.run_id != first.run_id:
-                raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {first.run_id!r}")
-            if trace.valid_dialog and trace.dialog_id in seen:
-                raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
-            seen.add(trace.dialog_id if trace.valid_dialog else "")
-            dialog_of(trace, self.dialog_index, where)
-        if first is None:
-            raise UsageError(f"trace {dialog_trace}: holds no dialogue")
-        recorded = _history(dialog_trace.with_name("config.json"), first)
-        self.history_known = history is not None or recorded is not None
-        config = make_config(
-            {
-                **settings,
-                "dataset": str(dataset),
-                "agent": "recorded",
-                "history": history or recorded or "free",
-                "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
-            }
-        )
-        if scoring_workers(config) == 0:
-            prepare_scoring()
-        self.board = WarningBoard()
-        self.judge = make_judge(judge, config, self.board.warn)
-        self.config = config.replace(judge=judge_name(self.judge))
-        self.controls = judge_controls(self.judge, dataset, self.config)
-        self.run_id = first.run_id
-        self.source = f"trace {dialog_trace}"
-        self.dataset_path = str(dataset)
-        manifest = _beside(dialog_trace.with_name("run_manifest.json"), RunManifest)
-        self.model_name = "recorded" if manifest is None else manifest.model_name
-        self.directory = out
-        self.progress = out / "progress.jsonl"
-        trace_sha256, self.dialogs = digest_dataset(dialog_trace)
-        dataset_sha256, _ = digest_dataset(dataset)
-        self.fingerprint_inputs = {
-            "dataset_sha256": dataset_sha256,
-            "trace_sha256": trace_sha256,
-            "history": self.config.history,
-            **scoring_inputs(self.judge, self.config),
-        }
+    history_known: bool
 
     @property
     def advice(self) -> str:
@@ -109,9 +47,77 @@ class RescorePlan(DialogPlan):
         """Advice to a user for when a judge that was down is back."""
         return f"once it is back, remove {self.directory} and score again"
 
-    def traces(self, wires: AnyWires) -> TraceSource:
-        """Return the source of the recorded traces."""
-        return TraceSource(self.trace, self.dialog_index, wires)
+
+def make_rescore_plan(
+    dialog_trace: Path,
+    dataset: Path,
+    out: Path,
+    *,
+    judge: JudgeLike = "heuristic",
+    history: HistoryMode | None = None,
+    **settings: Any,
+) -> RescorePlan:
+    """Read what identifies a trace, and hold every dialogue of it against the dataset.
+
+    The run id is the trace's own; the model's name comes from a run manifest beside the trace, the history
+    mode from ``history``, else from the trace (v1.1) or the run's ``config.json``. ``settings`` are those of
+    `RunConfig` that speak of the judge.
+
+    Raises:
+        UsageError: an input is unusable, or the trace was made from other data.
+    """
+    index = DatasetIndex(dataset)
+    first: DialogTrace | None = None
+    seen: set[str] = set()
+    for number, trace in iter_jsonl(dialog_trace, DialogTrace):
+        first = first or trace
+        where = f"{dialog_trace}:{number}"
+        if trace.run_id != first.run_id:
+            raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {first.run_id!r}")
+        if trace.valid_dialog and trace.dialog_id in seen:
+            raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
+        seen.add(trace.dialog_id if trace.valid_dialog else "")
+        dialog_of(trace, index, where)
+    if first is None:
+        raise UsageError(f"trace {dialog_trace}: holds no dialogue")
+    recorded = _history(dialog_trace.with_name("config.json"), first)
+    config = make_config(
+        {
+            **settings,
+            "dataset": str(dataset),
+            "agent": "recorded",
+            "history": history or recorded or "free",
+            "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
+        }
+    )
+    if scoring_workers(config) == 0:
+        prepare_scoring()
+    board = WarningBoard()
+    resolved = make_judge(judge, config, board.warn)
+    config = config.replace(judge=judge_name(resolved), run_id=first.run_id)
+    manifest = _beside(dialog_trace.with_name("run_manifest.json"), RunManifest)
+    trace_sha256, lines = digest_dataset(dialog_trace)
+    plan = RescorePlan(
+        config=config,
+        source=f"trace {dialog_trace}",
+        dataset_path=str(dataset),
+        dialogs=lines,
+        model_name="recorded" if manifest is None else manifest.model_name,
+        judge=resolved,
+        controls=judge_controls(resolved, dataset, config),
+        system=None,
+        board=board,
+        fingerprint_inputs={
+            "dataset_sha256": digest_dataset(dataset)[0],
+            "trace_sha256": trace_sha256,
+            "history": config.history,
+            **scoring_inputs(resolved, config),
+        },
+        read=lambda wires: TraceSource(dialog_trace, index, wires),
+        history_known=history is not None or recorded is not None,
+    )
+    plan.directory, plan.progress = out, out / "progress.jsonl"
+    return plan
 
 
 def _history(config: Path, first: DialogTrace) -> HistoryMode | None:

@@ -12,7 +12,7 @@ import msgspec
 
 from memfin.actors.base import ActorStatistics
 from memfin.actors.messages import utc_now
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.contracts import (
     Counters,
     MetricsDone,
@@ -25,11 +25,12 @@ from memfin.contracts import (
     RunStats,
     Warned,
 )
+from memfin.contracts.soak import Distribution
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, S, foremost
-from memfin.runtime.supervision import Supervision
+from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, Resumed, S, foremost
+from memfin.runtime.watchdog import Supervision
 from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
 
@@ -46,12 +47,10 @@ class Run(Generic[S]):
     """Runs a plan once.
 
     Attributes:
-        summary: the results, once the run is complete.
-        stats: what depends on time, once the run is complete.
+        summary, stats: the results, and what depends on time, once the run is complete.
         no_agent: once the run is complete, the error of one in which no dialogue got an agent: its records
             are whole and its summary is worth nothing. `run` does not raise it.
         directory: where the artifacts are.
-        stopped_by: set it before cancelling `run`, to have the progress log say what ended the run.
         begun: set once the run directory has its first artifacts.
         on_blocked: called at once with warnings that ``on_event`` cannot take: from a thread when something
             blocks the loop, and when ``on_event`` itself has failed. While it is None, ``on_event`` gets the
@@ -76,7 +75,8 @@ class Run(Generic[S]):
         if on_event is not None:
             check_listener("on_event", on_event)
         self.plan = plan
-        self._started_at = plan.resumed.started_at if plan.resumed is not None else utc_now()
+        beginning = plan.resumed or Resumed(utc_now())
+        self._started_at = beginning.started_at
         self._artifacts = self._first_artifacts()
         # An agent may change the working directory under the run.
         self.directory = RunDirectory(
@@ -84,16 +84,16 @@ class Run(Generic[S]):
             plan.progress.absolute(),
             layout=plan.layout,
             existing=plan.resumed is not None,
-            drop=plan.resumed.drop if plan.resumed is not None else frozenset(),
-            rejudge=plan.resumed is not None and plan.resumed.rejudge,
-            forget_turns=plan.resumed is not None and bool(plan.resumed.changed),
+            drop=beginning.drop,
+            rejudge=beginning.rejudge,
+            forget_turns=bool(beginning.changed),
             artifacts={name: artifact for name, artifact in self._artifacts.items() if artifact is not None},
             advice=plan.advice,
         )
         self.summary: S | None = None
         self.stats: RunStats | None = None
         self.no_agent: UsageError | None = None
-        self.stopped_by: str | None = None
+        self._stopped_by: str | None = None
         self.begun = anyio.Event()
         self.on_blocked = on_blocked
         self.give_up = give_up
@@ -114,6 +114,10 @@ class Run(Generic[S]):
     def statistics(self) -> list[ActorStatistics]:
         """Return what every stage has done so far; empty before the start."""
         return self._pipeline.statistics() if self._pipeline is not None else []
+
+    def latencies(self) -> Distribution:
+        """Return the distribution of the latencies so far, which can be merged with those of other runs."""
+        return self._pipeline.suite.totals.latencies.distribution() if self._pipeline else Distribution()
 
     async def run(self) -> S:
         """Evaluate and write all artifacts but the reports; return the summary.
@@ -141,7 +145,7 @@ class Run(Generic[S]):
         The run has ended ``within`` seconds later; of several stops the earliest deadline counts. Returns
         at once; `run` then raises `RunStopped`, or returns the summary where everything was done already.
         """
-        self.stopped_by = self.stopped_by or reason
+        self._stopped_by = self._stopped_by or reason
         deadline = time.monotonic() + within
         if deadline < self._deadline:
             self._deadline = deadline
@@ -150,13 +154,13 @@ class Run(Generic[S]):
 
     def cancel(self, reason: str) -> None:
         """End the run within a second, whatever is being done; `run` then raises `RunStopped`."""
-        self.stopped_by = self.stopped_by or reason
+        self._stopped_by = self._stopped_by or reason
         self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
 
     def _drain(self, pipeline: Pipeline[S]) -> None:
-        pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self.stopped_by or ""))
+        pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self._stopped_by or ""))
 
     def _judge_down(self, reason: str) -> None:
         """End the run in order: what is not judged now is judged when the run is resumed."""
@@ -165,9 +169,9 @@ class Run(Generic[S]):
         self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
 
     def _stopped(self) -> RunStopped | RunFault:
-        if self._fault is None and self.stopped_by is None:
+        if self._fault is None and self._stopped_by is None:
             return RunFault(f"run {self.plan.directory}: was cancelled from inside; {self.plan.after_stop}")
-        return self._fault or RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
+        return self._fault or RunStopped(f"stopped: {self._stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
 
     async def _run(self) -> S:
         supervision = Supervision(
@@ -248,15 +252,11 @@ class Run(Generic[S]):
 
     def _first_artifacts(self) -> dict[str, bytes | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
-        manifest = {"run_manifest.json": pretty_json(self._manifest(Counters(), ended=False))}
-        config = {"config.json": pretty_json(self.plan.config_file())}
-        if self.plan.resumed is None:
-            return {**config, **manifest}
-        return {
-            **(config if self.plan.resumed.changed else {}),
-            **manifest,
-            **dict.fromkeys(self.plan.layout.ends),
-        }
+        artifacts: dict[str, bytes | None] = {}
+        if self.plan.resumed is None or self.plan.resumed.changed:
+            artifacts["config.json"] = pretty_json(self.plan.config_file())
+        artifacts["run_manifest.json"] = pretty_json(self._manifest(Counters(), ended=False))
+        return artifacts | dict.fromkeys(self.plan.layout.ends if self.plan.resumed is not None else ())
 
     def _beginning(self) -> RunStarted | RunResumed:
         config, resumed = self.plan.config, self.plan.resumed
@@ -302,7 +302,7 @@ class Run(Generic[S]):
     def record_stop(self, reason: str) -> None:
         """Append the interruption to the progress log from another thread, the loop being stuck.
 
-        What the disk is busy with is finished first. Nothing happens where the end is on record.
+        A write in progress is finished first. Nothing happens where the end is on record.
         """
         if not self._ended:
             self._ended = True
@@ -347,7 +347,7 @@ class Run(Generic[S]):
 
     async def _record_interruption(self, problem: BaseException) -> None:
         faulty = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
-        reason = str(problem) if faulty else self.stopped_by or describe(problem)
+        reason = str(problem) if faulty else self._stopped_by or describe(problem)
         counters = self._pipeline.suite.totals.counters() if self._pipeline is not None else Counters()
         interrupted = RunInterrupted(ts=utc_now(), run_id=self.plan.run_id, reason=reason, counters=counters)
         events = [*self._board.take(), interrupted]

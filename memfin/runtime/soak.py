@@ -12,12 +12,11 @@ import anyio.to_thread
 import msgspec
 
 from memfin.actors.messages import utc_now
-from memfin.actors.progress_log import OnEvent
+from memfin.actors.writers import OnEvent
 from memfin.contracts import ProgressEvent, RunStats, Warned
-from memfin.contracts.soak import ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
+from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
-from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
@@ -81,41 +80,36 @@ class Soak:
         self._log: tuple[Path, str] | None = None  # that of the last epoch, and its run
         self._clock = clock
         self._begun_at = clock()
-        self._spent = 0.0
-        self._started_at = utc_now()
-        self._processes = 1
-        self._pruned = 0
-        self._config_digest: str | msgspec.UnsetType = msgspec.UNSET
-        self._changed: list[str] = []
+        now = utc_now()
+        self._state = SoakSummary(
+            run_id=plan.run_id,
+            state="running",
+            started_at=now,
+            updated_at=now,
+            memfin_version=__version__,
+            suite=plan.suite.name,
+            limits=plan.limits,
+        )
         if plan.resumed is not None:
             before, changed = plan.resumed
-            self._spent = before.elapsed_seconds
-            self._started_at = before.started_at
-            self._processes = before.processes + 1
-            self._pruned = before.pruned_epochs
-            self._config_digest = before.config_digest
-            self._changed = [*before.changed, *changed]
+            self._state = self._state.replace(
+                started_at=before.started_at,
+                elapsed_seconds=before.elapsed_seconds,
+                processes=before.processes + 1,
+                pruned_epochs=before.pruned_epochs,
+                config_digest=before.config_digest,
+                changed=[*before.changed, *changed],
+            )
+        self._spent = self._state.elapsed_seconds
         self._directory = SoakDirectory(
-            plan.directory, plan.run_id, layout=plan.suite.layout, existing=plan.resumed is not None
+            plan.directory, plan.run_id, layout=plan.layout, existing=plan.resumed is not None
         )
         self._stats = SoakStats()
-        self._totals: dict[str, Any] = {}
         self._probe = Probe()
         self._run: Run[Any] | None = None
         self._stopped_by: str | None = None
         self._stop: Callable[[Run[Any]], None] | None = None
         self._stopping = anyio.Event()
-
-    @property
-    def stopped_by(self) -> str | None:
-        """Reason for the end of the soak; set it before cancelling `run`, to have the artifacts say so."""
-        return self._stopped_by
-
-    @stopped_by.setter
-    def stopped_by(self, name: str | None) -> None:
-        self._stopped_by = name
-        if self._run is not None:
-            self._run.stopped_by = name
 
     def stop(self, reason: str, within: float = DRAIN_LIMIT) -> None:
         """End the soak in order, as `memfin.runtime.run.Run.stop` ends the epoch under way.
@@ -151,15 +145,15 @@ class Soak:
         """
         self._begun_at = self._clock()
         async with self._directory as directory:
-            await directory.recover()
-            await anyio.to_thread.run_sync(self._count_recorded)
+            await anyio.to_thread.run_sync(lambda: self._count(read_epochs(directory.path)))
             if self.plan.resumed is None or self.plan.resumed.changed:
                 # A crash between the two files must not look like a change from outside.
                 if self.plan.resumed is not None:
-                    self._config_digest = msgspec.UNSET
+                    self._state = self._state.replace(config_digest=msgspec.UNSET)
                     await self._renew("running")
-                await directory.write({CONFIG: pretty_json(self.plan.config_file)})
-                self._config_digest = digest(pretty_json(self.plan.config_file))
+                config = pretty_json(self.plan.config_file)
+                await directory.write({CONFIG: config})
+                self._state = self._state.replace(config_digest=digest(config))
             await self._renew("running")
             try:
                 await self._epochs()
@@ -168,18 +162,14 @@ class Soak:
                 with anyio.CancelScope(shield=True):
                     await self._end_early(problem)
                 raise
-            return await self._renew("finished", gates=await anyio.to_thread.run_sync(self._failed_gates))
-
-    def _failed_gates(self) -> list[str]:
-        return self.plan.suite.failed_gates(self._stats, self._directory.epoch(self._stats.epochs))
-
-    def _count_recorded(self) -> None:
-        self._count(read_epochs(self._directory.path))
+            last = directory.epoch(self._stats.epochs)
+            gates = await anyio.to_thread.run_sync(self.plan.failed_gates, self._stats, last)
+            return await self._renew("finished", gates=gates)
 
     def _count(self, epochs: Iterable[SoakEpoch]) -> None:
         for epoch in epochs:
             self._stats.add(epoch)
-        self._totals = self._stats.fields()
+        self._state = self._state.replace(**self._stats.fields())
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""
@@ -195,7 +185,7 @@ class Soak:
     async def _one_after_another(self) -> None:
         while not self._over():
             if self._stopping.is_set():
-                raise RunStopped(f"stopped: {self.stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
+                raise RunStopped(f"stopped: {self._stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
             await self._epoch(self._stats.epochs + 1)
             await self._prune()
             if not self._over():
@@ -217,8 +207,7 @@ class Soak:
         plan = await anyio.to_thread.run_sync(lambda: self.plan.epoch(number, begun=begun))
         self._probe.take()
         started_at, start = utc_now(), time.perf_counter()
-        stats, metrics = await self._one_run(plan)
-        latency = await anyio.to_thread.run_sync(self._latencies, number)
+        stats, metrics, latency = await self._one_run(plan)
         wall = time.perf_counter() - start
         gc.collect()  # what is left in circles of the run is no growth
         resources = self._probe.look()
@@ -228,14 +217,14 @@ class Soak:
             run_id=self.plan.run_id,
             epoch=number,
             epoch_run_id=epoch_run_id(self.plan.run_id, number),
-            process=self._processes,
+            process=self._state.processes,
             started_at=started_at,
             ended_at=utc_now(),
             wall_seconds=wall,
             dialogs=sum(dialogs.values()) - dialogs.get("skipped", 0),
             turns=sum(stats.turns_by_status.values()),
             metrics=metrics,
-            turn_latency_ms=latency.distribution(),
+            turn_latency_ms=latency,
             loop_lag_ms=lag,
             errors=_errors(stats, dialogs),
             resources=resources,
@@ -248,7 +237,7 @@ class Soak:
         for each, listener in self._listeners:
             listener.tell(each.on_epoch, epoch, summary)
 
-    async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float]]:
+    async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float], Distribution]:
         """Run an epoch and keep nothing of it but its figures."""
         run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
         self._run, self._log = run, (plan.progress.absolute(), plan.run_id)
@@ -263,12 +252,8 @@ class Soak:
             self._run = None
         if run.stats is None:
             raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
-        return run.stats, self.plan.suite.values(summary)
-
-    def _latencies(self, number: int) -> Percentiles:
-        digest = Percentiles()
-        digest.add_all(self.plan.suite.latencies(self._directory.epoch(number)))
-        return digest
+        latencies = await anyio.to_thread.run_sync(run.latencies)
+        return run.stats, self.plan.suite.values(summary), latencies
 
     def _on_event(self, event: ProgressEvent) -> None:
         if self.on_blocked is not None and isinstance(event, Warned) and event.message in self._failures:
@@ -296,9 +281,9 @@ class Soak:
         keep = self.plan.limits.keep_epochs
         if keep is None:
             return
-        while self._pruned < self._stats.epochs - keep:
-            await self._directory.prune(self._pruned + 1)
-            self._pruned += 1
+        while (pruned := self._state.pruned_epochs) < self._stats.epochs - keep:
+            await self._directory.prune(pruned + 1)
+            self._state = self._state.replace(pruned_epochs=pruned + 1)
 
     async def _keep_renewing(self) -> None:
         while True:
@@ -310,22 +295,12 @@ class Soak:
     async def _renew(
         self, state: SoakState, *, gates: Sequence[str] = (), reason: str | None = None
     ) -> SoakSummary:
-        self.summary = SoakSummary(
-            run_id=self.plan.run_id,
+        self.summary = self._state.replace(
             state=state,
-            started_at=self._started_at,
             updated_at=utc_now(),
-            memfin_version=__version__,
-            suite=self.plan.suite.name,
-            limits=self.plan.limits,
-            processes=self._processes,
-            pruned_epochs=self._pruned,
             elapsed_seconds=self.elapsed,
             gates=list(gates),
             reason=reason,
-            changed=self._changed,
-            config_digest=self._config_digest,
-            **self._totals,
         )
         await self._directory.write({SUMMARY: pretty_json(self.summary)})
         return self.summary
@@ -340,7 +315,7 @@ class Soak:
             await self._directory.discard()
             return
         known = isinstance(problem, MemfinError) and not isinstance(problem, RunStopped)
-        reason = str(problem) if known else self.stopped_by or describe(problem)
+        reason = str(problem) if known else self._stopped_by or describe(problem)
         try:
             await self._renew("failed" if known else "interrupted", reason=reason)
         except RunFault as fault:

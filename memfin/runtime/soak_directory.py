@@ -13,7 +13,7 @@ from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
-from memfin.journal.disk import APPEND, Disk, remove_temporaries
+from memfin.journal.disk import APPEND, remove_temporaries
 from memfin.journal.lock import LOCK
 from memfin.journal.run_directory import LOGS, DirectoryWriter
 
@@ -43,7 +43,7 @@ def is_soak(path: Path) -> bool:
 class SoakDirectory(DirectoryWriter):
     """Writes the artifacts of a soak; use as an async context manager, which holds the directory's lock.
 
-    All methods raise `RunFault` where the file system refuses.
+    All methods raise `RunFault` where the file system refuses. The directories of ``epochs`` are below it.
     """
 
     def __init__(
@@ -53,25 +53,20 @@ class SoakDirectory(DirectoryWriter):
         *,
         layout: Layout = DIALOGUES,
         existing: bool = False,
-        disk: Disk | None = None,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one; epochs have a ``layout``."""
         advice = f"free the cause, then memfin resume {path} goes on"
-        super().__init__(path.absolute(), f"soak {path}", advice, disk, existing=existing)
+        super().__init__(path.absolute(), f"soak {path}", advice, None, existing=existing)
+        self.epochs = self.path / EPOCHS
         self._run_id = run_id
         self._layout = layout
-
-    @property
-    def epochs(self) -> Path:
-        """Where the epochs are."""
-        return self.path / EPOCHS
 
     def epoch(self, number: int) -> Path:
         """Return the run directory of an epoch."""
         return self.epochs / epoch_name(number)
 
     async def __aenter__(self) -> Self:
-        """Take the lock; create the directory when it is a new one.
+        """Take the lock; create the directory when it is a new one, else cut a line that a crash has torn.
 
         Raises:
             UsageError: there is one of that name already, or another process has it.
@@ -80,6 +75,7 @@ class SoakDirectory(DirectoryWriter):
         try:
             await self._finish(self._open)
         except BaseException:
+            self._lock.release()
             self._writer.shutdown(wait=False)
             raise
         return self
@@ -97,6 +93,10 @@ class SoakDirectory(DirectoryWriter):
         if self._existing:
             self._lock.acquire()
             remove_temporaries(self._disk, self.path)
+            if (lines := self.path / LINES).exists():
+                with self._disk.opening(lines, APPEND) as file:
+                    self._disk.cut_torn_line(file)
+                    self._disk.fsync(file)
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,18 +144,6 @@ class SoakDirectory(DirectoryWriter):
                 self._disk.append(file, msgspec.json.encode(line) + b"\n", path, sync=True)
 
         await self._finish(append)
-
-    async def recover(self) -> None:
-        """Cut a line that a crash has torn."""
-        path = self.path / LINES
-
-        def recover() -> None:
-            with self._disk.opening(path, APPEND) as file:
-                self._disk.cut_torn_line(file)
-                self._disk.fsync(file)
-
-        if path.exists():
-            await self._finish(recover)
 
     async def prune(self, number: int) -> None:
         """Remove traces, rows, judgements, journal and progress log of an epoch.

@@ -1,10 +1,11 @@
 """Plans of soaks: from settings to a soak, and to each of its epochs."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple
 
 import msgspec
 
@@ -13,7 +14,7 @@ from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
-from memfin.journal import DIALOG_TRACE, DIALOGUES, Layout, progress_path
+from memfin.journal import progress_path
 from memfin.journal.commits import digest
 from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
@@ -32,10 +33,7 @@ from memfin.runtime.soak_directory import (
     is_soak,
     read_summary,
 )
-from memfin.runtime.soak_latencies import recorded_latencies
 from memfin.runtime.soak_stats import SoakStats
-
-C = TypeVar("C", bound=RunConfig)
 
 MAX_ID: Final = 120
 """Characters of a soak's run id at most: those of its epochs are longer."""
@@ -46,7 +44,6 @@ OF_THE_SOAK: Final = frozenset(
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
-_DURATION: Final = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
@@ -58,7 +55,7 @@ def parse_duration(text: str) -> float:
         UsageError: the text has another form.
     """
     compact = text.strip().lower()
-    if not _DURATION.fullmatch(compact):
+    if not compact or _PART.sub("", compact):
         raise UsageError(f"--duration {text!r}: expected a number with d, h, m or s, such as 8h, 30m or 90s")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(compact))
     if not 0 < seconds <= 1e9:  # noqa: PLR2004 - the bound of SoakLimits
@@ -80,20 +77,21 @@ class SoakSuite(Generic[S]):
     Attributes:
         make: makes the plan of a new run of a dataset under settings.
         resume: makes the plan that goes on with the run in a directory.
+        config_file: the record of its settings.
+        system: the argument of both that is the system under test.
         values: headline values of an epoch's summary, by name.
-        latencies: latencies of all answers in an epoch's directory, in milliseconds.
-        failed_gates: a line per failed gate, from a soak's statistics and the directory of its last epoch.
+        gates: makes of the settings what returns a line per failed gate, from a soak's statistics and the
+            directory of its last epoch.
         name: what the soak's summary calls the suite; dialogues are the one it does not name.
-        layout: the files of an epoch's directory.
     """
 
     make: Callable[..., Plan[S]]
-    resume: Callable[[Path], Plan[S]]
+    resume: Callable[..., Plan[S]]
+    config_file: type[ConfigFile]
+    system: str
     values: Callable[[S], dict[str, float]]
-    latencies: Callable[[Path], Iterator[float]]
-    failed_gates: Callable[[SoakStats, Path], list[str]]
+    gates: Callable[[Any], Callable[[SoakStats, Path], list[str]]]
     name: SuiteName | msgspec.UnsetType = msgspec.UNSET
-    layout: Layout = DIALOGUES
 
 
 class SoakPlan:
@@ -106,39 +104,48 @@ class SoakPlan:
 
     def __init__(
         self,
+        suite: SoakSuite[Any],
         config: RunConfig,
         limits: SoakLimits,
         directory: Path,
-        suite: SoakSuite[Any],
+        system: Mapping[str, Any],
         *,
         begins_at: int = 1,
+        force: bool = False,
     ) -> None:
-        """Resolve and check the first epoch to come, ``begins_at``; raises `UsageError` as its plan."""
+        """Resolve and check the first epoch to come, ``begins_at``; raises `UsageError` as its plan.
+
+        ``system`` are the arguments of the suite's plans for the system under test and the judge.
+        """
         self.limits = limits
         self.run_id = str(config.run_id)
         self.directory = directory
         self.suite = suite
+        self.failed_gates = suite.gates(config)
         self.resumed: SoakBeginning | None = None
+        self._system = system
+        self._force = force
         self._epochs = directory.absolute() / EPOCHS
         self._shown_dataset = config.dataset
-        self._dataset = absolute(config.dataset)
+        self._dataset = _absolute(config.dataset)
         self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
             "runs_dir": str(self._epochs),
-            "judge_cache_dir": absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            "agent_system": absolute(config.agent_system),
+            "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
+            **{name: _absolute(config[name]) for name in ("agent_system", "document") if name in config},
         }
         first = self._made(begins_at)
         self._first: Plan[Any] | None = first
+        self.layout = first.layout
         self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
         self.config_file = first.config_file().replace(run_id=self.run_id, settings=self.config)
 
     def _made(self, number: int, *, begun: bool = False) -> Plan[Any]:
         directory = self._epochs / epoch_name(number)
         if begun:
-            plan = self.suite.resume(directory)
+            plan = self.suite.resume(directory, force=self._force, **self._system)
         else:
             settings = {**self._settings, "run_id": epoch_run_id(self.run_id, number)}
-            plan = self.suite.make(self._dataset, **settings)
+            plan = self.suite.make(self._dataset, **settings, **self._system)
         plan.directory = directory
         plan.progress = progress_path(self._epochs, plan.run_id)
         if self._shown_dataset is not None:
@@ -194,7 +201,7 @@ def make_soak_plan(
             or the judge is unusable.
     """
     config = make_config({**settings, "dataset": None if dataset is None else str(dataset)})
-    return new_soak(config, limits, lambda named: _suite(named, agent, judge, observer_factory))
+    return new_soak(DIALOGS, config, limits, agent=agent, judge=judge, observer_factory=observer_factory)
 
 
 def make_soak_resume_plan(
@@ -214,37 +221,8 @@ def make_soak_resume_plan(
         UsageError: there is no soak to go on with, something that it needs is unusable, or it is another
             than when the soak began and ``force`` is not set.
     """
-    return resumed_soak(
-        Path(directory),
-        ConfigFile,
-        lambda config: _suite(
-            config,
-            config.agent if agent is None else agent,
-            config.judge if judge is None else judge,
-            observer_factory,
-            force=force,
-        ),
-        force=force,
-        metrics_port=metrics_port,
-    )
-
-
-def _suite(
-    config: RunConfig,
-    agent: AgentLike,
-    judge: JudgeLike,
-    observer_factory: ObserverFactory | None,
-    *,
-    force: bool = False,
-) -> SoakSuite[EvalSummary]:
-    made: Any = {"agent": agent, "judge": judge, "observer_factory": observer_factory}
-    return SoakSuite(
-        make=lambda dataset, **settings: make_plan(dataset, **made, **settings),
-        resume=lambda directory: make_resume_plan(directory, force=force, **made),
-        values=lambda summary: headline_values(summary.metrics),
-        latencies=lambda directory: recorded_latencies(directory / DIALOG_TRACE),
-        failed_gates=lambda stats, _: dialog_gates(stats, config),
-    )
+    system = {"agent": agent, "judge": judge, "observer_factory": observer_factory}
+    return resumed_soak(DIALOGS, Path(directory), force=force, metrics_port=metrics_port, **system)
 
 
 def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
@@ -257,43 +235,50 @@ def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
     ]
 
 
-def absolute(path: str | None) -> str | None:
+DIALOGS: Final = SoakSuite[EvalSummary](
+    make=make_plan,
+    resume=make_resume_plan,
+    config_file=ConfigFile,
+    system="agent",
+    values=lambda summary: headline_values(summary.metrics),
+    gates=lambda config: lambda stats, _: dialog_gates(stats, config),
+)
+
+
+def _absolute(path: str | None) -> str | None:
     """Return a path from the root, None for none."""
     return None if path is None else str(Path(path).absolute())
 
 
-def new_soak(config: C, limits: SoakLimits, suite: Callable[[C], SoakSuite[Any]]) -> SoakPlan:
+def new_soak(suite: SoakSuite[Any], config: RunConfig, limits: SoakLimits, **system: Any) -> SoakPlan:
     """Return the plan of a soak that begins, which has a name; raise `UsageError` where it cannot."""
     config = config.replace(run_id=config.run_id or new_run_id())
     if len(str(config.run_id)) > MAX_ID:
         raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")
-    limits = checked_limits(limits)
-    return SoakPlan(config, limits, Path(config.runs_dir) / str(config.run_id), suite(config))
+    directory = Path(config.runs_dir) / str(config.run_id)
+    return SoakPlan(suite, config, checked_limits(limits), directory, system)
 
 
-def _recorded(
-    path: Path, kind: type[ConfigFile], suite: SuiteName | msgspec.UnsetType
-) -> tuple[ConfigFile, SoakSummary]:
-    """Return the settings and the summary of a soak of a suite that is to go on.
-
-    Raises:
-        UsageError: there is no such soak.
-    """
+def _recorded(path: Path, suite: SoakSuite[Any]) -> tuple[ConfigFile, SoakSummary]:
+    """Return the settings and the summary of a soak of a suite; raise `UsageError` where there is none."""
     if not is_soak(path):
         raise UsageError(f"soak {path}: no such soak")
     for directory in (path, path / EPOCHS, path / EPOCHS / LOGS):
         if directory.is_dir():
             refuse_links(directory)
     summary = read_summary(path)
-    if summary.suite != suite:
-        repeated = "a benchmark" if suite is msgspec.UNSET else "dialogues"
+    if summary.suite != suite.name:
+        repeated = "a benchmark" if suite.name is msgspec.UNSET else "dialogues"
         raise UsageError(f"soak {path}: repeats {repeated}, which memfin resume goes on with")
-    if summary.config_digest not in (msgspec.UNSET, digest(_content(path / CONFIG))):
+    content = b""
+    with suppress(OSError):
+        content = (path / CONFIG).read_bytes()
+    if summary.config_digest not in (msgspec.UNSET, digest(content)):
         raise UsageError(
             f"soak {path}: {CONFIG} is not as it was written: {SUMMARY} holds another checksum; "
             "put it back, or start a new soak"
         )
-    config = read_config(path / CONFIG, kind)
+    config = read_config(path / CONFIG, suite.config_file)
     if not summary.run_id == config.run_id == config.settings.run_id:
         raise UsageError(
             f"soak {path}: {CONFIG} is of soak {shown(config.run_id)}, {SUMMARY} of {shown(summary.run_id)}; "
@@ -302,33 +287,20 @@ def _recorded(
     return config, summary
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # reading it as settings says why
-        return b""
-
-
 def resumed_soak(
-    path: Path,
-    kind: type[ConfigFile],
-    suite: Callable[[Any], SoakSuite[Any]],
-    name: SuiteName | msgspec.UnsetType = msgspec.UNSET,
-    *,
-    force: bool,
-    metrics_port: int | None,
+    suite: SoakSuite[Any], path: Path, *, force: bool, metrics_port: int | None, **system: Any
 ) -> SoakPlan:
-    """Return the plan that goes on with a soak; ``suite`` is made of its settings and called ``name``.
+    """Return the plan that goes on with a soak, as `make_soak_resume_plan`.
 
-    Raises:
-        UsageError: there is no such soak, something that it needs is unusable, or it is another than when the
-            soak began and ``force`` is not set.
+    ``system`` replaces what its settings name.
     """
-    recorded, summary = _recorded(path, kind, name)
+    recorded, summary = _recorded(path, suite)
     config = recorded.settings.replace(run_id=recorded.run_id)
     limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
-    made = suite(config)
-    plan = SoakPlan(config, checked_limits(limits), path, made, begins_at=summary.epochs + 1)
+    given = {name: value for name, value in system.items() if value is not None}
+    system = {suite.system: config.agent, "judge": config.judge, **given}
+    begins_at = summary.epochs + 1
+    plan = SoakPlan(suite, config, checked_limits(limits), path, system, begins_at=begins_at, force=force)
     changed = changed_inputs(recorded, plan.config_file)
     if changed and not force:
         raise UsageError(

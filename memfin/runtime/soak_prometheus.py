@@ -19,13 +19,22 @@ PREFIX: Final = "memfin_soak_"
 BUCKETS: Final = (1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, math.inf)
 """Upper bounds of the latency histogram, in seconds."""
 
-PROCESS: Final = {
-    "rss_bytes": "Resident memory",
-    "open_files": "Open file descriptors",
-    "threads": "Threads",
-    "tasks": "Tasks of the event loop",
+COUNTERS: Final = {
+    "epochs": ("Epochs that are complete",),
+    "turns": ("Turns by status", "status"),
+    "dialogs": ("Dialogues by status, skipped lines too", "status"),
+    "errors": ("What went wrong in complete epochs, by kind", "kind"),
 }
-"""Gauges of the process, by field of `ProcessSample`."""
+GAUGES: Final = {
+    "metric": ("Headline values of the last complete epoch", "metric"),
+    "metric_drifting": ("1 where a headline value has a trend over the epochs", "metric"),
+    "loop_lag_seconds": ("Lag of the event loop in the last complete epoch", "quantile"),
+    "rss_bytes": ("Resident memory",),
+    "open_files": ("Open file descriptors",),
+    "threads": ("Threads",),
+    "tasks": ("Tasks of the event loop",),
+}
+"""Descriptions and labels by name; the gauges of the process are called as the fields of `ProcessSample`."""
 
 
 class SoakExporter:
@@ -42,26 +51,17 @@ class SoakExporter:
         """Prepare to serve on a port of loopback, 0 for a free one."""
         self._port = port
         self.address = ""
-        self._registry = CollectorRegistry()
-
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(PREFIX + name, text, labels, registry=self._registry)
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(PREFIX + name, text, labels, registry=self._registry)
-
-        self._epochs = counter("epochs", "Epochs that are complete")
-        self._turns = counter("turns", "Turns by status", "status")
-        self._dialogs = counter("dialogs", "Dialogues by status, skipped lines too", "status")
+        self._registry = registry = CollectorRegistry()
+        self._counters = {
+            name: Counter(PREFIX + name, text, labels, registry=registry)
+            for name, (text, *labels) in COUNTERS.items()
+        }
+        self._gauges = {
+            name: Gauge(PREFIX + name, text, labels, registry=registry)
+            for name, (text, *labels) in GAUGES.items()
+        }
         latency, text = f"{PREFIX}turn_latency_seconds", "Latency of the answered turns"
-        self._latency = Histogram(latency, text, buckets=BUCKETS, registry=self._registry)
-        self._errors = counter("errors", "What went wrong in complete epochs, by kind", "kind")
-        self._value = gauge("metric", "Headline values of the last complete epoch", "metric")
-        drifting = "1 where a headline value has a trend over the epochs"
-        self._drift = gauge("metric_drifting", drifting, "metric")
-        lag = "Lag of the event loop in the last complete epoch"
-        self._lag = gauge("loop_lag_seconds", lag, "quantile")
-        self._process = {name: gauge(name, text) for name, text in PROCESS.items()}
+        self._latency = Histogram(latency, text, buckets=BUCKETS, registry=registry)
 
     def __enter__(self) -> Self:
         """Serve.
@@ -98,36 +98,36 @@ class SoakExporter:
             case TurnDone():
                 self._count_turn(event.turn_status, event.latency_ms)
             case DialogDone():
-                self._dialogs.labels(event.status).inc()
+                self._counters["dialogs"].labels(event.status).inc()
             case QuestionDone():
                 self._count_turn("ok" if event.error is None else "error", event.latency_ms)
-                self._dialogs.labels("complete" if event.error is None else "failed").inc()
+                self._counters["dialogs"].labels("complete" if event.error is None else "failed").inc()
             case _:
                 return
 
     def _count_turn(self, status: str, latency_ms: float | None) -> None:
-        self._turns.labels(status).inc()
+        self._counters["turns"].labels(status).inc()
         if status == "ok" and latency_ms is not None:
             self._latency.observe(latency_ms / 1000)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Take the figures of a complete epoch."""
-        self._epochs.inc()
+        self._counters["epochs"].inc()
         for kind in epoch.errors:
-            self._errors.labels(kind).inc(epoch.errors[kind])
+            self._counters["errors"].labels(kind).inc(epoch.errors[kind])
         for name, value in epoch.metrics.items():
-            self._value.labels(name).set(value)
+            self._gauges["metric"].labels(name).set(value)
         for name, drift in summary.metrics.items():
-            self._drift.labels(name).set(drift.drifting)
+            self._gauges["metric_drifting"].labels(name).set(drift.drifting)
         lag = epoch.loop_lag_ms
         for quantile, value in (("0.5", lag.p50), ("0.99", lag.p99), ("1", lag.max)):
-            self._lag.labels(quantile).set(value / 1000)
+            self._gauges["loop_lag_seconds"].labels(quantile).set(value / 1000)
         self.on_sample(epoch.resources)
 
     def on_sample(self, sample: ProcessSample) -> None:
         """Take a look at the process."""
-        for name, gauge in self._process.items():
-            gauge.set(sample[name])
+        for name in sample:
+            self._gauges[name].set(sample[name])
 
 
 def _refusal(status: int, code: str, message: str) -> web.HTTPException:

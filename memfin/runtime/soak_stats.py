@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
-from statistics import NormalDist, median
+from statistics import NormalDist, mean, median
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -61,6 +61,11 @@ class Slope(NamedTuple):
 
     value: float = 0.0
     interval: tuple[float, float] | None = None
+
+    def times(self, scale: float) -> "Slope":
+        """Return the slope in other units."""
+        bounds = self.interval
+        return Slope(self.value * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale))
 
 
 def sen_slope(values: Sequence[float]) -> Slope:
@@ -107,14 +112,12 @@ class Series:
 
     def __init__(self) -> None:
         self.count = 0
-        self._first = 0.0
-        self._last = 0.0
-        self._low = math.inf
-        self._high = -math.inf
+        self._first = self._last = 0.0
+        self._low, self._high = math.inf, -math.inf
         self._total = Fraction(0)
         self._batches: list[float] = []
-        self._level = 0  # a batch is the mean of 2 ** level epochs
-        self._open: list[float | None] = []  # halves of the batch that is being filled, by level
+        self._size = 1  # epochs in a batch
+        self._open = Fraction(0)  # the sum of the batch that is being filled
 
     def __len__(self) -> int:
         """Return how many batches the series holds."""
@@ -128,37 +131,25 @@ class Series:
         """
         if not math.isfinite(value):
             raise ValueError(f"a value of an epoch must be finite, not {value}")
-        if not self.count:
-            self._first = value
+        self._first = self._first if self.count else value
         self.count += 1
         self._last = value
         self._low = min(self._low, value)
         self._high = max(self._high, value)
         self._total += Fraction(value)
-        self._carry(value)
-
-    def _carry(self, value: float) -> None:
-        """Put a value into the batches; pairs are halved one by one, so that equal values stay equal."""
-        for level in range(self._level):
-            other = self._open[level]
-            if other is None:
-                self._open[level] = value
-                return
-            self._open[level] = None
-            value = other / 2 + value / 2
-        self._batches.append(value)
+        self._open += Fraction(value)
+        if self.count % self._size == 0:
+            self._batches.append(float(self._open / self._size))
+            self._open = Fraction(0)
         if len(self._batches) == MAX_BATCHES:
             pairs = zip(self._batches[::2], self._batches[1::2], strict=True)
-            self._batches = [before / 2 + after / 2 for before, after in pairs]
-            self._level += 1
-            self._open.append(None)
+            self._batches = [mean(pair) for pair in pairs]
+            self._size *= 2
 
     def slope(self, *, warm_up: bool = False) -> Slope:
-        """Return the change an epoch; ``warm_up`` leaves the first quarter out."""
+        """Return the change per epoch; ``warm_up`` leaves the first quarter out."""
         found = sen_slope(self._counted(warm_up=warm_up))
-        scale = 1 / (1 << self._level)
-        bounds = found.interval
-        return Slope(found.value * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale))
+        return found.times(1 / self._size)
 
     def _counted(self, *, warm_up: bool) -> list[float]:
         return self._batches[len(self._batches) // WARM_UP if warm_up else 0 :]
@@ -172,7 +163,7 @@ class Series:
             mean=float(self._total / self.count),
             min=self._low,
             max=self._high,
-            epochs=len(self._counted(warm_up=warm_up)) << self._level,
+            epochs=len(self._counted(warm_up=warm_up)) * self._size,
             slope=slope,
             ci95=bounds,
             drifting=bounds is not None and not bounds[0] <= 0 <= bounds[1],
@@ -214,36 +205,30 @@ class SoakStats:
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of a `SoakSummary` that come from the epochs."""
-        growth, bounds = self._growth()
+        growth = self._growth()
         return {
             "epochs": self.epochs,
             "dialogs": self.dialogs,
             "turns": self.turns,
             "errors": self.errors,
             "error_rate": self.errors.failed_turns / self.turns if self.turns else 0.0,
-            "turn_latency_ms": self.latency(),
+            "turn_latency_ms": self._latency.distribution(centroids=False),
             "loop_lag_ms": self._lag.distribution(centroids=False),
             "metrics": {name: series.drift() for name, series in sorted(self._metrics.items())},
             "operation": {
                 name: series.drift(warm_up=name in RESOURCES)
                 for name, series in sorted(self._operation.items())
             },
-            "rss_bytes_per_100k_turns": growth,
-            "rss_ci95": bounds,
+            "rss_bytes_per_100k_turns": None if growth is None else growth.value,
+            "rss_ci95": None if growth is None else growth.interval,
         }
 
-    def latency(self) -> Distribution:
-        """Return the latency of all answered turns."""
-        return self._latency.distribution(centroids=False)
-
-    def _growth(self) -> tuple[float | None, tuple[float, float] | None]:
+    def _growth(self) -> Slope | None:
         """Return the growth of resident memory in this process, after its warm-up."""
         series = self._operation.get("rss_bytes")
         if series is None or self._process_turns < MIN_TURNS:
-            return None, None
-        scale = GROWTH_TURNS * series.count / self._process_turns
-        slope, bounds = series.slope(warm_up=True)
-        return slope * scale, None if bounds is None else (bounds[0] * scale, bounds[1] * scale)
+            return None
+        return series.slope(warm_up=True).times(GROWTH_TURNS * series.count / self._process_turns)
 
     def means(self) -> dict[str, float]:
         """Return the mean of every headline value over the epochs."""

@@ -1,4 +1,4 @@
-"""Agreement of detectors and judges with labelled replies; pure measures (spec section 8)."""
+"""Agreement of detectors and judges with labelled replies (spec section 8)."""
 
 from memfin.validity.found import Found, found_by_detectors, found_by_judge
 from memfin.validity.gates import failed_gates

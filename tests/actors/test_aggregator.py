@@ -1,6 +1,6 @@
 import pytest
 
-from memfin.actors.aggregator import DialogTotals
+from memfin.actors.dialog_scoring import DialogTotals
 from memfin.contracts import DialogTrace, TurnTags, TurnTrace
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memfin.actors.scorer import UNREAD
+from memfin.actors.dialog_scoring import MAX_UNREAD
 from memfin.contracts import JudgeRequest, TurnEvalRow, TurnTrace, Verdict
 from memfin.report import load_report
 from memfin.runtime.api import evaluate
@@ -80,12 +80,12 @@ async def test_a_constraint_that_is_not_understood_is_told_once_and_noted_in_eve
 
 
 async def test_of_many_constraints_that_are_not_understood_the_first_are_told(tmp_path: Path) -> None:
-    strange = [f"第{number}件事要顺利" * 20 for number in range(UNREAD + 5)]
+    strange = [f"第{number}件事要顺利" * 20 for number in range(MAX_UNREAD + 5)]
     data = with_constraints(dataset(tmp_path / "data.jsonl", 1), [*strange, strange[0]])
     await evaluate(data, agent="echo", runs_dir=tmp_path, run_id="r")
     events = read_jsonl(tmp_path / "logs" / "progress_r.jsonl")
     warnings = [event["message"] for event in events if event["event"] == "warning"]
-    assert len(warnings) == UNREAD + 1
+    assert len(warnings) == MAX_UNREAD + 1
     assert all(len(message) < 300 for message in warnings)
     assert "more constraints" in warnings[-1]
 

@@ -11,9 +11,16 @@ import anyio
 import msgspec
 import pytest
 
-from memfin.actors import scoring_process
-from memfin.actors.scoring_pool import DEATHS, ScoringPool, default_workers
-from memfin.actors.scoring_process import BOOT, PACKAGE, ScoringProcess
+from memfin.actors import scoring_pool
+from memfin.actors.scoring_pool import (
+    BOOT,
+    DEATHS,
+    PACKAGE,
+    ScoringPool,
+    ScoringProcess,
+    StartError,
+    default_workers,
+)
 from memfin.agents.observer import Observed
 from memfin.agents.replay import build_turn_trace
 from memfin.contracts import TurnEvalRow
@@ -164,7 +171,7 @@ async def test_where_no_process_can_be_started_a_thread_scores(
 
 
 async def test_the_reason_why_a_process_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring_process, "PACKAGE", "/nonexistent/memfin/__init__.py")
+    monkeypatch.setattr(scoring_pool, "PACKAGE", "/nonexistent/memfin/__init__.py")
     warned: list[str] = []
     async with ScoringPool(1, 60, warned.append) as pool:
         await pool.rows(job(SHORT))
@@ -259,9 +266,9 @@ async def test_modules_of_the_current_directory_do_not_take_the_place_of_others(
 async def test_a_process_that_comes_after_its_pool_has_ended_is_killed_at_once() -> None:
     process = ScoringProcess(60)
     process.close()
-    scored = await process.score(job(SHORT))
+    with pytest.raises(StartError):
+        await process.score(job(SHORT))
     await process.end()
-    assert (scored.started, scored.rows) == (False, [])
 
 
 async def test_the_first_short_dialogues_start_no_process_and_a_long_one_does() -> None:

@@ -1,16 +1,13 @@
 """Distributions: close to the exact percentiles, and merged, not averaged."""
 
-import json
 import math
 import random
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from memfin.contracts import Distribution
 from memfin.metrics.percentiles import MAX_CENTROIDS, MAX_EXACT, Percentiles
-from memfin.runtime.soak_latencies import recorded_latencies
 
 
 def of(values: list[float]) -> Distribution:
@@ -84,14 +81,3 @@ def test_a_thousand_merges_stay_small_and_in_order() -> None:
     assert found.min <= found.p50 <= found.p90 <= found.p99 <= found.max
     for share in (0.50, 0.90, 0.99):
         assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.02)
-
-
-def test_latencies_of_answered_turns_are_read_from_the_trace(tmp_path: Path) -> None:
-    turns = [
-        {"turn_status": "ok", "latency_ms": 2.5, "pred_assistant_text": "x"},
-        {"turn_status": "timeout", "latency_ms": 9000.0},
-        {"turn_status": "ok", "latency_ms": None},
-    ]
-    trace = tmp_path / "dialog_trace.jsonl"
-    trace.write_text(json.dumps({"turns": turns}) + "\n" + json.dumps({"turns": turns[:1]}) + "\n")
-    assert list(recorded_latencies(trace)) == [2.5, 2.5]

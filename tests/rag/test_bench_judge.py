@@ -17,8 +17,8 @@ from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair
 from memfin.report import write_reports
 from memfin.report.comparison import compare_runs
-from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
-from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
+from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+from memfin.runtime.bench_plan import BenchPlan, make_bench_plan, make_bench_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run, validate_soak
 from tests.judges.scripted_judge import fences

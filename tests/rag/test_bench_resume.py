@@ -19,8 +19,7 @@ from memfin.journal.commits import CommitRecord, Part
 from memfin.journal.disk import Disk
 from memfin.journal.index import CommitIndex
 from memfin.journal.repair import repair
-from memfin.runtime.bench import make_bench_resume_plan
-from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
+from memfin.runtime.bench_plan import BenchPlan, make_bench_plan, make_bench_resume_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run

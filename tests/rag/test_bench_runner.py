@@ -25,8 +25,8 @@ from memfin.contracts.rag import SUMMARY, RagAnswer, RagSummary, iter_individual
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
 from memfin.rag.scoring import score_question
-from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner, make_bench_resume_plan
-from memfin.runtime.bench_plan import make_bench_plan
+from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+from memfin.runtime.bench_plan import make_bench_plan, make_bench_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.rag.bench_support import DOCUMENT, RIGHT, Counting, benchmark, fact, gap, mixed

@@ -17,8 +17,8 @@ from memfin.contracts.rag import RagSummary
 from memfin.errors import GateFailed, RunStopped, UsageError
 from memfin.report import write_reports
 from memfin.runtime.bench import BenchEvaluation
+from memfin.runtime.bench_plan import make_bench_soak_plan, make_bench_soak_resume_plan
 from memfin.runtime.soak import Soak
-from memfin.runtime.soak_bench import make_bench_soak_plan, make_bench_soak_resume_plan
 from memfin.runtime.soak_directory import read_epochs
 from memfin.runtime.soak_plan import SoakPlan, make_soak_resume_plan
 from memfin.validation import validate_path
@@ -169,7 +169,7 @@ async def test_an_interrupted_soak_goes_on_and_asks_no_question_twice(tmp_path: 
     assert findings(tmp_path) == []
 
 
-async def test_old_epochs_keep_their_papers_only(tmp_path: Path) -> None:
+async def test_old_epochs_keep_their_artifacts_only(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, epochs=4, keep=1)).run()
     assert summary.pruned_epochs == 3
     for number in (1, 2, 3):

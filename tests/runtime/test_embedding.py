@@ -31,7 +31,7 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.errors import GateFailed, RunFault, RunStopped, UsageError
-from memfin.runtime.embedded import EventBuffer
+from memfin.runtime.api import EventBuffer
 from memfin.validation import validate_run
 from tests.leaks import NOTHING, footprint, left_since
 from tests.support import dataset, read_jsonl
@@ -432,7 +432,7 @@ async def test_what_ends_the_run_is_raised_where_the_host_looks(tmp_path: Path, 
     evaluation = memfin.Evaluation(tmp_path / "bad.jsonl", **settings(tmp_path, "bad"))
     with pytest.raises(UsageError, match="no valid dialogue"):
         async with evaluation:
-            await asyncio.wait({evaluation._task} - {None})  # type: ignore[type-var]
+            await asyncio.wait({evaluation._task})
     with pytest.raises(RuntimeError, match="runs once"):
         await evaluation.__aenter__()
     with pytest.raises(RuntimeError, match="once it is entered"):

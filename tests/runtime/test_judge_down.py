@@ -15,7 +15,7 @@ import pytest
 from memfin.contracts import ProgressEvent, Warned
 from memfin.errors import RunFault
 from memfin.runtime.plan import RunPlan, make_plan
-from memfin.runtime.rescore import RescorePlan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
@@ -242,7 +242,7 @@ async def test_single_failures_are_counted_and_stop_nothing(
 async def test_scoring_a_trace_stops_in_order_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await whole(tmp_path, monkeypatch)
     async with judging(monkeypatch, 3):
-        rescored = RescorePlan(
+        rescored = make_rescore_plan(
             tmp_path / "whole" / "r" / "dialog_trace.jsonl",
             tmp_path / "data.jsonl",
             tmp_path / "again",

@@ -8,10 +8,9 @@ from memfin.actors.aggregator import Totals
 from memfin.actors.base import Actor, Stage
 from memfin.actors.channels import Wires, send
 from memfin.actors.judge_pool import Judging
-from memfin.actors.messages import Commit
-from memfin.actors.warning_board import WarningBoard
+from memfin.actors.messages import Commit, WarningBoard
 from memfin.contracts import Controls, Counters, DialogDone, Record, RunConfig
-from memfin.journal import Entry, Layout, progress_path
+from memfin.journal import Entry, Layout
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.stats import ReplyVoteStats
 from memfin.runtime.outputs import pretty_json
@@ -19,7 +18,7 @@ from memfin.runtime.pipeline import Plan, Suite
 from memfin.runtime.run import Run
 from tests.support import read_jsonl
 
-NumberWires = Wires[int, int, int, int]
+NumberWires = Wires[int, int, int]
 LAYOUT = Layout(("numbers.jsonl",), ("numbers.jsonl",), ("sum.json",), ("sum.json",))
 
 
@@ -90,17 +89,6 @@ class Adding(Totals[int]):
 
 
 class Numbers(Plan[Sum]):
-    layout = LAYOUT
-    judge = None
-
-    def __init__(self, folder: Path) -> None:
-        self.config = RunConfig()
-        self.run_id, self.source, self.dataset_path, self.model_name = "r", "numbers", "numbers", "doubling"
-        self.dialogs = 100
-        self.directory, self.progress = folder / "r", progress_path(folder, "r")
-        self.board = WarningBoard()
-        self.fingerprint_inputs: dict[str, Any] = {}
-
     def suite(self) -> Suite[Sum]:
         totals = Adding(ReplyVoteStats())
         return Suite(
@@ -108,7 +96,6 @@ class Numbers(Plan[Sum]):
             workers=lambda wires: [Doubling(wires), Doubling(wires)],
             scorer=Passing,
             judging=Unjudged(),
-            judge=None,
             totals=totals,
             summary=lambda: Sum(total=totals.total),
             files=lambda summary, _: {"sum.json": pretty_json(summary)},
@@ -119,7 +106,18 @@ class Numbers(Plan[Sum]):
 
 
 async def test_a_suite_is_data_to_the_run(tmp_path: Path) -> None:
-    plan = Numbers(tmp_path)
+    plan = Numbers(
+        config=RunConfig(run_id="r", runs_dir=str(tmp_path)),
+        source="numbers",
+        dataset_path="numbers",
+        dialogs=100,
+        model_name="doubling",
+        judge=None,
+        system=None,
+        board=WarningBoard(),
+        fingerprint_inputs={},
+        layout=LAYOUT,
+    )
     plan.board.warn("before the run")
     assert await Run(plan).run() == Sum(total=10_100)
     assert sum(map(int, (tmp_path / "r" / "numbers.jsonl").read_text().split())) == 10_100

@@ -13,7 +13,7 @@ from memfin.contracts import DialogDone, JudgeRequest, ProgressEvent, RunResumed
 from memfin.errors import RunStopped, UsageError
 from memfin.journal import COMMITS, DIALOG_TRACE, TURN_EVAL
 from memfin.runtime.plan import RunPlan, make_plan
-from memfin.runtime.rescore import RescorePlan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
@@ -409,7 +409,7 @@ async def test_what_cannot_be_resumed_is_refused_with_one_line(tmp_path: Path) -
     assert refusal(tmp_path / "empty") == (
         "has no config.json: it ended before it began; memfin run --run-id empty takes its place"
     )
-    rescored = RescorePlan(tmp_path / "r" / DIALOG_TRACE, tmp_path / "data.jsonl", tmp_path / "scored")
+    rescored = make_rescore_plan(tmp_path / "r" / DIALOG_TRACE, tmp_path / "data.jsonl", tmp_path / "scored")
     await Run(rescored).run()
     assert refusal(tmp_path / "scored") == "was made by memfin score; score again into a new directory"
     (tmp_path / "r" / "config.json").write_bytes(b"{}")

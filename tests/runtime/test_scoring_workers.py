@@ -11,9 +11,9 @@ from anyio.lowlevel import checkpoint
 
 from memfin.contracts import DialogStarted, EvalSummary, ProgressEvent, TurnDone, Warned
 from memfin.dataset import SAMPLE
-from memfin.runtime.embedding import Evaluation
+from memfin.runtime.api import Evaluation
 from memfin.runtime.plan import make_plan
-from memfin.runtime.rescore import RescorePlan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.scoring.rows import DialogScorer
 from memfin.validation import validate_run
@@ -82,7 +82,7 @@ async def test_results_are_the_same_for_any_number_of_processes(tmp_path: Path) 
         runs_dir = tmp_path / str(workers)
         await Run(make_plan(agent="builtin", runs_dir=runs_dir, run_id="r", workers_score=workers)).run()
         run_dir = runs_dir / "r"
-        plan = RescorePlan(
+        plan = make_rescore_plan(
             run_dir / "dialog_trace.jsonl",
             SAMPLE,
             runs_dir / "again",

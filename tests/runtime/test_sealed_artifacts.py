@@ -60,7 +60,7 @@ def refusal(run: Path) -> str:
     return message
 
 
-async def test_the_first_line_of_the_log_vouches_for_both_papers(run: Path) -> None:
+async def test_the_first_line_of_the_log_vouches_for_both_artifacts(run: Path) -> None:
     assert [set(artifacts) for artifacts in opened(run)] == [set(FIRST_ARTIFACTS)]
     await Run(make_resume_plan(run)).run()
     assert len(opened(run)) == 1

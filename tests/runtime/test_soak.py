@@ -280,7 +280,7 @@ async def test_errors_are_counted_by_kind(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
 
 
-async def test_old_epochs_lose_their_traces_and_keep_their_papers(tmp_path: Path) -> None:
+async def test_old_epochs_lose_their_traces_and_keep_their_artifacts(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, epochs=5, keep_epochs=2)).run()
     assert summary.pruned_epochs == 3
     epochs = tmp_path / "runs" / "s" / "epochs"
@@ -571,7 +571,7 @@ async def test_a_full_disk_ends_the_soak_with_a_fault_and_it_goes_on_afterwards(
 
 
 @pytest.mark.parametrize("operation", ["write", "fsync", "open", "replace"])
-async def test_a_disk_that_refuses_the_soaks_own_papers_is_a_fault(
+async def test_a_disk_that_refuses_the_soaks_own_artifacts_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     broken = [False]
@@ -612,7 +612,7 @@ async def test_a_line_that_is_damaged_is_refused_with_its_place(tmp_path: Path) 
         await Soak(resumed(tmp_path)).run()
 
 
-async def test_validate_finds_papers_that_do_not_agree(tmp_path: Path) -> None:
+async def test_validate_finds_artifacts_that_do_not_agree(tmp_path: Path) -> None:
     await Soak(plan(tmp_path, epochs=2)).run()
     root = tmp_path / "runs" / "s"
     summary, file = summary_of(tmp_path), (root / "soak.jsonl")

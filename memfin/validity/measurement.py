@@ -51,7 +51,7 @@ MAX_FAILURES: Final = 20
 """Failed judgements that the report names."""
 
 LEAD: Final = 4
-"""Replies a worker that are judged before an earlier one is."""
+"""Replies per worker that are judged before an earlier one is."""
 
 _BATCH_CHARACTERS: Final = 1_000_000
 _BATCH_ROWS: Final = 64
@@ -63,7 +63,7 @@ OnProgress = Callable[[int, int], object]
 
 
 class InvalidLabels(UsageError):  # noqa: N818 - names what was read, as the other errors do
-    """The files are no labelled replies; ``findings`` say where and why, up to `MAX_FINDINGS`."""
+    """Error of files that hold no labelled replies, with up to `MAX_FINDINGS` ``findings``."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = findings
@@ -150,7 +150,7 @@ async def measure_validity(
         on_disagreement: called with each disagreement, in the order of the files. The report then
             holds none, so that memory does not grow with them.
         on_progress: called with how many replies are done and how many there are.
-        on_notice: called with what the judge has to say meanwhile, one line each time.
+        on_notice: called with the warnings of the judge, one line each time.
         settings: the other fields of `memfin.contracts.RunConfig` that speak of the judge, such as
             ``judge_rpm`` and ``workers_judge``.
 

@@ -1,16 +1,25 @@
-"""The trace writer: the stage that commits rows to the run directory."""
+"""The stages that write: rows to the run directory, and events to the progress log."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import anyio
 
 from memfin.actors.base import Stage
 from memfin.actors.channels import INBOX, Wires, send, waiting
-from memfin.actors.messages import Commit, utc_now
-from memfin.contracts import RunConfig
+from memfin.actors.messages import Commit, encode, utc_now
+from memfin.contracts import ProgressEvent, RunConfig, RunFinished
 
 SNAPSHOTS: Final = 16 << 20
 """Bytes of agents' snapshots with which a group is closed."""
+
+BATCH: Final = 1024
+"""Events written in one go when that many wait."""
+
+LINGER: Final = 0.004
+"""Seconds in which events gather before they are written."""
+
+OnEvent = Callable[[ProgressEvent], None]
 
 
 class TraceWriter(Stage[Commit]):
@@ -25,7 +34,7 @@ class TraceWriter(Stage[Commit]):
         answers: how many answers it has brought to the journal.
     """
 
-    def __init__(self, config: RunConfig, wires: Wires[Any, Any, Any, Any]) -> None:
+    def __init__(self, config: RunConfig, wires: Wires[Any, Any, Any]) -> None:
         self._outbox, self._events = wires.committed.sender(), wires.events.sender()
         super().__init__("trace_writer", wires.commits.receiver(), self._outbox, self._events)
         self._directory = wires.directory
@@ -82,3 +91,43 @@ class TraceWriter(Stage[Commit]):
         begun = {each.dataset_index: each for each in checkpoints if each.dataset_index not in replayed}
         await self._directory.commit(entries, list(begun.values()))
         return group
+
+
+class ProgressLog(Stage[ProgressEvent]):
+    """Appends events to the log in their order, then calls ``on_event``, which never raises, with each.
+
+    Warnings that come up meanwhile, such as that a listener has failed, are taken from the warning board each
+    time; they stand before the end of the run, unless only the end has brought them about.
+    """
+
+    def __init__(self, wires: Wires[Any, Any, Any], on_event: OnEvent) -> None:
+        super().__init__("progress_log", wires.events.receiver())
+        self._directory = wires.directory
+        self._on_event = on_event
+        self._board = wires.board
+
+    async def handle(self, message: ProgressEvent) -> None:
+        """Log an event together with those that come right after it."""
+        await anyio.sleep(LINGER)
+        batch = [message, *waiting(self._messages, BATCH - 1)]
+        if isinstance(batch[-1], RunFinished):
+            await self._enter(batch[:-1])
+            await self._enter(batch[-1:], ended=True)
+        else:
+            await self._enter(batch)
+        self._received += len(batch) - 1  # the first is counted by the loop
+        self._done += len(batch) - 1
+
+    async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
+        """Log events and pass them on; what comes late after the end is logged only."""
+        await self._log(events)
+        for event in events:
+            self._on_event(event)
+        while late := self._board.take():
+            await self._log(late)
+            for event in () if ended else late:
+                self._on_event(event)
+
+    async def _log(self, events: Sequence[ProgressEvent]) -> None:
+        if events:
+            await self._directory.append_progress([*map(encode, events)])

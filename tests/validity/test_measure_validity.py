@@ -15,9 +15,9 @@ from memfin.contracts import Disagreement, JudgeRequest, ValidityReport, Verdict
 from memfin.contracts.reading import InvalidRecord
 from memfin.errors import RunFault, UsageError
 from memfin.judges.protocol import EndpointDown
-from memfin.runtime import validity
-from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.scoring.lexicon import lexicon_hashes
+from memfin.validity import measurement
+from memfin.validity.measurement import InvalidLabels, measure_validity
 from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import length, write_jsonl
@@ -363,7 +363,7 @@ class Down:
 async def test_an_endpoint_that_stays_down_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(validity, "make_judge", lambda *_: Down())
+    monkeypatch.setattr(measurement, "make_judge", lambda *_: Down())
     rows = [{"id": str(number), "text": "x", "rubric": {"信息依据": True}} for number in range(9)]
     with pytest.raises(RunFault, match=r"openai:away: the judge's endpoint is down; .* asks for the rest"):
         await measure_validity(labels(tmp_path, *rows), judge="openai:away", judge_scope="m5")
@@ -391,13 +391,13 @@ async def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch
         def judge(self, request: JudgeRequest) -> dict[str, Any]:
             return {"score": 1, "rubric_items": []}
 
-    check = validity._Labels.check
+    check = measurement._Labels.check
 
-    def checked(files: validity._Labels) -> None:
+    def checked(files: measurement._Labels) -> None:
         check(files)
         path.write_text('{"id": 1}\n')
 
-    monkeypatch.setattr(validity._Labels, "check", checked)
+    monkeypatch.setattr(measurement._Labels, "check", checked)
     for judge in (None, Judge):
         labels(tmp_path)
         with pytest.raises(InvalidRecord, match=r"labels.jsonl:1: "):

@@ -1,0 +1,292 @@
+"""Scoring, judging and totals of dialogues."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from memfin.actors.aggregator import Totals
+from memfin.actors.base import Stage
+from memfin.actors.channels import send
+from memfin.actors.dialogs import DialogResult, DialogWires
+from memfin.actors.judge_pool import Judging
+from memfin.actors.messages import Commit
+from memfin.actors.scoring_pool import ScoringPool, default_workers
+from memfin.contracts import (
+    HEURISTIC_JUDGE,
+    Counters,
+    DialogTrace,
+    JudgeControls,
+    JudgeFailure,
+    Judgement,
+    JudgeRequest,
+    JudgeScope,
+    RunConfig,
+    TurnEvalRow,
+    Verdict,
+)
+from memfin.errors import MemfinError
+from memfin.judges.controls import Control, control_result, control_warnings
+from memfin.judges.heuristic import heuristic_verdict
+from memfin.judges.protocol import JudgeResult
+from memfin.judges.stats import ReplyVoteStats
+from memfin.metrics.aggregate import MetricsState
+from memfin.sandbox.references import describe
+from memfin.scoring.rows import complete_rows
+from memfin.scoring.verdicts import is_judged, judge_request, unscored_row, with_verdict
+from memfin.scoring.worker import ScoringJob
+
+MAX_CONSTRAINT: Final = 80
+MAX_UNREAD: Final = 20
+"""Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
+
+HEAD_START: Final = 256
+"""Turns that a run scores before it starts a process, unless the number of processes is set."""
+
+
+class Scorer(Stage[DialogResult]):
+    """Has the ``turn_eval`` rows of several dialogues at a time built by a pool, as `memfin.scoring` rules.
+
+    Dialogues leave in the order in which they are scored.
+    """
+
+    def __init__(self, config: RunConfig, wires: DialogWires, *, contradictions_judged: bool = False) -> None:
+        """Prepare; where a judge reads contradictions, constraints need not be understood here."""
+        self._outbox = wires.scored.sender()
+        super().__init__("scorer", wires.answered.receiver(), self._outbox)
+        self._run_id = wires.run_id
+        self._config = config
+        self._warn = wires.board.warn
+        head_start = HEAD_START if config.workers_score is None else 0
+        workers = scoring_workers(config)
+        self._pool = ScoringPool(workers, config.score_timeout, self._warn, head_start=head_start)
+        self._free = anyio.Semaphore(self._pool.size)
+        self._unread: set[str] = set()
+        self._cut = False
+        self._scoring: TaskGroup
+        self._contradictions_judged = contradictions_judged
+
+    async def run(self) -> None:
+        """Score dialogues until the replayers end."""
+        async with self._pool, anyio.create_task_group() as self._scoring:
+            await super().run()
+
+    async def handle(self, message: DialogResult) -> None:
+        """Begin to score a dialogue, once there is room for it."""
+        await self._free.acquire()
+        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        self._scoring.start_soon(self._score, message, name=f"score-{message.trace.dialog_id}")
+
+    async def _score(self, replayed: DialogResult) -> None:
+        try:
+            await send(self._outbox, replayed.replace(rows=await self._rows_or_failures(replayed)))
+            self._count_sent()
+        finally:
+            self._free.release()
+
+    async def _rows_or_failures(self, replayed: DialogResult) -> list[TurnEvalRow]:
+        """Return the rows of a dialogue; an unexpected exception costs their scores and not the run."""
+        try:
+            return await self._rows(replayed)
+        except (MemfinError, anyio.BrokenResourceError):
+            raise
+        except Exception as problem:  # noqa: BLE001 - see above
+            trace, reason = replayed.trace, describe(problem)
+            self._warn(f"could not be scored, please report this: {reason}", trace.dialog_id)
+            version = self._config.trace_version
+            return [
+                unscored_row(self._run_id, trace.dialog_id, turn, reason, version) for turn in trace.turns
+            ]
+
+    async def _rows(self, replayed: DialogResult) -> list[TurnEvalRow]:
+        dialog, trace, config = replayed.dialog, replayed.trace, self._config
+        if dialog is None or not trace.turns:
+            return []
+        job = ScoringJob(
+            run_id=self._run_id,
+            dialog=dialog,
+            turns=trace.turns,
+            trace_version=config.trace_version,
+            history=config.history,
+            score_chars=config.score_chars,
+        )
+        rows = await self._pool.rows(job)
+        for row in rows:
+            self._warn_of(row)
+        return complete_rows(dialog, trace, rows)
+
+    def _warn_of(self, row: TurnEvalRow) -> None:
+        """Warn of what a row says about its scoring."""
+        if row.scoring_error is not None:
+            problem = f"could not be scored, please report this: {row.scoring_error}"
+            self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
+        for constraint in row.unread_constraints or ():
+            self._warn_unread(row.dialog_id, constraint)
+        if row.scored_chars and not self._cut:
+            self._cut = True
+            self._warn(
+                f"turn {row.turn_pair_id} has a long reply: of such replies the first {row.scored_chars} "
+                "characters are scored (score_chars), as their rows say",
+                row.dialog_id,
+            )
+
+    def _warn_unread(self, dialog_id: str, constraint: str) -> None:
+        """Warn once of a constraint that is not understood: advice against it will not be found."""
+        if self._contradictions_judged or constraint in self._unread or len(self._unread) > MAX_UNREAD:
+            return
+        self._unread.add(constraint)
+        if len(self._unread) > MAX_UNREAD:
+            self._warn("more constraints are not understood; the report tells how many", dialog_id)
+            return
+        shown = f"{constraint[:MAX_CONSTRAINT]}…" if len(constraint) > MAX_CONSTRAINT else constraint
+        self._warn(
+            f"the detectors do not understand the constraint {shown!r}, so that no reply can contradict it: "
+            "word it otherwise, or have a judge read contradictions (--judge-scope all)",
+            dialog_id,
+        )
+
+
+def scoring_workers(config: RunConfig) -> int:
+    """Return how many processes score the replies of a run."""
+    return default_workers() if config.workers_score is None else config.workers_score
+
+
+class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
+    """Judges the turns that have a rubric; in the scope ``all`` every turn that was answered.
+
+    In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
+    scores the others. Without a judge, whose name is None then, rows say that nobody has judged them.
+    """
+
+    def __init__(
+        self, run_id: str, judge: str | None, scope: JudgeScope, controls: Sequence[Control] = ()
+    ) -> None:
+        self.controls = [control.request for control in controls]
+        self._controls = controls
+        self._run_id = run_id
+        self._judge = judge
+        self._scope: JudgeScope = scope
+
+    def requests(self, message: DialogResult) -> list[JudgeRequest]:
+        """Return a request for each turn to be judged."""
+        return [self._request(message, message.rows[place], self._scope) for place in self._places(message)]
+
+    def judged(
+        self, message: DialogResult, requests: Sequence[JudgeRequest], results: Sequence[JudgeResult[Verdict]]
+    ) -> Commit:
+        """Return the dialogue with the verdicts in the rows of their turns, and the votes."""
+        del requests
+        rows, places = list(message.rows), self._places(message)
+        if self._judge is None:
+            rows = [with_verdict(row, None) for row in rows]
+        elif message.trace.dialog_status != "failed" and self._scope == "uncertain":
+            for place in {*range(len(rows))}.difference(places):
+                if is_judged(rows[place], "m5"):
+                    verdict = heuristic_verdict(self._request(message, rows[place], "m5"))
+                    rows[place] = with_verdict(rows[place], verdict, judge=HEURISTIC_JUDGE)
+        checked = {turn.turn_pair_id: turn.compliance for turn in message.trace.turns}
+        judgements: list[Judgement] = []
+        for place, (outcome, votes) in zip(places, results, strict=True):
+            row = rows[place]
+            rows[place] = with_verdict(
+                row, outcome, judge=self._judge, scope=self._scope, checked=checked[row.turn_pair_id]
+            )
+            turn: Any = {"run_id": self._run_id, "dialog_id": row.dialog_id, "turn_pair_id": row.turn_pair_id}
+            judgements += [Judgement(**dict(vote), **turn, judge=self._judge or "") for vote in votes]
+        judgements.sort(key=lambda each: (each.turn_pair_id, each.vote))
+        failures = sum(isinstance(result.outcome, JudgeFailure) for result in results)
+        return message.replace(rows=rows, judge_failures=failures, judgements=judgements).commit_rows()
+
+    def failed(self, message: DialogResult, reason: str) -> Commit:
+        """Return the dialogue with a failed judgement in every row that the judge reads."""
+        failure, rows, places = JudgeFailure(reason=reason), list(message.rows), self._places(message)
+        for place in places:
+            rows[place] = with_verdict(rows[place], failure, judge=self._judge, scope=self._scope)
+        return message.replace(rows=rows, judge_failures=len(places)).commit_rows()
+
+    def name(self, message: DialogResult) -> str:
+        """Return the id of the dialogue."""
+        return message.trace.dialog_id
+
+    def control_report(self, results: Sequence[tuple[int, JudgeResult[Verdict]]]) -> JudgeControls:
+        """Return what the judge made of replies whose worth is known."""
+        judged = [control_result(self._controls[place], result) for place, result in results]
+        warnings = control_warnings(judged)
+        return JudgeControls(run_id=self._run_id, judge=self._judge or "", controls=judged, warnings=warnings)
+
+    def _places(self, message: DialogResult) -> list[int]:
+        """Return the places of the rows that the judge decides; those of a failed dialogue count nowhere."""
+        if self._judge is None or message.dialog is None or message.trace.dialog_status == "failed":
+            return []
+        return [place for place, row in enumerate(message.rows) if is_judged(row, self._scope)]
+
+    def _request(self, message: DialogResult, row: TurnEvalRow, scope: JudgeScope) -> JudgeRequest:
+        assert message.dialog is not None  # noqa: S101 - a skipped line has no rows
+        return judge_request(message.dialog, message.trace.turns[row.turn_pair_id - 1], row, scope)
+
+
+class DialogTotals(Totals[DialogResult]):
+    """The metrics and the statistics of a run's dialogues."""
+
+    def __init__(self, scope: JudgeScope = "m5") -> None:
+        self.metrics = MetricsState()
+        self._panels = ReplyVoteStats()
+        self._not_created = 0
+        super().__init__(self._panels, scope)
+
+    def add(self, committed: DialogResult) -> None:
+        """Add a dialogue whose rows are on disk."""
+        for row in committed.rows:
+            self.metrics.add_row(row)
+            self.judged.add(row)
+        if committed.dialog is not None:
+            self.metrics.add_dialog(committed.trace, committed.dialog)
+        self.add_trace(committed.trace)
+        self.rows += len(committed.rows)
+        self.retries += committed.retries
+        self.abandoned += committed.abandoned
+        self._add_usage(committed.usage, recorded=committed.recorded)
+        self._add_votes(committed)
+
+    def add_trace(self, trace: DialogTrace) -> None:
+        """Count one dialogue and its turns."""
+        self.dialogs[trace.dialog_status] += 1
+        if trace.skip_reason is not None:
+            self.skips[trace.skip_reason] += 1
+        if trace.dialog_status == "failed" and trace.dialog_error is not None:
+            self._not_created += 1
+            self.creation_error = self.creation_error or trace.dialog_error
+        for turn in trace.turns:
+            self.turns[turn.turn_status] += 1
+            if turn.turn_status == "ok" and turn.latency_ms is not None:
+                self.latencies.add(turn.latency_ms)
+
+    def _add_votes(self, committed: DialogResult) -> None:
+        dialog, judgements = committed.dialog, committed.judgements
+        self.judge.add_votes(judgements)
+        if dialog is None or not any(judgement.vote > 1 for judgement in judgements):
+            return
+        votes: dict[int, list[Judgement]] = {}
+        for judgement in judgements:
+            votes.setdefault(judgement.turn_pair_id, []).append(judgement)
+        for row in committed.rows:
+            if len(of_turn := votes.get(row.turn_pair_id, [])) > 1:
+                self._panels.add_panel(row.rubric_required, dialog.profile_gt.constraints_gt, of_turn)
+
+    @property
+    def no_agent(self) -> str | None:
+        """The error with which no agent at all could be created, so that nothing was answered."""
+        valid = self.dialogs.total() - self.dialogs["skipped"]
+        return self.creation_error if 0 < self._not_created == valid else None
+
+    def counters(self) -> Counters:
+        """Return the counters of the run manifest."""
+        total, skipped = self.dialogs.total(), self.dialogs["skipped"]
+        return Counters(
+            total_dialogs=total,
+            valid_dialogs=total - skipped,
+            skipped_dialogs=skipped,
+            failed_dialogs=self.dialogs["failed"],
+            total_turn_pairs=self.turns.total(),
+        )

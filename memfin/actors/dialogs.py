@@ -1,0 +1,404 @@
+"""Sources and replayers of dialogues, and the messages that go from them through the pipeline."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Generic, TypeVar
+
+from memfin.actors.base import Source, Stage
+from memfin.actors.channels import Wires, send
+from memfin.actors.messages import Commit, encode, utc_now
+from memfin.agents.observer import TurnObserver
+from memfin.agents.registry import AgentSource
+from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
+from memfin.contracts import (
+    Dialog,
+    DialogCheckpoint,
+    DialogDone,
+    DialogStarted,
+    DialogTrace,
+    Judgement,
+    ModelUsage,
+    Record,
+    RunConfig,
+    TurnDone,
+    TurnEvalRow,
+    TurnTrace,
+)
+from memfin.contracts.reading import decode, iter_jsonl
+from memfin.dataset import DatasetEntry, DatasetIndex, read_entries
+from memfin.errors import RunFault, UsageError
+from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
+from memfin.sandbox.references import describe
+from memfin.sandbox.thread import CallThread
+
+E = TypeVar("E")
+
+READ_AHEAD: Final = 4
+"""Entries, or traces, read in one visit to the worker thread."""
+
+
+class DialogTask(Record):
+    """A valid dialogue to replay; ``begun`` is how far it came in an earlier process."""
+
+    dataset_index: int
+    dialog: Dialog
+    begun: DialogCheckpoint | None = None
+
+
+class DialogResult(Record):
+    """A dialogue's trace, with its rows once it is scored, and the votes of an LLM judge once it is judged.
+
+    ``dialog`` is None for a skipped line of the dataset. ``usage`` is what a language model took, as the
+    replies report it. ``recorded`` says that the run directory holds the trace already.
+    """
+
+    trace: DialogTrace
+    dialog: Dialog | None
+    retries: int = 0
+    abandoned: int = 0
+    usage: ModelUsage | None = None
+    recorded: bool = False
+    rows: list[TurnEvalRow] = []
+    judge_failures: int = 0
+    judgements: list[Judgement] = []
+
+    def commit_trace(self) -> Commit:
+        """Return the commit of the trace."""
+        entry = Entry(
+            "replay",
+            self.trace.dataset_index,
+            self.trace.dialog_id,
+            {DIALOG_TRACE: [encode(self.trace)]},
+            status=self.trace.dialog_status,
+            retries=self.retries,
+            abandoned=self.abandoned,
+            usage=self.usage,
+        )
+        turns = len(self.trace.turns)
+        return Commit(entry, turns=max(1, turns), answers=turns)
+
+    def commit_rows(self) -> Commit:
+        """Return the commit of the rows and votes."""
+        trace = self.trace
+        rows = {TURN_EVAL: [*map(encode, self.rows)], JUDGEMENTS: [*map(encode, self.judgements)]}
+        index, failures = trace.dataset_index, self.judge_failures
+        done = DialogDone(
+            ts="",
+            run_id=trace.run_id,
+            dialog_id=trace.dialog_id,
+            status=trace.dialog_status,
+            turns=len(trace.turns),
+            dataset_index=index,
+            skip_reason=trace.skip_reason,
+            error=trace.dialog_error,
+        )
+        entry = Entry("judged", index, trace.dialog_id, rows, judge_failures=failures)
+        return Commit(entry, turns=max(1, len(trace.turns)), event=done, completed=self)
+
+
+DialogWires = Wires[DialogTask, DialogResult, DialogResult]
+
+
+class _FileSource(Source, Generic[E]):
+    """A source that reads a file of lines in a thread, a few at a time."""
+
+    def __init__(self, name: str, title: str, path: Path, *outboxes: Any) -> None:
+        super().__init__(name, *outboxes)
+        self._path = path
+        self._title = title
+        self._thread = CallThread("memfin-source")
+
+    @abstractmethod
+    def _entries(self, file: BinaryIO) -> Iterator[E]:
+        """Yield the entries of the file, in the thread."""
+
+    @abstractmethod
+    async def _hand_on(self, entry: E) -> None:
+        """Send what an entry gives."""
+
+    async def run(self) -> None:
+        """Send every entry of the file.
+
+        Raises:
+            RunFault: the file cannot be read to its end.
+            UsageError: it does not belong to the run.
+        """
+        call = self._thread.finish
+        try:
+            file: BinaryIO = await call(lambda: self._path.open("rb"))
+            try:
+                entries = self._entries(file)
+                while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
+                    for entry in batch:
+                        self._count_received()
+                        await self._hand_on(entry)
+                        self._count_sent()
+            finally:
+                file.close()  # at once: a task that is cancelled again while it waits would leave it open
+        except OSError as problem:
+            raise RunFault(f"{self._title} {self._path}: {problem.strerror or problem}") from problem
+        finally:
+            self._thread.stop()
+
+
+class DatasetSource(_FileSource[DatasetEntry]):
+    """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
+
+    Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a
+    judgement to the scorer, and dialogues under way to the replayers with what is known of them.
+    """
+
+    def __init__(self, path: Path, config: RunConfig, wires: DialogWires) -> None:
+        self._tasks, self._answered = wires.tasks.sender(), wires.answered.sender()
+        self._commits, self._committed = wires.commits.sender(), wires.committed.sender()
+        ends = (self._tasks, self._answered, self._commits, self._committed)
+        super().__init__("source", "dataset", path, *ends)
+        self._run_id = wires.run_id
+        self._config = config
+        self._directory = wires.directory
+        self._met = 0
+
+    async def run(self) -> None:
+        """Send every dialogue; raise `UsageError` where one that the run has committed is not there."""
+        await super().run()
+        if lost := len(self._directory.committed) - self._met:
+            raise UsageError(
+                f"dataset {self._path}: has become shorter: {lost} dialogues that the run has "
+                "committed are not in it; start a new run"
+            )
+
+    def _entries(self, file: BinaryIO) -> Iterator[DatasetEntry]:
+        return read_entries(file, self._config.limit)
+
+    async def _hand_on(self, entry: DatasetEntry) -> None:
+        known = self._directory.committed.get(entry.dataset_index)
+        if known is not None:
+            self._met += 1
+            lines = await self._directory.read(known)
+            result = await self._thread.finish(self._recorded, entry, known, lines)
+            await send(self._committed if known.judged else self._answered, result)
+        elif entry.dialog is not None:
+            begun = await self._begun(entry.dataset_index, entry.dialog)
+            task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
+            await send(self._tasks, task)
+        else:
+            skipped = DialogResult(trace=self._skip_trace(entry), dialog=None)
+            await send(self._commits, skipped.commit_trace())
+            await send(self._answered, skipped)
+
+    async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
+        """Return how far the dialogue came, if that was with the same questions."""
+        begun = await self._directory.read_begun(dataset_index) if self._directory.begun else None
+        if begun is None or begun.dialog_id != dialog.dialog_id or not _is_of(begun.turns, dialog):
+            return None
+        return begun
+
+    def _recorded(self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines) -> DialogResult:
+        """Return the recorded dialogue, held against what the dataset has on its line now."""
+        trace = decode(lines.trace, DialogTrace)
+        if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
+            raise UsageError(
+                f"dataset {self._path}: line {entry.dataset_index} is not the dialogue "
+                f"{known.dialog_id!r} that the run has committed for it; start a new run"
+            )
+        return DialogResult(
+            trace=trace,
+            dialog=entry.dialog,
+            retries=known.retries,
+            abandoned=known.abandoned,
+            usage=known.usage,
+            recorded=True,
+            rows=[decode(row, TurnEvalRow) for row in lines.rows],
+            judge_failures=known.judge_failures,
+            judgements=[decode(line, Judgement) for line in lines.judgements],
+        )
+
+    def _skip_trace(self, entry: DatasetEntry) -> DialogTrace:
+        return DialogTrace(
+            trace_version=self._config.trace_version,
+            run_id=self._run_id,
+            dialog_id=entry.dialog_id,
+            dataset_index=entry.dataset_index,
+            scenario_type=entry.scenario_type,
+            difficulty=entry.difficulty,
+            dialog_status="skipped",
+            valid_dialog=False,
+            skip_reason=entry.skip_reason,
+            dialog_error=entry.detail,
+        )
+
+
+def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:
+    """Return True if turns have the first questions of a dialogue."""
+    asked = [turn.user_text for turn in turns]
+    there = [turn.text for turn in dialog.turns[::2]] if dialog is not None else []
+    return asked == there[: len(asked)]
+
+
+class TraceSource(_FileSource[DialogResult]):
+    """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
+
+    def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
+        self._outbox, self._commits = wires.answered.sender(), wires.commits.sender()
+        super().__init__("trace_source", "trace", path, self._outbox, self._commits)
+        self._dialogs = dialogs
+
+    def _entries(self, file: BinaryIO) -> Iterator[DialogResult]:
+        for number, trace in iter_jsonl(file, DialogTrace):
+            dialog = dialog_of(trace, self._dialogs, f"{self._path}:{number}")
+            yield DialogResult(trace=trace, dialog=dialog)
+
+    async def _hand_on(self, entry: DialogResult) -> None:
+        await send(self._commits, entry.commit_trace())
+        await send(self._outbox, entry)
+
+
+def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
+    """Return the dialogue that a trace was made from; None for a skipped line.
+
+    Raises:
+        UsageError: the dataset does not hold it, or holds another text under its id.
+    """
+    if not trace.valid_dialog:
+        return None
+    dialog = dialogs.get(trace.dialog_id)
+    if dialog is None:
+        raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {dialogs.path}")
+    for position, turn in enumerate(trace.turns, 1):
+        if turn.turn_pair_id != position:
+            raise UsageError(
+                f"{where}: dialogue {trace.dialog_id!r} has turn {turn.turn_pair_id} "
+                f"in place of turn {position}"
+            )
+        place = turn.user_turn_abs_idx
+        if not 0 <= place < len(dialog.turns) or dialog.turns[place].text != turn.user_text:
+            raise UsageError(
+                f"{where}: turn {turn.turn_pair_id} of dialogue {trace.dialog_id!r} has another text "
+                f"in the dataset {dialogs.path}; name the dataset that was replayed"
+            )
+    return dialog
+
+
+class Replayer(Stage[DialogTask]):
+    """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
+
+    Checkpoints and traces go to the trace writer before anything waits for the scorer or the judge: an
+    answered dialogue is durable however slow those are.
+    """
+
+    def __init__(
+        self,
+        worker_id: int,
+        agents: AgentSource,
+        options: ReplayOptions,
+        wires: DialogWires,
+        observer_factory: Callable[[], TurnObserver] | None = None,
+    ) -> None:
+        self._outbox = wires.answered.sender()
+        self._commits, self._events = wires.commits.sender(), wires.events.sender()
+        ends = (self._outbox, self._commits, self._events)
+        super().__init__(f"replayer-{worker_id}", wires.tasks.receiver(), *ends)
+        self._worker_id = worker_id
+        self._agents = agents
+        self._options = options
+        self._board = wires.board
+        self._observer_factory = observer_factory
+
+    async def handle(self, message: DialogTask) -> None:
+        """Replay one dialogue."""
+        try:
+            replayed = await self._replay(message)
+        except DialogLeftError:
+            self.leave()
+        else:
+            await self._hand_on(replayed)
+
+    async def quarantine(self, message: DialogTask, problem: Exception) -> None:
+        """Send the dialogue on as failed in every turn."""
+        reason = f"could not be replayed, please report this: {describe(problem)}"
+        self._warn(message.dialog, reason)
+        trace = failed_trace(
+            message.dialog, message.dataset_index, self._options, reason, worker_id=self._worker_id
+        )
+        await self._hand_on(DialogResult(trace=trace, dialog=message.dialog))
+
+    async def _hand_on(self, replayed: DialogResult) -> None:
+        await send(self._commits, replayed.commit_trace())
+        await send(self._outbox, replayed)
+        self._sent += 1
+
+    def drain(self) -> None:
+        """Begin no further turn; the present one may be answered."""
+        self.draining = True
+
+    async def _replay(self, task: DialogTask) -> DialogResult:
+        dialog, run_id = task.dialog, self._options.run_id
+
+        async def report(turn: TurnTrace) -> None:
+            done = TurnDone(
+                ts=utc_now(),
+                run_id=run_id,
+                dialog_id=dialog.dialog_id,
+                turn_pair_id=turn.turn_pair_id,
+                turn_status=turn.turn_status,
+                latency_ms=turn.latency_ms,
+                error=turn.error,
+            )
+            await send(self._events, done)
+
+        async def keep(begun: DialogCheckpoint) -> None:
+            await send(self._commits, Commit(checkpoint=begun))
+
+        async def go_on(turns: Sequence[TurnTrace], refused: str | None) -> None:
+            if refused is not None:
+                problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
+                self._warn(dialog, problem)
+            await self._announce(task, len(turns) + 1)
+
+        if task.begun is None:
+            await self._announce(task, 1)
+        replay = await replay_dialog(
+            dialog,
+            task.dataset_index,
+            self._agents.factory_for(dialog),
+            self._options,
+            worker_id=self._worker_id,
+            on_turn=report,
+            on_begun=keep,
+            begun=task.begun,
+            on_resume=go_on if task.begun is not None else None,
+            leaving=lambda: self.draining,
+            observer_factory=self._observer_factory,
+        )
+        for problem, count in (
+            ("calls ignored their cancellation and were left behind", replay.abandoned),
+            ("observations came after their turn had ended and were dropped", replay.late_observations),
+        ):
+            if count:
+                self._warn(dialog, f"{count} {problem}")
+        if (why := replay.snapshot_error) is not None:
+            self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
+        return DialogResult(
+            trace=replay.trace,
+            dialog=dialog,
+            retries=replay.retries,
+            abandoned=replay.abandoned,
+            usage=replay.usage,
+        )
+
+    async def _announce(self, task: DialogTask, first_turn: int) -> None:
+        started = DialogStarted(
+            ts=utc_now(),
+            run_id=self._options.run_id,
+            dialog_id=task.dialog.dialog_id,
+            dataset_index=task.dataset_index,
+            worker_id=self._worker_id,
+            turns=len(task.dialog.turns) // 2,
+            first_turn=first_turn,
+        )
+        await send(self._events, started)
+
+    def _warn(self, dialog: Dialog, problem: str) -> None:
+        self._board.warn(f"agent {self._agents.reference}: {problem}", dialog.dialog_id)
