@@ -87,12 +87,11 @@ class QuestionRules(RunRules):
     """
 
     def __init__(self, name: str = "", seen: dict[str, str] | None = None) -> None:
-        super().__init__()
+        super().__init__(self._rows)
         self._name = name
         self._others = {} if seen is None else seen
 
-    def rows(self, record: RagBenchmark) -> Iterator[Row]:
-        """Check one file."""
+    def _rows(self, record: RagBenchmark) -> Iterator[Row]:
         types = get_args(RagType)
         yield not record.questions, "questions", "there are no questions"
         for name in record.evaluation_criteria.type_weights:
@@ -220,13 +219,12 @@ class RagResultRules(RunRules):
     """``rag_results.jsonl``: a question stands once, and its score is possible."""
 
     def __init__(self) -> None:
-        super().__init__(_scored)
+        super().__init__(_scored, self._rows)
         self.scores: Scores = {}
         self._places: set[int] = set()
         self._errors = 0
 
-    def rows(self, record: RagResult) -> Iterator[Row]:
-        """Check one result, and count it."""
+    def _rows(self, record: RagResult) -> Iterator[Row]:
         key, place, error = digest(record.id), record.question_index, record.error
         yield key in self.scores, "id", f"{shown(record.id)} stands on an earlier line too"
         yield place in self._places, "question_index", f"{place} is that of an earlier line, too"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from memfin.contracts import AnyProgressEvent, DialogTrace, MetricResult, RunConfig, TurnEvalRow
-from memfin.validation.findings import path_text
-from memfin.validation.structure import convert_or_violations, structure_violations
+from memfin.validation.findings import convert_or_violations, path_text, structure_violations
 from tests.support import each_case, length
 
 ROW: dict[str, Any] = {
