@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import Controls, JudgeAgreement, JudgeStats, LatencyStats, ParameterChange, RunStats
-from memfin.report import model
+from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
@@ -191,7 +191,7 @@ def controls_table(
 def control_warnings(controls: Controls[Any] | None) -> Iterable[model.ReportWarning]:
     """Yield a warning for every control that the judge got wrong."""
     for line in controls.warnings if controls is not None else ():
-        yield model.ReportWarning("The judge got a control wrong", f"{one_line(line, 400)}.")
+        yield glossary.warning("wrong_control", control=one_line(line, 400))
 
 
 def changed_parameters(changes: Sequence[ParameterChange]) -> str:

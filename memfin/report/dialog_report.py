@@ -22,11 +22,18 @@ from memfin.contracts import (
     TurnEvalRow,
 )
 from memfin.report import common, glossary, model, reader
-from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
+from memfin.report.dialogs import (
+    Baselines,
+    DetectorLimits,
+    DialogStats,
+    GroupedMetrics,
+    JudgedTurns,
+    summary_warnings,
+    value_cell,
+)
 from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.warnings import Baselines, DetectorLimits, JudgedTurns, summary_warnings
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
 
@@ -114,9 +121,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         *baselines.warnings(summary.metrics),
     ]
     if strangers:
-        detail = f"{strangers} rows of {reader.ROWS} belong to no valid dialogue of {reader.TRACES}; "
-        detail += "tables by group leave them out."
-        warnings.append(model.ReportWarning("Files do not belong together", detail))
+        warnings.append(glossary.warning("other_files", count=strangers))
     shown: dict[str, Any] = {
         "workers_dialog": manifest.workers_dialog,
         "workers_judge": manifest.workers_judge,

@@ -24,7 +24,7 @@ from memfin.contracts.rag import (
 )
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText
+from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
 from memfin.report.model import grouped, percent, share_cell
 from memfin.text.lines import one_line
 
@@ -35,7 +35,6 @@ _MAX_CASES: Final = 20
 _MAX_ROWS: Final = 500
 _MAX_GROUPS: Final = 25
 _MAX_CITATIONS: Final = 5
-_HALF: Final = 0.5
 _PARTS: Final = {text.name: text.parts for text in TYPES}
 _OF_DIALOGUES: Final = frozenset(
     {
@@ -110,7 +109,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
     if run_stats is not None:
         time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
     failures = stats.failures.table() or model.Text(note="The system failed on no question.")
-    warnings = (*_warnings(summary, stats), *_judge_warnings(summary), *common.control_warnings(controls))
+    warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
     types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
     notes = model.Notes(pairs=NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
@@ -335,31 +334,20 @@ def _mark(mark: RagMark) -> tuple[str | None, str | None]:
     return None if mark.mean is None else f"{mark.mean:.2f}", interval
 
 
-def _judge_warnings(summary: RagSummary) -> Iterator[model.ReportWarning]:
-    judged = summary.judge
-    if judged is msgspec.UNSET or not judged.failed:
-        return
-    share = judged.failed / judged.asked if judged.asked else 0.0
-    long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
-    escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
-    yield model.ReportWarning(
-        title="Judgements failed",
-        detail=f"{judged.failed} of {judged.asked} answers ({share:.1%}) got no marks; no mean of the "
-        f"judge counts them, and the formulas score them all the same.{escaped}",
-    )
-
-
 def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.ReportWarning]:
-    share = summary.errors / summary.total_tests if summary.total_tests else 0.0
-    if summary.errors:
-        detail = f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0."
-        yield model.ReportWarning("The system failed", detail, "warning" if share >= _HALF else "note")
+    errors, total, judged = summary.errors, summary.total_tests, summary.judge
+    if errors:
+        yield warning(
+            "system_failed", "warning" if 2 * errors >= total else "note", errors=errors, total=total
+        )
     if summary.document is None:
-        detail = "Inventions cannot be recognised, and pages were not checked."
-        yield model.ReportWarning("No document", detail)
+        yield warning("no_document")
     if stats.facts and stats.declined_facts == stats.facts:
-        detail = "The scores of conflicts and gaps say nothing about a system that answers nothing."
-        yield model.ReportWarning("Every fact was declined", detail)
+        yield warning("all_declined")
     if stats.gaps and not stats.declined_gaps:
-        detail = "The system answered every question that the document does not settle."
-        yield model.ReportWarning("Nothing was declined", detail, "note")
+        yield warning("none_declined")
+    if judged is not msgspec.UNSET and judged.failed:
+        share = judged.failed / judged.asked if judged.asked else 0.0
+        long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
+        escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
+        yield warning("failed_marks", failed=judged.failed, asked=judged.asked, share=share, escaped=escaped)

@@ -10,8 +10,8 @@ from memfin.contracts import ConfigFile
 from memfin.contracts.run import Suite
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report import model, reader
-from memfin.report.glossary import METRICS, SCORES, TYPES
-from memfin.report.model import duration, grouped, milliseconds, moment
+from memfin.report.glossary import METRICS, SCORES, TYPES, warning
+from memfin.report.model import duration, milliseconds, moment
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -61,11 +61,6 @@ _OPERATION: Final[Mapping[str, tuple[str, Unit]]] = {
 }
 """Values of the runtime and the machine: labels with the words of the suite, units."""
 
-_ENDED: Final = {
-    "interrupted": "The soak was interrupted",
-    "failed": "The soak failed",
-    "running": "The soak is still running, or its process was killed",
-}
 _TREND_NOTE: Final = (
     "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0."
 )
@@ -307,26 +302,23 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
-    if summary.state in _ENDED:
-        detail = summary.reason or "continue it with memfin resume"
-        level: Literal["note", "warning"] = "note" if summary.state == "running" else "warning"
-        yield model.ReportWarning(_ENDED[summary.state], detail, level)
+    if summary.state in ("interrupted", "failed", "running"):
+        yield warning(summary.state, reason=summary.reason or "continue it with memfin resume")
     for gate in summary.gates:
-        yield model.ReportWarning("A gate is not passed", gate)
+        yield warning("gate", gate=gate)
     if summary.changed:
-        yield model.ReportWarning("Inputs changed during the soak", ", ".join(summary.changed))
+        yield warning("changed_inputs", inputs=", ".join(summary.changed))
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
-            detail = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
-            yield model.ReportWarning(f"{_WATCHED[name]} {value} drifts", detail)
+            change = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
+            yield warning("drift", name=f"{_WATCHED[name]} {value}", change=change)
     growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
     if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
         per = f"100,000 {_WORDS[summary.suite or 'dialog'].units}"
-        yield model.ReportWarning("Memory grows", _change("bytes", growth, bounds, per))
+        yield warning("memory_growth", change=_change("bytes", growth, bounds, per))
     if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
-        detail = f"{grouped(summary.epochs)} epochs say nothing about drift; intervals need more"
-        yield model.ReportWarning("Too few epochs for a trend", detail, "note")
+        yield warning("few_epochs", epochs=summary.epochs)
 
 
 def _change(unit: Unit, slope: float, bounds: tuple[float, float], per: str) -> str:
