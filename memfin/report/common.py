@@ -13,18 +13,6 @@ from memfin.text.lines import one_line, visible
 _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
-_LATENCIES: Final = {
-    "mean": "mean",
-    "p50": "median",
-    "p90": "90th percentile",
-    "p99": "99th percentile",
-    "max": "max",
-}
-_COUNTS: Final = {
-    "turn_retries": "Retries",
-    "abandoned_calls": "Agent calls abandoned",
-    "judge_failures": "Judge failures",
-}
 _OTHER: Final = "(further, different messages)"
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
@@ -69,21 +57,26 @@ class FailureCounter:
 
 
 def time_facts(
-    latency: LatencyStats, wall_seconds: float | None, units: str, stats: RunStats | None = None
+    units: str,
+    stats: RunStats | None,
+    latency: LatencyStats | None = None,
+    wall_seconds: float | None = None,
 ) -> model.Facts | None:
     """Return latencies, wall time and the usage of the agent's model; None where nothing is known.
 
-    ``units`` names the things that were answered, such as "Turns".
+    ``units`` names the things that were answered, such as "Turns"; without ``stats`` the others are shown.
     """
+    if stats is not None:
+        latency, wall_seconds = stats.turn_latency_ms, stats.wall_seconds
     rows = [("Wall time", model.duration(wall_seconds))] if wall_seconds is not None else []
-    if latency.count:
+    if latency is not None and latency.count:
         rows.append((f"{units} answered", model.grouped(latency.count)))
-        rows += (
-            (f"Latency, {label}", model.milliseconds(latency[name])) for name, label in _LATENCIES.items()
-        )
+        labels = glossary.LABELS["latencies"].items()
+        rows += ((f"Latency, {label}", model.milliseconds(latency[name])) for name, label in labels)
     if stats is not None:
         counts = [(f"{units} {status}", count) for status, count in sorted(stats.turns_by_status.items())]
-        counts += [(label, stats[name]) for name, label in _COUNTS.items() if stats[name]]
+        labels = glossary.LABELS["run_counts"].items()
+        counts += [(label, stats[name]) for name, label in labels if stats[name]]
         rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
     return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
@@ -165,12 +158,14 @@ def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> mode
 
 
 def controls_table(
-    controls: Controls[Any],
+    controls: Controls[Any] | None,
     headings: Iterable[str],
     oracle: str,
     figures: Callable[[list[Any]], Iterable[str]],
-) -> model.Table:
+) -> model.Table | None:
     """Return the judgements of replies of known worth; ``figures`` are those of the judged ones of a kind."""
+    if controls is None:
+        return None
     headings = tuple(headings)
     rows = []
     for kind, label, expected in (

@@ -12,7 +12,6 @@ import msgspec
 
 from memfin.contracts import (
     ConfigFile,
-    Counters,
     EvalSummary,
     JudgeControls,
     JudgeScope,
@@ -21,6 +20,7 @@ from memfin.contracts import (
     RunStats,
     TurnEvalRow,
 )
+from memfin.contracts.reading import decode
 from memfin.report import common, glossary, model, reader
 from memfin.report.dialogs import (
     Baselines,
@@ -31,7 +31,7 @@ from memfin.report.dialogs import (
     summary_warnings,
     value_cell,
 )
-from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
+from memfin.report.glossary import LABELS, METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
 from memfin.report.worst_turns import WorstTurns
@@ -40,37 +40,19 @@ from memfin.text.lines import one_line
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
 _HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
-_AGREEMENT: Final = {
-    "score": "Score (interval)",
-    "rubric": "Rubric items",
-    "contradiction": "Contradicted constraints",
-    "risk": "Risk tags",
-    "compliance": "Compliance label",
-}
-_DECIDES: Final[dict[JudgeScope, str]] = {
-    "m5": "M5",
-    "uncertain": "M5, contradictions, risk tags, compliance of the turns that rules and classifier leave "
-    "uncertain; for the others M5 comes from the heuristic judge, the rest from the detectors",
-    "all": "M5, contradictions, risk tags, compliance",
-}
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
-    metrics, counters = summary.metrics, summary.counters
-    values = _headline_values(
-        (key, dialog_id, found.get(key))
-        for name, key in _HEADLINES.items()
-        if name in metrics
-        for dialog_id, found in metrics[name].by_dialog.items()
-    )
+    part = decode(msgspec.json.encode(summary), reader.SummaryFile)
+    warnings = summary_warnings(part.metrics, part.counters.valid_dialogs)
     versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
     sections = (
-        *_figures(metrics, values, summary_warnings(metrics, counters.valid_dialogs)),
-        _values(metrics),
+        *_figures(part.metrics, _headline_values(Path(), part), warnings),
+        _values(part.metrics),
         common.configuration_section(versions, {}, {}),
     )
-    return _report(summary.run_id, (("Data set", summary.dataset_path),), counters, sections)
+    return _report(part, (("Data set", summary.dataset_path),), sections)
 
 
 def load_dialog_report(run_dir: Path) -> model.Report:
@@ -93,12 +75,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     stats = DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values = _headline_values(
-        (key, dialog_id, getattr(found, key))
-        for name, key in _HEADLINES.items()
-        if name in summary.metrics
-        for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items()
-    )
+    values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
     groups, strangers = GroupedMetrics(), 0
@@ -122,12 +99,9 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     ]
     if strangers:
         warnings.append(glossary.warning("other_files", count=strangers))
-    shown: dict[str, Any] = {
-        "workers_dialog": manifest.workers_dialog,
-        "workers_judge": manifest.workers_judge,
-    }
+    workers = {name: manifest[name] for name in ("workers_dialog", "workers_judge")}
     return _report(
-        summary.run_id,
+        summary,
         (
             ("Agent", manifest.model_name),
             ("Data set", summary.dataset_path),
@@ -137,7 +111,6 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             ("Judge", settings.judge if settings else stats.judge),
             ("Notes", manifest.notes or None),
         ),
-        summary.counters,
         (
             *_figures(summary.metrics, values, warnings),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
@@ -152,7 +125,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
                     ("Fingerprint", config.config_fingerprint if config else summary.config_fingerprint),
                     ("MemFin", config.memfin_version if config else None),
                 ),
-                msgspec.to_builtins(settings) if settings else shown,
+                msgspec.to_builtins(settings) if settings else workers,
                 config.fingerprint_inputs if config else {},
             ),
         ),
@@ -160,11 +133,11 @@ def load_dialog_report(run_dir: Path) -> model.Report:
 
 
 def _report(
-    run_id: str,
+    summary: reader.SummaryFile,
     facts: Iterable[tuple[str, str | None]],
-    counters: Counters,
     sections: Iterable[model.Section | None],
 ) -> model.Report:
+    counters = summary.counters
     skipped, failed = counters.skipped_dialogs, counters.failed_dialogs
     counts = (
         model.Counter("valid dialogues", counters.valid_dialogs),
@@ -174,7 +147,7 @@ def _report(
     )
     notes = model.Notes(pairs=glossary.NOTES["dialog"])
     reading = model.section("How to read this", notes, nav="How to read")
-    return model.report("evaluation", run_id, facts, counts, (*sections, reading))
+    return model.report("evaluation", summary.run_id, facts, counts, (*sections, reading))
 
 
 def _figures(
@@ -270,7 +243,7 @@ def _sources(memory: Figures | None) -> model.Table | None:
     total = memory.counts.get("required_key_total", 0) if memory else 0
     if memory is None or not total:
         return None
-    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in glossary.SOURCES]
+    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
     hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
     rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
     headings = ("Source", "Hits", "Share of required keys", "")
@@ -287,10 +260,12 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _headline_values(found: Iterable[tuple[str, str, float | None]]) -> dict[str, HeadlineValues]:
+def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
     values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
-    for key, dialog_id, value in found:
-        setattr(values[dialog_id], key, value)
+    for name, key in _HEADLINES.items():
+        if name in summary.metrics:
+            for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
+                setattr(values[dialog_id], key, getattr(found, key))
     return values
 
 
@@ -336,7 +311,10 @@ def _judge(
         return None
     decides: model.Pairs = ()
     if config is not None:
-        decides = (("Decides", _DECIDES[config.judge_scope]), ("Votes per turn", str(config.judge_votes)))
+        decides = (
+            ("Decides", LABELS["judge_scope"][config.judge_scope]),
+            ("Votes per turn", str(config.judge_votes)),
+        )
 
     def scores(controls: list[Any]) -> tuple[str, str]:
         items, required = (
@@ -344,21 +322,14 @@ def _judge(
         )
         return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
 
-    table = (
-        common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
-        if controls
-        else None
-    )
+    table = common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
     facts = model.Facts(pairs=(*decides, *judged.facts(), *common.judge_facts(stats)))
-    return model.section("Judge", facts, table, common.agreement_table(stats, _AGREEMENT))
+    return model.section("Judge", facts, table, common.agreement_table(stats, LABELS["agreement"]))
 
 
 def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
     skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
-    if run_stats is not None:
-        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Turns", run_stats)
-    else:
-        time = common.time_facts(stats.latency.stats(), _wall_seconds(manifest), "Turns")
+    time = common.time_facts("Turns", run_stats, stats.latency.stats(), _wall_seconds(manifest))
     failures = stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed.")
     skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
     return model.section("Failures and time", failures, skipped, time, nav="Failures")

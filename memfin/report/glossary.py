@@ -58,6 +58,7 @@ class _Glossary(msgspec.Struct):
     warnings: dict[str, _Warning]
     metrics: tuple[MetricText, ...]
     types: tuple[TypeText, ...]
+    labels: dict[str, dict[str, str]]
     notes: dict[str, dict[str, str]]
 
 
@@ -69,14 +70,8 @@ TYPES: Final = _GLOSSARY.types
 NOTES: Final = {name: tuple(notes.items()) for name, notes in _GLOSSARY.notes.items()}
 """Explanations at the end of a report: ``dialog``, ``rag``, and ``rag_judge`` for runs with a judge."""
 
-SOURCES: Final = (
-    ("short_term", "Short-term window"),
-    ("long_term", "Long-term recall"),
-    ("profile", "Profile context"),
-)
-"""The memory sources of M1, with the stem of their hit counts in the summary."""
-
-MARKS: Final = {"faithfulness": "Faithfulness", "answer_correctness": "Answer correctness"}
+LABELS: Final = _GLOSSARY.labels
+MARKS: Final = LABELS["marks"]
 """A judge's marks for answers of a benchmark, by their names in results."""
 
 MARK_SCALE: Final = (1.0, 5.0)

@@ -53,18 +53,16 @@ class QuestionStats:
     part; ``gaps`` counts the questions that ask for an abstention.
     """
 
-    def __init__(self, results: Iterable[RagIndividual]) -> None:
-        """Read the results once."""
+    def __init__(self) -> None:
         self.failures = common.FailureCounter()
         self.weakest: list[RagIndividual] = []
         self.rows: list[tuple[str, str, str, str, str]] = []
         self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.facts = self.declined_facts = 0
         self.gaps = self.declined_gaps = 0
-        for one in results:
-            self._add(one)
 
-    def _add(self, one: RagIndividual) -> None:
+    def add(self, one: RagIndividual) -> None:
+        """Count a question."""
         if one.error is not None:
             self.failures.add("question", one.error, one.id)
         if not one.passed:
@@ -100,14 +98,13 @@ def load_rag_report(run_dir: Path) -> model.Report:
             raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
     summary = read_sums(run_dir / SUMMARY)
-    stats = QuestionStats(iter_individual_results(run_dir / SUMMARY))
+    stats = QuestionStats()
+    for one in iter_individual_results(run_dir / SUMMARY):
+        stats.add(one)
     config = reader.read_optional(run_dir / reader.CONFIG, BenchConfigFile)
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
     controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
     errors = summary.errors
-    time = None
-    if run_stats is not None:
-        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
     failures = stats.failures.table() or model.Text(note="The system failed on no question.")
     warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
     types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
@@ -137,7 +134,9 @@ def load_rag_report(run_dir: Path) -> model.Report:
             _judge(summary, config, run_stats, controls),
             model.section("By kind of question", *_groups(summary), nav="Groups"),
             _cases(run_dir, summary, stats),
-            model.section("Failures and time", failures, time, nav="Failures"),
+            model.section(
+                "Failures and time", failures, common.time_facts("Questions", run_stats), nav="Failures"
+            ),
             _questions(summary, stats),
             common.configuration_section(
                 (
@@ -204,26 +203,24 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
     headings = (first, "Asked", "Passed", "Score", "Of", "Share")
-    return model.table(title, headings, "lrrrrr", (_row(label, group) for label, group in groups), note)
-
-
-def _row(label: str, group: RagGroup) -> tuple[model.Cell | str | int, ...]:
-    score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
-    return one_line(label, 80), group.count, group.passed, score, of, share_cell(_share(group))
+    rows = (
+        (
+            *(one_line(label, 80), group.count, group.passed),
+            *(f"{group.total_score:.2f}", f"{group.max_score:.2f}", share_cell(_share(group))),
+        )
+        for label, group in groups
+    )
+    return model.table(title, headings, "lrrrrr", rows, note)
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:
-    groups: tuple[tuple[str, Mapping[str, RagGroup]], ...] = (
-        ("By difficulty", summary.by_difficulty),
-        ("By category", summary.by_category),
-        ("By tag", summary.by_tag),
-    )
-    for title, found in groups:
+    for kind in ("difficulty", "category", "tag"):
+        found: Mapping[str, RagGroup] = summary[f"by_{kind}"]
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
             note = f"{omitted} smaller groups are left out." if omitted else ""
-            yield _scores(title, "Group", largest, note)
+            yield _scores(f"By {kind}", "Group", largest, note)
 
 
 def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -320,7 +317,7 @@ def _judge(
         model.Text(note=f"{lead} Its marks, 1 to 5, change no score."),
         marks,
         model.Facts(pairs=facts) if facts else None,
-        common.controls_table(controls, MARKS.values(), "Expected answer", _means) if controls else None,
+        common.controls_table(controls, MARKS.values(), "Expected answer", _means),
         common.agreement_table(stats, {mark: f"{title} (interval)" for mark, title in MARKS.items()}),
     )
 
