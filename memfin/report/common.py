@@ -6,7 +6,16 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import Controls, JudgeAgreement, JudgeStats, LatencyStats, ParameterChange, RunStats
+from memfin.contracts import (
+    BenchConfigFile,
+    ConfigFile,
+    Controls,
+    JudgeAgreement,
+    JudgeStats,
+    LatencyStats,
+    ParameterChange,
+    RunStats,
+)
 from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 
@@ -48,10 +57,10 @@ class FailureCounter:
         rest = sum(group.count for group in ranked[limit:])
         return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
 
-    def table(self) -> model.Table | None:
-        """Return the groups as a table, None without failures."""
+    def block(self, otherwise: str) -> model.AnyBlock:
+        """Return the groups as a table; without failures a paragraph."""
         if not self._groups:
-            return None
+            return model.Block("text", note=otherwise)
         headings = ("Kind", "Message", "Count", "First seen")
         return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
 
@@ -61,8 +70,8 @@ def time_facts(
     stats: RunStats | None,
     latency: LatencyStats | None = None,
     wall_seconds: float | None = None,
-) -> model.Facts | None:
-    """Return latencies, wall time and the usage of the agent's model; None where nothing is known.
+) -> model.Block:
+    """Return latencies, wall time and the usage of the agent's model, as far as they are known.
 
     ``units`` names the things that were answered, such as "Turns"; without ``stats`` the others are shown.
     """
@@ -79,7 +88,7 @@ def time_facts(
         counts += [(label, stats[name]) for name, label in labels if stats[name]]
         rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
-    return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
+    return model.Block("facts", tuple(rows), "Time")
 
 
 def _usage(stats: RunStats) -> Iterable[tuple[str, str]]:
@@ -98,17 +107,28 @@ def _tokens(prompt: int, completion: int) -> str:
 
 
 def configuration_section(
-    facts: Iterable[tuple[str, str | None]], settings: Mapping[str, Any], inputs: Mapping[str, Any]
+    config: ConfigFile | BenchConfigFile | None,
+    settings: Mapping[str, Any],
+    fingerprint: str | None,
+    trace_version: str | None = None,
 ) -> model.Section | None:
     """Return the section with the settings of a run and the inputs of its fingerprint."""
-    known = tuple((name, value) for name, value in facts if value is not None)
+    facts = (
+        ("Trace version", trace_version),
+        ("Fingerprint", config.config_fingerprint if config else fingerprint),
+        ("MemFin", config.memfin_version if config else None),
+    )
+    inputs = config.fingerprint_inputs if config else {}
     tables = tuple(
         model.table(title, ("Name", "Value"), "cl", _settings(values))
         for title, values in (("Settings", settings), ("Inputs of the fingerprint", inputs))
         if values
     )
-    columns = model.Columns(tables=tables) if tables else None
-    return model.section("Configuration", model.Facts(pairs=known), columns)
+    return model.section(
+        "Configuration",
+        model.Block("facts", tuple((name, value) for name, value in facts if value is not None)),
+        model.Block("columns", tables),
+    )
 
 
 def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

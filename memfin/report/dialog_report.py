@@ -46,11 +46,10 @@ def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
     part = decode(msgspec.json.encode(summary), reader.SummaryFile)
     warnings = summary_warnings(part.metrics, part.counters.valid_dialogs)
-    versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
     sections = (
         *_figures(part.metrics, _headline_values(Path(), part), warnings),
         _values(part.metrics),
-        common.configuration_section(versions, {}, {}),
+        common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
     return _report(part, (("Data set", summary.dataset_path),), sections)
 
@@ -120,13 +119,10 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             _failures(manifest, run_stats, stats),
             _values(summary.metrics),
             common.configuration_section(
-                (
-                    ("Trace version", summary.trace_version),
-                    ("Fingerprint", config.config_fingerprint if config else summary.config_fingerprint),
-                    ("MemFin", config.memfin_version if config else None),
-                ),
+                config,
                 msgspec.to_builtins(settings) if settings else workers,
-                config.fingerprint_inputs if config else {},
+                summary.config_fingerprint,
+                summary.trace_version,
             ),
         ),
     )
@@ -145,7 +141,7 @@ def _report(
         model.Counter("skipped", skipped, "odd" if skipped else ""),
         model.Counter("failed", failed, "bad" if failed else ""),
     )
-    notes = model.Notes(pairs=glossary.NOTES["dialog"])
+    notes = model.Block("notes", glossary.NOTES["dialog"])
     reading = model.section("How to read this", notes, nav="How to read")
     return model.report("evaluation", summary.run_id, facts, counts, (*sections, reading))
 
@@ -157,7 +153,7 @@ def _figures(
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
-    cards = model.Cards(cards=tuple(_card(text, figures) for text, figures in known))
+    cards = model.Block("cards", tuple(_card(text, figures) for text, figures in known))
     yield model.section("Results", cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
@@ -167,16 +163,13 @@ def _figures(
         for text, _ in known
         if sum(counts := _bins(getattr(each, text.headline.key) for each in values.values())) > 1
     )
-    histograms = model.Histograms(
-        title="Distribution over dialogues",
-        note="Number of dialogues by value, in steps of 10 %.",
-        charts=tuple(charts),
-    )
+    note = "Number of dialogues by value, in steps of 10 %."
+    histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
     yield model.section(
         "Figures",
         model.table("", headings, "llrbrrrrr", rows),
         _sources(metrics.get("m1_context_continuity")),
-        histograms if histograms.charts else None,
+        histograms,
     )
 
 
@@ -323,14 +316,14 @@ def _judge(
         return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
 
     table = common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
-    facts = model.Facts(pairs=(*decides, *judged.facts(), *common.judge_facts(stats)))
+    facts = model.Block("facts", (*decides, *judged.facts(), *common.judge_facts(stats)))
     return model.section("Judge", facts, table, common.agreement_table(stats, LABELS["agreement"]))
 
 
 def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
     skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
     time = common.time_facts("Turns", run_stats, stats.latency.stats(), _wall_seconds(manifest))
-    failures = stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed.")
+    failures = stats.failures.block("No dialogue, turn or judgement failed.")
     skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
     return model.section("Failures and time", failures, skipped, time, nav="Failures")
 
@@ -360,5 +353,4 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         counts = ((key, count, "", "") for key, count in figures.counts.items())
         headings = ("Value", "Micro", "Macro", "95 % interval")
         tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
-    columns = model.Columns(tables=tuple(tables)) if tables else None
-    return model.section("All values", columns)
+    return model.section("All values", model.Block("columns", tuple(tables)))

@@ -15,7 +15,7 @@ from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
 from memfin.report.common import FailureCounter
-from memfin.report.glossary import METRICS, SCORES, format_value, is_measured, warning
+from memfin.report.glossary import LABELS, METRICS, SCORES, format_value, is_measured, warning
 from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
 from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
@@ -37,8 +37,6 @@ _SAME_SCORE_SHARE: Final = 0.95
 _GUARDED_GAP: Final = 0.1
 _CONTRADICTION_DETECTORS: Final = frozenset({"proposals", "predicates"})
 """The offline detectors of contradictions as rows name them; ``predicates`` is that of earlier versions."""
-
-_CHANGED: Final = {"compliance": "compliance", "contradiction": "contradictions", "risk": "risk tags"}
 
 
 class Facts(NamedTuple):
@@ -372,7 +370,8 @@ class JudgedTurns:
         """Return the turns sent to the judge and its changes; nothing unless the scope is ``uncertain``."""
         if self._scope != "uncertain":
             return ()
-        readings = ", ".join(f"{name} in {self._readings[reading]}" for reading, name in _CHANGED.items())
+        labels = LABELS["readings"].items()
+        readings = ", ".join(f"{label} in {self._readings[name]}" for name, label in labels)
         return (
             ("Sent to the judge", f"{grouped(self._judged)} of {grouped(self._answered)} answered turns"),
             ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),

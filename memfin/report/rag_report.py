@@ -25,7 +25,7 @@ from memfin.contracts.rag import (
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
 from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
-from memfin.report.model import grouped, percent, share_cell
+from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
 RESULTS: Final = "rag_results.jsonl"
@@ -105,11 +105,12 @@ def load_rag_report(run_dir: Path) -> model.Report:
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
     controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
     errors = summary.errors
-    failures = stats.failures.table() or model.Text(note="The system failed on no question.")
+    time = common.time_facts("Questions", run_stats)
+    failures = stats.failures.block("The system failed on no question.")
     warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
     types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
-    notes = model.Notes(pairs=NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
+    notes = model.Block("notes", NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
     return model.report(
         "benchmark",
         summary.run_id,
@@ -128,23 +129,16 @@ def load_rag_report(run_dir: Path) -> model.Report:
             model.Counter("without an answer", errors, "bad" if errors else ""),
         ),
         (
-            model.section("Results", model.Cards(cards=tuple(_cards(summary, stats)))),
+            model.section("Results", model.Block("cards", tuple(_cards(summary, stats)))),
             model.warnings_section(warnings),
             model.section("Figures", _scores("", "Type", types)),
             _judge(summary, config, run_stats, controls),
             model.section("By kind of question", *_groups(summary), nav="Groups"),
             _cases(run_dir, summary, stats),
-            model.section(
-                "Failures and time", failures, common.time_facts("Questions", run_stats), nav="Failures"
-            ),
+            model.section("Failures and time", failures, time, nav="Failures"),
             _questions(summary, stats),
             common.configuration_section(
-                (
-                    ("Fingerprint", summary.config_fingerprint),
-                    ("MemFin", config.memfin_version if config else None),
-                ),
-                _heeded(config) if config else {},
-                config.fingerprint_inputs if config else {},
+                config, _heeded(config) if config else {}, summary.config_fingerprint
             ),
             model.section("How to read this", notes, nav="How to read"),
         ),
@@ -203,13 +197,11 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
     headings = (first, "Asked", "Passed", "Score", "Of", "Share")
-    rows = (
-        (
-            *(one_line(label, 80), group.count, group.passed),
-            *(f"{group.total_score:.2f}", f"{group.max_score:.2f}", share_cell(_share(group))),
-        )
-        for label, group in groups
-    )
+    rows: list[tuple[model.Value, ...]] = []
+    for label, group in groups:
+        share = model.Cell(percent(_share(group)), share=min(max(_share(group), 0.0), 1.0))
+        score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
+        rows.append((one_line(label, 80), group.count, group.passed, score, of, share))
     return model.table(title, headings, "lrrrrr", rows, note)
 
 
@@ -311,12 +303,11 @@ def _judge(
         ),
     )
     lead = f"{one_line(judged.judge, 200)} read the answers with the relevant pages."
-    facts = (*votes, *common.judge_facts(stats))
     return model.section(
         "Judge",
-        model.Text(note=f"{lead} Its marks, 1 to 5, change no score."),
+        model.Block("text", note=f"{lead} Its marks, 1 to 5, change no score."),
         marks,
-        model.Facts(pairs=facts) if facts else None,
+        model.Block("facts", (*votes, *common.judge_facts(stats))),
         common.controls_table(controls, MARKS.values(), "Expected answer", _means),
         common.agreement_table(stats, {mark: f"{title} (interval)" for mark, title in MARKS.items()}),
     )

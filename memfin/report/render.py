@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -77,10 +76,10 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
     With ``escape`` every expression passes through that function unless it is marked safe; without
     it jinja2's HTML escaping is on. Either way a template cannot forget to escape.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - only a report needs it
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only a report needs it
 
     return Environment(
-        loader=FunctionLoader(_template_source),
+        loader=PackageLoader("memfin", "data/templates"),
         autoescape=escape is None,  # noqa: S701 - `finalize` escapes where this does not
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -88,11 +87,6 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
         # a marked string is a subclass of str and stays as it is
         finalize=(lambda value: escape(value) if type(value) is str else value) if escape else None,
     )
-
-
-def _template_source(name: str) -> str | None:
-    path = files("memfin") / "data" / "templates" / name
-    return path.read_text("utf-8") if path.is_file() else None
 
 
 def escape_markdown(text: str) -> str:

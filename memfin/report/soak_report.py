@@ -77,7 +77,6 @@ def load_soak_report(directory: Path) -> model.Report:
         (words["wholes"] and f"{words['wholes']} failed", errors.failed_dialogs or None, "bad"),
         ("judgements failed", errors.judge_failures or None, "bad"),
     )
-    charts = tuple(_charts(epochs, words))
     return model.report(
         "soak",
         summary.run_id,
@@ -102,8 +101,8 @@ def load_soak_report(directory: Path) -> model.Report:
             model.warnings_section(_warnings(summary)),
             model.section(
                 "Over the epochs",
-                model.Text(note=_TREND_NOTE),
-                model.LineCharts(charts=charts) if charts else None,
+                model.Block("text", note=_TREND_NOTE),
+                model.Block("linecharts", tuple(_charts(epochs, words))),
                 *_trends(summary.metrics),
                 _operation(summary, words),
                 nav="Trends",
