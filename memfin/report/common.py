@@ -6,16 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import (
-    BenchConfigFile,
-    ConfigFile,
-    Controls,
-    JudgeAgreement,
-    JudgeStats,
-    LatencyStats,
-    ParameterChange,
-    RunStats,
-)
+from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunStats
+from memfin.contracts.judgement import JudgeAgreement, JudgeStats, ParameterChange
 from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 

@@ -10,27 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import (
-    ConfigFile,
-    EvalSummary,
-    JudgeControls,
-    JudgeScope,
-    RunConfig,
-    RunManifest,
-    RunStats,
-    TurnEvalRow,
-)
+from memfin.contracts import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
-from memfin.report import common, glossary, model, reader
-from memfin.report.dialogs import (
-    Baselines,
-    DetectorLimits,
-    DialogStats,
-    GroupedMetrics,
-    JudgedTurns,
-    summary_warnings,
-    value_cell,
-)
+from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import LABELS, METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
@@ -45,7 +28,7 @@ _HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
     part = decode(msgspec.json.encode(summary), reader.SummaryFile)
-    warnings = summary_warnings(part.metrics, part.counters.valid_dialogs)
+    warnings = dialogs.summary_warnings(part.metrics, part.counters.valid_dialogs)
     sections = (
         *_figures(part.metrics, _headline_values(Path(), part), warnings),
         _values(part.metrics),
@@ -71,13 +54,18 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     controls = reader.read_optional(run_dir / reader.CONTROLS, JudgeControls)
     settings = config.settings if config else None
 
-    stats = DialogStats()
+    stats = dialogs.DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
     values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
-    worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
-    groups, strangers = GroupedMetrics(), 0
+    worst, baselines, judged, limits = (
+        WorstTurns(),
+        dialogs.Baselines(),
+        dialogs.JudgedTurns(scope),
+        dialogs.DetectorLimits(),
+    )
+    groups, strangers = dialogs.GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         for each in (worst, baselines, judged, limits):
             each.add(row)
@@ -93,7 +81,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         *common.control_warnings(controls),
         *limits.warnings(),
         *stats.shapes.warnings(),
-        *summary_warnings(summary.metrics, summary.counters.valid_dialogs),
+        *dialogs.summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
     ]
     if strangers:
@@ -262,7 +250,7 @@ def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, He
     return values
 
 
-def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
+def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
     """Return the dialogues with the lowest mean of their headline values."""
     if not stats.facts:
         return None
@@ -281,7 +269,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(value_cell, _HEADLINES.values(), headlines(dialog_id)),
+            *map(dialogs.value_cell, _HEADLINES.values(), headlines(dialog_id)),
         )
         for dialog_id in shown
     )
@@ -296,7 +284,10 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
 
 
 def _judge(
-    config: RunConfig | None, run_stats: RunStats | None, controls: JudgeControls | None, judged: JudgedTurns
+    config: RunConfig | None,
+    run_stats: RunStats | None,
+    controls: JudgeControls | None,
+    judged: dialogs.JudgedTurns,
 ) -> model.Section | None:
     """Return the section of a language model as the judge, None for a run without one."""
     stats = run_stats.judge if run_stats else None
@@ -320,7 +311,9 @@ def _judge(
     return model.section("Judge", facts, table, common.agreement_table(stats, LABELS["agreement"]))
 
 
-def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
+def _failures(
+    manifest: RunManifest, run_stats: RunStats | None, stats: dialogs.DialogStats
+) -> model.Section | None:
     skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
     time = common.time_facts("Turns", run_stats, stats.latency.stats(), _wall_seconds(manifest))
     failures = stats.failures.block("No dialogue, turn or judgement failed.")

@@ -7,7 +7,6 @@ of ten.
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
@@ -131,45 +130,38 @@ class GroupedMetrics:
         self._rows[facts] += 1
         self._states[facts].add_row(row.replace(dialog_id=""))
 
-    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> tuple[Table, ...]:
-        """Return the tables; one of a single group says nothing and is left out.
+    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> Iterator[Table]:
+        """Yield the tables; one of a single group says nothing and is left out.
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
-        script = "" if stats.language_known else "Languages are guessed from the script of the client."
-        tables = (
-            self._table(kind, stats, values, script if kind == "language" else "") for kind in Facts._fields
-        )
-        return tuple(found for found in tables if found is not None)
-
-    def _table(
-        self, kind: str, stats: DialogStats, values: Mapping[str, HeadlineValues], note: str
-    ) -> Table | None:
-        label_of = attrgetter(kind)
-        states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
-        turns: Counter[str] = Counter()
-        for facts, state in self._states.items():
-            states[label_of(facts)].merge(state)
-            turns[label_of(facts)] += self._rows[facts]
-        dialogs: Counter[str] = Counter()
-        profiles: defaultdict[str, list[float]] = defaultdict(list)
-        for dialog_id, facts in stats.facts.items():
-            dialogs[label_of(facts)] += 1
-            found = values.get(dialog_id)
-            if found is not None and found.profile_score is not None:
-                profiles[label_of(facts)].append(found.profile_score)
-        if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
-            return None
-        shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
-        omitted = len(dialogs) - len(shown)
-        left_out = f"{omitted} smaller groups are left out. " if omitted else ""
         measures = [f"{metric.code} {value.label}" for metric in METRICS for value in metric.values]
         headings = ("Group", "Dialogues", "Turns", *measures)
-        rows: Iterator[tuple[Value, ...]] = (
-            (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
-            for label in sorted(shown, key=_order)
-        )
-        return table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, (left_out + note).strip())
+        for place, kind in enumerate(Facts._fields):
+            dialogs: Counter[str] = Counter()
+            profiles: defaultdict[str, list[float]] = defaultdict(list)
+            for dialog_id, facts in stats.facts.items():
+                dialogs[facts[place]] += 1
+                found = values.get(dialog_id)
+                if found is not None and found.profile_score is not None:
+                    profiles[facts[place]].append(found.profile_score)
+            if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
+                continue
+            states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
+            turns: Counter[str] = Counter()
+            for facts, state in self._states.items():
+                states[facts[place]].merge(state)
+                turns[facts[place]] += self._rows[facts]
+            shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
+            rows: Iterator[tuple[Value, ...]] = (
+                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+                for label in sorted(shown, key=_order)
+            )
+            omitted = len(dialogs) - len(shown)
+            note = f"{omitted} smaller groups are left out. " if omitted else ""
+            if kind == "language" and not stats.language_known:
+                note += "Languages are guessed from the script of the client."
+            yield table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, note.strip())
 
 
 def value_cell(key: str, value: float | None) -> Cell:

@@ -10,18 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats
-from memfin.contracts.rag import (
-    SUMMARY,
-    RagGroup,
-    RagIndividual,
-    RagJudgeControls,
-    RagMark,
-    RagResult,
-    RagSummary,
-    iter_individual_results,
-    read_sums,
-)
+from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, rag
+from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
 from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
@@ -97,13 +87,13 @@ def load_rag_report(run_dir: Path) -> model.Report:
         if not (run_dir / name).is_file():
             raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
-    summary = read_sums(run_dir / SUMMARY)
+    summary = rag.read_sums(run_dir / SUMMARY)
     stats = QuestionStats()
-    for one in iter_individual_results(run_dir / SUMMARY):
+    for one in rag.iter_individual_results(run_dir / SUMMARY):
         stats.add(one)
     config = reader.read_optional(run_dir / reader.CONFIG, BenchConfigFile)
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
-    controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
+    controls = reader.read_optional(run_dir / CONTROLS, rag.RagJudgeControls)
     errors = summary.errors
     time = common.time_facts("Questions", run_stats)
     failures = stats.failures.block("The system failed on no question.")
@@ -283,7 +273,7 @@ def _judge(
     summary: RagSummary,
     config: BenchConfigFile | None,
     run_stats: RunStats | None,
-    controls: RagJudgeControls | None,
+    controls: rag.RagJudgeControls | None,
 ) -> model.Section | None:
     """Return the marks of a judge, None for a run without one."""
     judged = summary.judge

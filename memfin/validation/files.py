@@ -9,29 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import Counters, EvalSummary, RagBenchmark, RunManifest
-from memfin.contracts.catalog import (
-    CONTRACTS,
-    DATASET,
-    LABELS,
-    QUESTIONS,
-    Contract,
-    contract,
-    contract_of_file,
-)
+from memfin.contracts import Counters, EvalSummary, RagBenchmark, RunManifest, catalog, reading
+from memfin.contracts.catalog import CONTRACTS, DATASET, LABELS, QUESTIONS, Contract
 from memfin.contracts.rag import read_sums
-from memfin.contracts.reading import (
-    MAX_DOCUMENT_BYTES,
-    MAX_LINE_BYTES,
-    MAX_RECORD_BYTES,
-    InvalidRecord,
-    Line,
-    iter_jsonl,
-    iter_lines,
-    open_input,
-    read_document,
-    read_json,
-)
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
@@ -39,22 +19,12 @@ from memfin.journal.artifacts import NOT_AS_WRITTEN, changed_artifacts
 from memfin.journal.checkpoints import TURNS, turn_records
 from memfin.journal.disk import Disk
 from memfin.journal.recovery import examine
+from memfin.validation import rag
 from memfin.validation.findings import Finding, Violation, file_text, finding
-from memfin.validation.rag import (
-    FOLDER,
-    MARKS,
-    RAG_RULES,
-    QuestionRules,
-    RagResultRules,
-    is_benchmark,
-    question_files,
-    results_against_answers,
-    summary_against_results,
-)
 from memfin.validation.rules import RUN_RULES, DialogTraceRules, RunRules, SoakEpochRules, TurnEvalRules
 from memfin.validation.text import Locator, NotJsonError, parse
 
-RULES: Final = MappingProxyType({**RUN_RULES, **RAG_RULES})
+RULES: Final = MappingProxyType({**RUN_RULES, **rag.RAG_RULES})
 """The rules of each kind of artifact, by the name of its contract."""
 MAX_QUESTIONS_BYTES: Final = 64 * 1024 * 1024
 """The largest file of questions that is read, in bytes."""
@@ -83,7 +53,7 @@ def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding
         yield from validate_file(path, kind)
     elif kind is not None:
         raise UsageError(f"{path} is a directory, whose files have their kinds by name; leave the kind out")
-    elif is_benchmark(path):
+    elif rag.is_benchmark(path):
         yield from validate_benchmark(path)
     elif (Path(path) / str(CONTRACTS["soak-summary"].file_name)).is_file():
         yield from validate_soak(path)
@@ -105,7 +75,7 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
     Raises:
         UsageError: when the file cannot be read, or no file follows the contract ``kind``.
     """
-    entry = contract_of_file(path) if kind is None else contract(kind)
+    entry = catalog.contract_of_file(path) if kind is None else catalog.contract(kind)
     if kind is None and holds_questions(path):
         entry = QUESTIONS
     elif kind is None and entry is DATASET and _begins_with_labels(path):
@@ -138,26 +108,26 @@ def validate_artifact(
 
 def _limit(entry: Contract) -> int:
     if entry.file_format == "json":
-        return MAX_QUESTIONS_BYTES if entry is QUESTIONS else MAX_DOCUMENT_BYTES
-    return MAX_LINE_BYTES if entry in (DATASET, LABELS) else MAX_RECORD_BYTES
+        return MAX_QUESTIONS_BYTES if entry is QUESTIONS else reading.MAX_DOCUMENT_BYTES
+    return reading.MAX_LINE_BYTES if entry in (DATASET, LABELS) else reading.MAX_RECORD_BYTES
 
 
-def _lines(path: str | Path, entry: Contract) -> Iterator[Line]:
+def _lines(path: str | Path, entry: Contract) -> Iterator[reading.Line]:
     """Yield the lines of a JSONL file that are not blank, or a JSON document as one line."""
     limit = _limit(entry)
-    with open_input(path) as file:
+    with reading.open_input(path) as file:
         if entry.file_format != "json":
-            yield from iter_lines(file, limit)
+            yield from reading.iter_lines(file, limit)
             return
-        data = read_document(file, limit)
+        data = reading.read_document(file, limit)
     text = data.removeprefix(_BOM)
     if len(data) > limit:
-        yield Line(1, b"", too_long=True)
+        yield reading.Line(1, b"", too_long=True)
     elif text.strip():
-        yield Line(1, text, had_bom=len(text) < len(data))
+        yield reading.Line(1, text, had_bom=len(text) < len(data))
 
 
-def _violations(line: Line, entry: Contract, rules: RunRules) -> Iterator[tuple[int, Violation]]:
+def _violations(line: reading.Line, entry: Contract, rules: RunRules) -> Iterator[tuple[int, Violation]]:
     """Yield the violations of a line, each with its own line in the file."""
     is_document = entry.file_format == "json"
     if line.had_bom and entry not in (DATASET, LABELS, QUESTIONS):
@@ -185,11 +155,11 @@ def holds_questions(path: str | Path) -> bool:
     place = Path(path)
     if place.suffix.lower() != ".json":
         return False
-    if place.parent.name == FOLDER:
+    if place.parent.name == rag.FOLDER:
         return True
-    if contract_of_file(path) is not DATASET:
+    if catalog.contract_of_file(path) is not DATASET:
         return False
-    with open_input(path) as file, suppress(OSError):
+    with reading.open_input(path) as file, suppress(OSError):
         head = file.read(_HEAD_BYTES)
         return _QUESTION_KEY.search(head) is not None and _DIALOGUE_KEY.search(head) is None
     return False  # its check reports the problem
@@ -197,8 +167,8 @@ def holds_questions(path: str | Path) -> bool:
 
 def _begins_with_labels(path: str | Path) -> bool:
     """Return True if the first line is a labelled reply and nothing like a dialogue."""
-    with open_input(path) as file, suppress(OSError, NotJsonError):
-        line = next(iter_lines(file, MAX_LINE_BYTES), None)
+    with reading.open_input(path) as file, suppress(OSError, NotJsonError):
+        line = next(reading.iter_lines(file, reading.MAX_LINE_BYTES), None)
         value = None if line is None else parse(line.data)[0]
         return (
             isinstance(value, dict)
@@ -222,8 +192,8 @@ def validate_benchmark(
         UsageError: when there are no files, or one cannot be read.
     """
     seen: dict[str, str] = {}
-    for file in question_files(path):
-        rules = QuestionRules(file_text(file), seen)
+    for file in rag.question_files(path):
+        rules = rag.QuestionRules(file_text(file), seen)
         yield from validate_artifact(file, QUESTIONS, rules)
         if take is not None and rules.record is not None:
             take(file, rules.record)
@@ -256,7 +226,7 @@ def validate_run(directory: str | Path) -> Iterator[Finding]:
     first: RunRules | None = None
     of_other_runs: list[Finding] = []
     for path in run_files(root):
-        entry = contract_of_file(path)
+        entry = catalog.contract_of_file(path)
         rules, may_be_empty = RULES[entry.name](), not named.ended(default=True)
         trace = named.get("dialog-trace")
         if entry.name == "turn-eval" and isinstance(trace, DialogTraceRules):
@@ -290,16 +260,17 @@ def run_files(root: Path) -> list[Path]:
     """
     names = [root.resolve().name]
     with suppress(UsageError):  # an epoch of a soak has another id than its directory's name
-        names.append(read_json(root / "run_manifest.json", RunManifest).run_id)
+        names.append(reading.read_json(root / "run_manifest.json", RunManifest).run_id)
     logs = [root.parent / "logs" / f"progress_{name}.jsonl" for name in names]
     try:
-        paths = [path for path in root.iterdir() if contract_of_file(path) is not DATASET and path.is_file()]
+        paths = [path for path in root.iterdir() if path.is_file()]
     except OSError as problem:
         raise UsageError(f"cannot read {root}: {problem.strerror or problem}") from None
+    paths = [path for path in paths if catalog.contract_of_file(path) is not DATASET]
     if not paths:
         raise UsageError(f"{root} holds no artifact of a run, such as run_manifest.json or turn_eval.jsonl")
     paths += [log for log in logs if log.is_file()][:1]
-    return sorted(paths, key=lambda path: (_ORDER.index(contract_of_file(path).name), path.name))
+    return sorted(paths, key=lambda path: (_ORDER.index(catalog.contract_of_file(path).name), path.name))
 
 
 def _same_run(rules: RunRules, run_id: str | None, source: str) -> Iterator[Finding]:
@@ -313,15 +284,15 @@ def _agreement(named: _Artifacts) -> Iterator[Finding]:
     documents = ["run-manifest"] if named.ended() else []
     documents += ["metrics-summary"] if named.record("metrics-summary") is not None else []
     for source in (named.get("rag-result"), named.get("dialog-trace")):
-        if isinstance(source, DialogTraceRules | RagResultRules):
+        if isinstance(source, DialogTraceRules | rag.RagResultRules):
             for name in documents:
                 yield from _counters(named[name], source.counters(), source.path.name)
     results, answers = named.get("rag-result"), named.get("rag-answered")
-    if isinstance(results, RagResultRules):
-        if isinstance(answers, RagResultRules):
-            yield from results_against_answers(results.path, results.scores, answers.scores)
+    if isinstance(results, rag.RagResultRules):
+        if isinstance(answers, rag.RagResultRules):
+            yield from rag.results_against_answers(results.path, results.scores, answers.scores)
         if (summary := named.record("rag-summary")) is not None:
-            yield from summary_against_results(named["rag-summary"].path, summary, results.scores)
+            yield from rag.summary_against_results(named["rag-summary"].path, summary, results.scores)
     config = named.record("config")
     for name in ("metrics-summary", "rag-summary"):
         summary = named.record(name)
@@ -436,12 +407,12 @@ def _epoch_values(source: Path, summary: str) -> Iterator[Finding]:
     """Compare the values of every line with the summary of its epoch."""
     read = {"metrics-summary": _dialog_values, "rag-summary": _rag_values}[summary]
 
-    def known(line: int, problem: InvalidRecord) -> None:
+    def known(line: int, problem: reading.InvalidRecord) -> None:
         """Ignore a line that is a finding already."""
 
     # A summary that is no record is a finding already.
     with suppress(UsageError):
-        for number, epoch in iter_jsonl(source, SoakEpoch, on_error=known):
+        for number, epoch in reading.iter_jsonl(source, SoakEpoch, on_error=known):
             path = source.parent / "epochs" / f"{epoch.epoch:06}" / str(CONTRACTS[summary].file_name)
             found = read(path) if path.is_file() else epoch.metrics
             for name in sorted({*found, *epoch.metrics}):
@@ -451,7 +422,7 @@ def _epoch_values(source: Path, summary: str) -> Iterator[Finding]:
 
 
 def _dialog_values(path: Path) -> Mapping[str, float]:
-    summary = read_json(path, EvalSummary)
+    summary = reading.read_json(path, EvalSummary)
     return {
         f"{metric}.{prefix}{name}": value
         for metric, result in summary.metrics.items()
@@ -468,6 +439,6 @@ def _rag_values(path: Path) -> Mapping[str, float]:
             share = group.total_score / group.max_score if group.max_score else 0.0
             values |= {f"{kind}.percentage": 100 * share, f"{kind}.pass_rate": group.passed / group.count}
     if summary.judge is not msgspec.UNSET:
-        means = {mark: summary.judge[mark].mean for mark in MARKS}
+        means = {mark: summary.judge[mark].mean for mark in rag.MARKS}
         values |= {f"judge.{mark}": mean for mark, mean in means.items() if mean is not None}
     return {f"rag.{name}": value for name, value in values.items()}

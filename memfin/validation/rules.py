@@ -18,25 +18,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from memfin.contracts import (
-    Counters,
-    Dialog,
-    DialogTrace,
-    EvalSummary,
-    LabelledReply,
-    MetricResult,
-    ProfileTruth,
-    ProgressEvent,
-    RunManifest,
-    RunStats,
-    SkipReason,
-    TurnEvalRow,
-    TurnTags,
-    met_risk_tags,
-)
+from memfin.contracts.base import SkipReason
 from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
+from memfin.contracts.dataset import Dialog, ProfileTruth, TurnTags
+from memfin.contracts.progress import ProgressEvent
 from memfin.contracts.reading import Line, UnsupportedTraceVersion, check_trace_version, shown, upgrade
+from memfin.contracts.run import Counters, EvalSummary, MetricResult, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
+from memfin.contracts.trace import DialogTrace
+from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
+from memfin.contracts.validity import LabelledReply
 from memfin.dataset import read_entry
 from memfin.metrics import M1State, M3State, M4State, M5State
 from memfin.metrics.m5_explainability import HIGHEST_SCORE, LOWEST_SCORE
@@ -117,13 +108,22 @@ class RunRules:
 
     def is_new(self, key: str) -> bool:
         """Return True for a key that no earlier record had."""
-        count = len(self._seen)
+        if self.knows(key):
+            return False
         self._seen.add(digest(key))
-        return len(self._seen) > count
+        return True
+
+    def knows(self, key: str) -> bool:
+        """Return True for a key that a record had."""
+        return digest(key) in self._seen
+
+    def twice(self, field: str, key: str) -> Row:
+        """Return the rule that a key stands once in the file."""
+        return not self.is_new(key), field, f"{shown(key)} stands on an earlier line too"
 
 
-def _negative(field: str | Steps, value: float | None) -> Row:
-    return (value or 0) < 0, field, f"{value} is less than 0"
+def _negative(field: str | Steps, value: float | None, words: str = "less than 0") -> Row:
+    return (value or 0) < 0, field, f"{value} is {words}"
 
 
 def _not_utc(field: str, text: str) -> Row:
@@ -143,16 +143,13 @@ class DialogTraceRules(RunRules):
 
     def __init__(self) -> None:
         super().__init__(_trace, self._rows)
-        self.turns: dict[bytes, int] = {}
         self.statuses: Counter[str] = Counter()
         self.pairs = 0
 
     def _rows(self, record: DialogTrace) -> Iterator[Row]:
         self.statuses[record.dialog_status] += 1
         if record.valid_dialog:
-            key = digest(record.dialog_id)
-            yield key in self.turns, "dialog_id", f"{shown(record.dialog_id)} stands on an earlier line too"
-            self.turns[key] = len(record.turns)
+            yield self.twice("dialog_id", record.dialog_id)
             self.pairs += len(record.turns)
 
     def counters(self) -> Counters:
@@ -214,7 +211,7 @@ class TurnEvalRules(RunRules):
         key = digest(record.dialog_id)
         yield from _next_pair(record.turn_pair_id, self._last_pair.get(key, 0))
         self._last_pair[key] = record.turn_pair_id
-        if self._trace is not None and key not in self._trace.turns:
+        if self._trace is not None and not self._trace.knows(record.dialog_id):
             message = f"{shown(record.dialog_id)} is no valid dialogue of dialog_trace.jsonl"
             yield True, "dialog_id", message
         found = [row for check in (_eligibility, _keys, _hits) for row in check(record) if row[0]]
@@ -379,7 +376,7 @@ class LabelRules(RunRules):
         self.count += 1
         self.categories.update(name for name in record.forbidden_hits or () if name in CATEGORIES)
         yield not record.id.strip(), "id", "the id is blank"
-        yield not self.is_new(record.id), "id", f"{shown(record.id)} stands on an earlier line too"
+        yield self.twice("id", record.id)
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():
             tag = canonical_risk_tag(name)
@@ -407,16 +404,14 @@ class SoakEpochRules(RunRules):
 
     def __init__(self) -> None:
         super().__init__(_soak, self._rows)
-        self.epochs = 0
-        self.turns = 0
-        self.dialogs = 0
+        self.epochs = self.turns = self.dialogs = 0
 
     def _rows(self, record: SoakEpoch) -> Iterator[Row]:
         self.epochs += 1
         self.turns += record.turns
         self.dialogs += record.dialogs
         yield record.epoch != self.epochs, "epoch", f"{record.epoch} stands where {self.epochs} belongs"
-        yield record.wall_seconds < 0, "wall_seconds", f"{record.wall_seconds} is negative"
+        yield _negative("wall_seconds", record.wall_seconds, "negative")
         for name in ("turn_latency_ms", "loop_lag_ms"):
             weight, count = sum(weight for _, weight in record[name].centroids), record[name].count
             message = f"weigh {weight:g}, where {count} belongs"
@@ -424,7 +419,7 @@ class SoakEpochRules(RunRules):
 
 
 def _soak_summary(record: SoakSummary) -> Iterator[Row]:
-    yield record.elapsed_seconds < 0, "elapsed_seconds", f"{record.elapsed_seconds} is negative"
+    yield _negative("elapsed_seconds", record.elapsed_seconds, "negative")
     pruned, epochs = record.pruned_epochs, record.epochs
     yield pruned > epochs, "pruned_epochs", f"{pruned} of {epochs} epochs"
     for group in ("metrics", "operation"):
