@@ -199,40 +199,31 @@ class FrequentTexts:
 
     def __init__(self, capacity: int = 256) -> None:
         self._capacity = capacity
-        self._counts: dict[bytes, int] = {}
-        self._examples: dict[bytes, str] = {}
+        self._texts: dict[bytes, tuple[int, str]] = {}
 
     def add(self, text: str) -> None:
         """Count one text; white space does not make texts differ."""
         folded = " ".join(text.split()).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(folded, digest_size=16).digest()
-        if digest in self._counts:
-            self._counts[digest] += 1
-        elif len(self._counts) < self._capacity:
-            self._counts[digest] = 1
-            self._examples[digest] = one_line(text, 80)
+        if digest in self._texts or len(self._texts) < self._capacity:
+            count, example = self._texts.get(digest) or (0, one_line(text, 80))
+            self._texts[digest] = count + 1, example
         else:
-            for key in [*self._counts]:
-                self._counts[key] -= 1
-                if not self._counts[key]:
-                    del self._counts[key], self._examples[key]
+            counted = self._texts.items()
+            self._texts = {key: (count - 1, example) for key, (count, example) in counted if count > 1}
 
     def top(self) -> tuple[str, int]:
         """Return the most frequent text, as an excerpt, and its count; ("", 0) of an empty stream."""
-        if not self._counts:
-            return "", 0
-        digest, count = max(self._counts.items(), key=lambda item: (item[1], item[0]))
-        return self._examples[digest], count
+        digest = max(self._texts, key=lambda key: (self._texts[key][0], key), default=b"")
+        count, example = self._texts.get(digest, (0, ""))
+        return example, count
 
 
 class ReplyShapes:
     """Counts of replies without content of their own: empty, echoed, copied, always the same."""
 
     def __init__(self) -> None:
-        self._replies = 0
-        self._empty = 0
-        self._echo = 0
-        self._reference = 0
+        self._replies = self._empty = self._echo = self._reference = 0
         self._frequent = FrequentTexts()
 
     def add(self, user_text: str, reply: str, reference: str) -> None:

@@ -446,7 +446,8 @@ class DatasetRules(RunRules):
         yield from of_text
         found = list(dialogue_violations(value))
         yield from found
-        if entry.skip_reason and not any(_suffix(entry.skip_reason) in item.message for item in found):
+        suffix = f"(skip_reason {entry.skip_reason})"
+        if entry.skip_reason and not any(suffix in item.message for item in found):
             yield _skipped((), str(entry.detail), entry.skip_reason)
         if entry.dialog is not None and not self.is_new(entry.dialog_id):
             message = f"{shown(entry.dialog_id)} stands on an earlier line too"
@@ -539,11 +540,7 @@ def _outside(steps: Steps, value: object, allowed: tuple[str, ...]) -> Violation
 
 
 def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:
-    return Violation(steps, f"{message} {_suffix(reason)}")
-
-
-def _suffix(reason: SkipReason) -> str:
-    return f"(skip_reason {reason})"
+    return Violation(steps, f"{message} (skip_reason {reason})")
 
 
 RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
