@@ -72,11 +72,6 @@ class QuestionStats:
             self.declined_gaps += isinstance(found, dict) and bool(found.get("abstained"))
 
 
-def is_benchmark_run(run_dir: Path) -> bool:
-    """Return True for the directory of a benchmark run."""
-    return (run_dir / RESULTS).is_file()
-
-
 def load_rag_report(run_dir: Path) -> model.Report:
     """Read a benchmark's run directory and make the content of its report.
 

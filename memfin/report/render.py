@@ -12,8 +12,8 @@ from memfin.contracts import EvalSummary
 from memfin.errors import RunFault
 from memfin.report.dialog_report import load_dialog_report, summary_report
 from memfin.report.model import Report
-from memfin.report.rag_report import is_benchmark_run, load_rag_report
-from memfin.report.soak_report import is_soak_directory, load_soak_report
+from memfin.report.rag_report import RESULTS, load_rag_report
+from memfin.report.soak_report import SUMMARY, load_soak_report
 from memfin.text.lines import flat
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def load_report(run_dir: Path) -> Report:
     Raises:
         UsageError: when the directory is no finished run, or a file of it does not fit the contract.
     """
-    if is_soak_directory(run_dir):
+    if (run_dir / SUMMARY).is_file():
         return load_soak_report(run_dir)
-    return load_rag_report(run_dir) if is_benchmark_run(run_dir) else load_dialog_report(run_dir)
+    return load_rag_report(run_dir) if (run_dir / RESULTS).is_file() else load_dialog_report(run_dir)
 
 
 def write_reports(run_dir: Path) -> tuple[Path, Path]:

@@ -53,11 +53,6 @@ _TREND_NOTE: Final = (
 )
 
 
-def is_soak_directory(path: Path) -> bool:
-    """Return True for the directory of a soak."""
-    return (path / SUMMARY).is_file()
-
-
 def load_soak_report(directory: Path) -> model.Report:
     """Read a soak's directory and make the content of its report.
 

@@ -17,7 +17,6 @@ from memfin.report.model import Case, Cases, Evidence, Item, Segment, grouped, s
 from memfin.text.lines import flat, one_line
 
 NO_RULE: Final = "no rule fired"
-
 _LOW_SCORE: Final = 4.0
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
