@@ -6,25 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import Controls, JudgeAgreement, JudgeStats, LatencyStats, ParameterChange, RunStats
-from memfin.report import model
+from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunStats
+from memfin.contracts.judgement import JudgeAgreement, JudgeStats, ParameterChange
+from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
-_LATENCIES: Final = {
-    "mean": "mean",
-    "p50": "median",
-    "p90": "90th percentile",
-    "p99": "99th percentile",
-    "max": "max",
-}
-_COUNTS: Final = {
-    "turn_retries": "Retries",
-    "abandoned_calls": "Agent calls abandoned",
-    "judge_failures": "Judge failures",
-}
 _OTHER: Final = "(further, different messages)"
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
@@ -60,33 +49,38 @@ class FailureCounter:
         rest = sum(group.count for group in ranked[limit:])
         return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
 
-    def table(self) -> model.Table | None:
-        """Return the groups as a table, None without failures."""
+    def block(self, otherwise: str) -> model.AnyBlock:
+        """Return the groups as a table; without failures a paragraph."""
         if not self._groups:
-            return None
+            return model.Block("text", note=otherwise)
         headings = ("Kind", "Message", "Count", "First seen")
         return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
 
 
 def time_facts(
-    latency: LatencyStats, wall_seconds: float | None, units: str, stats: RunStats | None = None
-) -> model.Facts | None:
-    """Return latencies, wall time and the usage of the agent's model; None where nothing is known.
+    units: str,
+    stats: RunStats | None,
+    latency: LatencyStats | None = None,
+    wall_seconds: float | None = None,
+) -> model.Block:
+    """Return latencies, wall time and the usage of the agent's model, as far as they are known.
 
-    ``units`` names the things that were answered, such as "Turns".
+    ``units`` names the things that were answered, such as "Turns"; without ``stats`` the others are shown.
     """
+    if stats is not None:
+        latency, wall_seconds = stats.turn_latency_ms, stats.wall_seconds
     rows = [("Wall time", model.duration(wall_seconds))] if wall_seconds is not None else []
-    if latency.count:
+    if latency is not None and latency.count:
         rows.append((f"{units} answered", model.grouped(latency.count)))
-        rows += (
-            (f"Latency, {label}", model.milliseconds(latency[name])) for name, label in _LATENCIES.items()
-        )
+        labels = glossary.LABELS["latencies"].items()
+        rows += ((f"Latency, {label}", model.milliseconds(latency[name])) for name, label in labels)
     if stats is not None:
         counts = [(f"{units} {status}", count) for status, count in sorted(stats.turns_by_status.items())]
-        counts += [(label, stats[name]) for name, label in _COUNTS.items() if stats[name]]
+        labels = glossary.LABELS["run_counts"].items()
+        counts += [(label, stats[name]) for name, label in labels if stats[name]]
         rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
-    return model.Facts(title="Time", pairs=tuple(rows)) if rows else None
+    return model.Block("facts", tuple(rows), "Time")
 
 
 def _usage(stats: RunStats) -> Iterable[tuple[str, str]]:
@@ -105,17 +99,28 @@ def _tokens(prompt: int, completion: int) -> str:
 
 
 def configuration_section(
-    facts: Iterable[tuple[str, str | None]], settings: Mapping[str, Any], inputs: Mapping[str, Any]
+    config: ConfigFile | BenchConfigFile | None,
+    settings: Mapping[str, Any],
+    fingerprint: str | None,
+    trace_version: str | None = None,
 ) -> model.Section | None:
     """Return the section with the settings of a run and the inputs of its fingerprint."""
-    known = tuple((name, value) for name, value in facts if value is not None)
+    facts = (
+        ("Trace version", trace_version),
+        ("Fingerprint", config.config_fingerprint if config else fingerprint),
+        ("MemFin", config.memfin_version if config else None),
+    )
+    inputs = config.fingerprint_inputs if config else {}
     tables = tuple(
         model.table(title, ("Name", "Value"), "cl", _settings(values))
         for title, values in (("Settings", settings), ("Inputs of the fingerprint", inputs))
         if values
     )
-    columns = model.Columns(tables=tables) if tables else None
-    return model.section("Configuration", model.Facts(pairs=known), columns)
+    return model.section(
+        "Configuration",
+        model.Block("facts", tuple((name, value) for name, value in facts if value is not None)),
+        model.Block("columns", tables),
+    )
 
 
 def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -165,12 +170,14 @@ def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> mode
 
 
 def controls_table(
-    controls: Controls[Any],
+    controls: Controls[Any] | None,
     headings: Iterable[str],
     oracle: str,
     figures: Callable[[list[Any]], Iterable[str]],
-) -> model.Table:
+) -> model.Table | None:
     """Return the judgements of replies of known worth; ``figures`` are those of the judged ones of a kind."""
+    if controls is None:
+        return None
     headings = tuple(headings)
     rows = []
     for kind, label, expected in (
@@ -191,7 +198,7 @@ def controls_table(
 def control_warnings(controls: Controls[Any] | None) -> Iterable[model.ReportWarning]:
     """Yield a warning for every control that the judge got wrong."""
     for line in controls.warnings if controls is not None else ():
-        yield model.ReportWarning("The judge got a control wrong", f"{one_line(line, 400)}.")
+        yield glossary.warning("wrong_control", control=one_line(line, 400))
 
 
 def changed_parameters(changes: Sequence[ParameterChange]) -> str:

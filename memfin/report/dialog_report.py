@@ -10,60 +10,31 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import (
-    ConfigFile,
-    Counters,
-    EvalSummary,
-    JudgeControls,
-    JudgeScope,
-    RunConfig,
-    RunManifest,
-    RunStats,
-    TurnEvalRow,
-)
-from memfin.report import common, glossary, model, reader
-from memfin.report.dialogs import DialogStats, GroupedMetrics, value_cell
-from memfin.report.glossary import METRICS, MetricText, format_interval, format_value, measured
+from memfin.contracts import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts.judgement import JudgeControls, JudgeScope
+from memfin.contracts.reading import decode
+from memfin.report import common, dialogs, glossary, model, reader
+from memfin.report.glossary import LABELS, METRICS, MetricText, format_interval, format_value, measured
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.warnings import Baselines, DetectorLimits, JudgedTurns, summary_warnings
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
 _HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
-_AGREEMENT: Final = {
-    "score": "Score (interval)",
-    "rubric": "Rubric items",
-    "contradiction": "Contradicted constraints",
-    "risk": "Risk tags",
-    "compliance": "Compliance label",
-}
-_DECIDES: Final[dict[JudgeScope, str]] = {
-    "m5": "M5",
-    "uncertain": "M5, contradictions, risk tags, compliance of the turns that rules and classifier leave "
-    "uncertain; for the others M5 comes from the heuristic judge, the rest from the detectors",
-    "all": "M5, contradictions, risk tags, compliance",
-}
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
     """Return the report of a summary without its run directory (metrics contract section 7)."""
-    metrics, counters = summary.metrics, summary.counters
-    values = _headline_values(
-        (key, dialog_id, found.get(key))
-        for name, key in _HEADLINES.items()
-        if name in metrics
-        for dialog_id, found in metrics[name].by_dialog.items()
-    )
-    versions = (("Trace version", summary.trace_version), ("Fingerprint", summary.config_fingerprint))
+    part = decode(msgspec.json.encode(summary), reader.SummaryFile)
+    warnings = dialogs.summary_warnings(part.metrics, part.counters.valid_dialogs)
     sections = (
-        *_figures(metrics, values, summary_warnings(metrics, counters.valid_dialogs)),
-        _values(metrics),
-        common.configuration_section(versions, {}, {}),
+        *_figures(part.metrics, _headline_values(Path(), part), warnings),
+        _values(part.metrics),
+        common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
-    return _report(summary.run_id, (("Data set", summary.dataset_path),), counters, sections)
+    return _report(part, (("Data set", summary.dataset_path),), sections)
 
 
 def load_dialog_report(run_dir: Path) -> model.Report:
@@ -83,18 +54,18 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     controls = reader.read_optional(run_dir / reader.CONTROLS, JudgeControls)
     settings = config.settings if config else None
 
-    stats = DialogStats()
+    stats = dialogs.DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values = _headline_values(
-        (key, dialog_id, getattr(found, key))
-        for name, key in _HEADLINES.items()
-        if name in summary.metrics
-        for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items()
-    )
+    values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
-    worst, baselines, judged, limits = WorstTurns(), Baselines(), JudgedTurns(scope), DetectorLimits()
-    groups, strangers = GroupedMetrics(), 0
+    worst, baselines, judged, limits = (
+        WorstTurns(),
+        dialogs.Baselines(),
+        dialogs.JudgedTurns(scope),
+        dialogs.DetectorLimits(),
+    )
+    groups, strangers = dialogs.GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         for each in (worst, baselines, judged, limits):
             each.add(row)
@@ -110,19 +81,14 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         *common.control_warnings(controls),
         *limits.warnings(),
         *stats.shapes.warnings(),
-        *summary_warnings(summary.metrics, summary.counters.valid_dialogs),
+        *dialogs.summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
     ]
     if strangers:
-        detail = f"{strangers} rows of {reader.ROWS} belong to no valid dialogue of {reader.TRACES}; "
-        detail += "tables by group leave them out."
-        warnings.append(model.ReportWarning("Files do not belong together", detail))
-    shown: dict[str, Any] = {
-        "workers_dialog": manifest.workers_dialog,
-        "workers_judge": manifest.workers_judge,
-    }
+        warnings.append(glossary.warning("other_files", count=strangers))
+    workers = {name: manifest[name] for name in ("workers_dialog", "workers_judge")}
     return _report(
-        summary.run_id,
+        summary,
         (
             ("Agent", manifest.model_name),
             ("Data set", summary.dataset_path),
@@ -132,7 +98,6 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             ("Judge", settings.judge if settings else stats.judge),
             ("Notes", manifest.notes or None),
         ),
-        summary.counters,
         (
             *_figures(summary.metrics, values, warnings),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
@@ -142,24 +107,21 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             _failures(manifest, run_stats, stats),
             _values(summary.metrics),
             common.configuration_section(
-                (
-                    ("Trace version", summary.trace_version),
-                    ("Fingerprint", config.config_fingerprint if config else summary.config_fingerprint),
-                    ("MemFin", config.memfin_version if config else None),
-                ),
-                msgspec.to_builtins(settings) if settings else shown,
-                config.fingerprint_inputs if config else {},
+                config,
+                msgspec.to_builtins(settings) if settings else workers,
+                summary.config_fingerprint,
+                summary.trace_version,
             ),
         ),
     )
 
 
 def _report(
-    run_id: str,
+    summary: reader.SummaryFile,
     facts: Iterable[tuple[str, str | None]],
-    counters: Counters,
     sections: Iterable[model.Section | None],
 ) -> model.Report:
+    counters = summary.counters
     skipped, failed = counters.skipped_dialogs, counters.failed_dialogs
     counts = (
         model.Counter("valid dialogues", counters.valid_dialogs),
@@ -167,9 +129,9 @@ def _report(
         model.Counter("skipped", skipped, "odd" if skipped else ""),
         model.Counter("failed", failed, "bad" if failed else ""),
     )
-    notes = model.Notes(pairs=glossary.NOTES["dialog"])
+    notes = model.Block("notes", glossary.NOTES["dialog"])
     reading = model.section("How to read this", notes, nav="How to read")
-    return model.report("evaluation", run_id, facts, counts, (*sections, reading))
+    return model.report("evaluation", summary.run_id, facts, counts, (*sections, reading))
 
 
 def _figures(
@@ -179,7 +141,7 @@ def _figures(
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
-    cards = model.Cards(cards=tuple(_card(text, figures) for text, figures in known))
+    cards = model.Block("cards", tuple(_card(text, figures) for text, figures in known))
     yield model.section("Results", cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
@@ -189,16 +151,13 @@ def _figures(
         for text, _ in known
         if sum(counts := _bins(getattr(each, text.headline.key) for each in values.values())) > 1
     )
-    histograms = model.Histograms(
-        title="Distribution over dialogues",
-        note="Number of dialogues by value, in steps of 10 %.",
-        charts=tuple(charts),
-    )
+    note = "Number of dialogues by value, in steps of 10 %."
+    histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
     yield model.section(
         "Figures",
         model.table("", headings, "llrbrrrrr", rows),
         _sources(metrics.get("m1_context_continuity")),
-        histograms if histograms.charts else None,
+        histograms,
     )
 
 
@@ -265,7 +224,7 @@ def _sources(memory: Figures | None) -> model.Table | None:
     total = memory.counts.get("required_key_total", 0) if memory else 0
     if memory is None or not total:
         return None
-    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in glossary.SOURCES]
+    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
     hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
     rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
     headings = ("Source", "Hits", "Share of required keys", "")
@@ -282,14 +241,16 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _headline_values(found: Iterable[tuple[str, str, float | None]]) -> dict[str, HeadlineValues]:
+def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
     values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
-    for key, dialog_id, value in found:
-        setattr(values[dialog_id], key, value)
+    for name, key in _HEADLINES.items():
+        if name in summary.metrics:
+            for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
+                setattr(values[dialog_id], key, getattr(found, key))
     return values
 
 
-def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
+def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
     """Return the dialogues with the lowest mean of their headline values."""
     if not stats.facts:
         return None
@@ -308,7 +269,7 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(value_cell, _HEADLINES.values(), headlines(dialog_id)),
+            *map(dialogs.value_cell, _HEADLINES.values(), headlines(dialog_id)),
         )
         for dialog_id in shown
     )
@@ -323,7 +284,10 @@ def _dialogs(stats: DialogStats, values: Mapping[str, HeadlineValues]) -> model.
 
 
 def _judge(
-    config: RunConfig | None, run_stats: RunStats | None, controls: JudgeControls | None, judged: JudgedTurns
+    config: RunConfig | None,
+    run_stats: RunStats | None,
+    controls: JudgeControls | None,
+    judged: dialogs.JudgedTurns,
 ) -> model.Section | None:
     """Return the section of a language model as the judge, None for a run without one."""
     stats = run_stats.judge if run_stats else None
@@ -331,7 +295,10 @@ def _judge(
         return None
     decides: model.Pairs = ()
     if config is not None:
-        decides = (("Decides", _DECIDES[config.judge_scope]), ("Votes per turn", str(config.judge_votes)))
+        decides = (
+            ("Decides", LABELS["judge_scope"][config.judge_scope]),
+            ("Votes per turn", str(config.judge_votes)),
+        )
 
     def scores(controls: list[Any]) -> tuple[str, str]:
         items, required = (
@@ -339,22 +306,17 @@ def _judge(
         )
         return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
 
-    table = (
-        common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
-        if controls
-        else None
-    )
-    facts = model.Facts(pairs=(*decides, *judged.facts(), *common.judge_facts(stats)))
-    return model.section("Judge", facts, table, common.agreement_table(stats, _AGREEMENT))
+    table = common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
+    facts = model.Block("facts", (*decides, *judged.facts(), *common.judge_facts(stats)))
+    return model.section("Judge", facts, table, common.agreement_table(stats, LABELS["agreement"]))
 
 
-def _failures(manifest: RunManifest, run_stats: RunStats | None, stats: DialogStats) -> model.Section | None:
+def _failures(
+    manifest: RunManifest, run_stats: RunStats | None, stats: dialogs.DialogStats
+) -> model.Section | None:
     skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
-    if run_stats is not None:
-        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Turns", run_stats)
-    else:
-        time = common.time_facts(stats.latency.stats(), _wall_seconds(manifest), "Turns")
-    failures = stats.failures.table() or model.Text(note="No dialogue, turn or judgement failed.")
+    time = common.time_facts("Turns", run_stats, stats.latency.stats(), _wall_seconds(manifest))
+    failures = stats.failures.block("No dialogue, turn or judgement failed.")
     skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
     return model.section("Failures and time", failures, skipped, time, nav="Failures")
 
@@ -384,5 +346,4 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         counts = ((key, count, "", "") for key, count in figures.counts.items())
         headings = ("Value", "Micro", "Macro", "95 % interval")
         tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
-    columns = model.Columns(tables=tuple(tables)) if tables else None
-    return model.section("All values", columns)
+    return model.section("All values", model.Block("columns", tuple(tables)))

@@ -1,19 +1,22 @@
-"""Statistics over the dialogues of a run, and metrics by group, in one streaming pass."""
+"""Statistics over the dialogues and turns of a run in one streaming pass, and the warnings they give.
 
+Counts are bounded and fed turn by turn, so that a report of 100,000 dialogues needs no more memory than one
+of ten.
+"""
+
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from memfin.contracts import TurnEvalRow
+from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
 from memfin.report.common import FailureCounter
-from memfin.report.glossary import METRICS, SCORES, format_value, is_measured
-from memfin.report.model import Cell, Table, Value, table
-from memfin.report.reader import HeadlineValues, ScannedDialog, ScannedTurn
-from memfin.report.warnings import ReplyShapes
+from memfin.report.glossary import LABELS, METRICS, SCORES, format_value, is_measured, warning
+from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
+from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
 
 UNKNOWN: Final = "(not given)"
@@ -23,6 +26,16 @@ _MAX_ROWS: Final = 30
 _PROFILE: Final = "m2_profile_accuracy"
 _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
+_WARN_SHARE: Final = 0.2
+_NOTE_SHARE: Final = 0.02
+_MIN_REPLIES: Final = 5
+_MIN_DIALOGS_FOR_INTERVALS: Final = 10
+_CONSTANT_TAGS: Final = 3
+_MAX_TAGS: Final = 1000
+_SAME_SCORE_SHARE: Final = 0.95
+_GUARDED_GAP: Final = 0.1
+_CONTRADICTION_DETECTORS: Final = frozenset({"proposals", "predicates"})
+"""The offline detectors of contradictions as rows name them; ``predicates`` is that of earlier versions."""
 
 
 class Facts(NamedTuple):
@@ -117,45 +130,38 @@ class GroupedMetrics:
         self._rows[facts] += 1
         self._states[facts].add_row(row.replace(dialog_id=""))
 
-    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> tuple[Table, ...]:
-        """Return the tables; one of a single group says nothing and is left out.
+    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> Iterator[Table]:
+        """Yield the tables; one of a single group says nothing and is left out.
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
-        script = "" if stats.language_known else "Languages are guessed from the script of the client."
-        tables = (
-            self._table(kind, stats, values, script if kind == "language" else "") for kind in Facts._fields
-        )
-        return tuple(found for found in tables if found is not None)
-
-    def _table(
-        self, kind: str, stats: DialogStats, values: Mapping[str, HeadlineValues], note: str
-    ) -> Table | None:
-        label_of = attrgetter(kind)
-        states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
-        turns: Counter[str] = Counter()
-        for facts, state in self._states.items():
-            states[label_of(facts)].merge(state)
-            turns[label_of(facts)] += self._rows[facts]
-        dialogs: Counter[str] = Counter()
-        profiles: defaultdict[str, list[float]] = defaultdict(list)
-        for dialog_id, facts in stats.facts.items():
-            dialogs[label_of(facts)] += 1
-            found = values.get(dialog_id)
-            if found is not None and found.profile_score is not None:
-                profiles[label_of(facts)].append(found.profile_score)
-        if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
-            return None
-        shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
-        omitted = len(dialogs) - len(shown)
-        left_out = f"{omitted} smaller groups are left out. " if omitted else ""
         measures = [f"{metric.code} {value.label}" for metric in METRICS for value in metric.values]
         headings = ("Group", "Dialogues", "Turns", *measures)
-        rows: Iterator[tuple[Value, ...]] = (
-            (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
-            for label in sorted(shown, key=_order)
-        )
-        return table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, (left_out + note).strip())
+        for place, kind in enumerate(Facts._fields):
+            dialogs: Counter[str] = Counter()
+            profiles: defaultdict[str, list[float]] = defaultdict(list)
+            for dialog_id, facts in stats.facts.items():
+                dialogs[facts[place]] += 1
+                found = values.get(dialog_id)
+                if found is not None and found.profile_score is not None:
+                    profiles[facts[place]].append(found.profile_score)
+            if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
+                continue
+            states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
+            turns: Counter[str] = Counter()
+            for facts, state in self._states.items():
+                states[facts[place]].merge(state)
+                turns[facts[place]] += self._rows[facts]
+            shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
+            rows: Iterator[tuple[Value, ...]] = (
+                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+                for label in sorted(shown, key=_order)
+            )
+            omitted = len(dialogs) - len(shown)
+            note = f"{omitted} smaller groups are left out. " if omitted else ""
+            if kind == "language" and not stats.language_known:
+                note += "Languages are guessed from the script of the client."
+            yield table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, note.strip())
 
 
 def value_cell(key: str, value: float | None) -> Cell:
@@ -179,3 +185,231 @@ def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
 def _order(label: str) -> tuple[int, str]:
     """Order known difficulties by their difficulty and everything else by its name."""
     return (_DIFFICULTIES.index(label) if label in _DIFFICULTIES else len(_DIFFICULTIES), label)
+
+
+# ---- warnings
+
+
+class FrequentTexts:
+    """The most frequent texts of a stream, in bounded memory (the Misra-Gries summary).
+
+    A text that makes up more than ``1 / (capacity + 1)`` of the stream is certain to be kept, and
+    its count is never too high. As long as at most ``capacity`` texts differ, counts are exact.
+    """
+
+    def __init__(self, capacity: int = 256) -> None:
+        self._capacity = capacity
+        self._texts: dict[bytes, tuple[int, str]] = {}
+
+    def add(self, text: str) -> None:
+        """Count one text; white space does not make texts differ."""
+        folded = " ".join(text.split()).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(folded, digest_size=16).digest()
+        if digest in self._texts or len(self._texts) < self._capacity:
+            count, example = self._texts.get(digest) or (0, one_line(text, 80))
+            self._texts[digest] = count + 1, example
+        else:
+            counted = self._texts.items()
+            self._texts = {key: (count - 1, example) for key, (count, example) in counted if count > 1}
+
+    def top(self) -> tuple[str, int]:
+        """Return the most frequent text, as an excerpt, and its count; ("", 0) of an empty stream."""
+        digest = max(self._texts, key=lambda key: (self._texts[key][0], key), default=b"")
+        count, example = self._texts.get(digest, (0, ""))
+        return example, count
+
+
+class ReplyShapes:
+    """Counts of replies without content of their own: empty, echoed, copied, always the same."""
+
+    def __init__(self) -> None:
+        self._replies = self._empty = self._echo = self._reference = 0
+        self._frequent = FrequentTexts()
+
+    def add(self, user_text: str, reply: str, reference: str) -> None:
+        """Count one answered turn."""
+        self._replies += 1
+        stripped = reply.strip()
+        if not stripped:
+            self._empty += 1
+            return
+        self._echo += _echoes(user_text, stripped)
+        self._reference += stripped == reference.strip()
+        self._frequent.add(stripped)
+
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield warnings about empty, echoed, copied and constant replies."""
+        example, same = self._frequent.top()
+        constant = same if same >= _MIN_REPLIES else 0
+        for name, count in (
+            ("empty_replies", self._empty),
+            ("echoed_turns", self._echo),
+            ("constant_replies", constant),
+        ):
+            if count and count >= self._replies * _NOTE_SHARE:
+                yield _share_warning(name, count, self._replies, example=example)
+        if self._reference and self._reference >= self._replies * _WARN_SHARE:
+            yield warning("reference_replies", share=_of(self._reference, self._replies))
+
+
+class Baselines:
+    """Values that an agent with constant replies would reach on the reference labels."""
+
+    def __init__(self) -> None:
+        self._labels: Counter[str] = Counter()
+        self._tags: Counter[str] = Counter()
+        self._scores: Counter[float] = Counter()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count the reference labels and the judge's score of one scored turn."""
+        if row.eligible_m4 and row.gt_compliance_label is not None:
+            self._labels[row.gt_compliance_label] += 1
+        if row.eligible_m3:
+            # tags of the data set's own making are unbounded in number; rare ones cannot win
+            self._tags.update(
+                tag for tag in row.risk_required_tags if tag in self._tags or len(self._tags) < _MAX_TAGS
+            )
+        if row.eligible_m5 and row.judge_score_1_5 is not None:
+            self._scores[round(row.judge_score_1_5, 2)] += 1
+
+    def warnings(self, metrics: Mapping[str, Figures]) -> Iterator[ReportWarning]:
+        """Yield warnings about measured values that do not exceed the baselines."""
+        accuracy = _measured(metrics, "m4_compliance", "compliance_label_acc")
+        if self._labels and accuracy is not None:
+            (label, count), total = self._labels.most_common(1)[0], self._labels.total()
+            which = f"all {total}" if count == total else f"{count} of {total}"
+            if count / total >= accuracy or count == total:
+                share, measured = percent(count / total), percent(accuracy)
+                yield warning("constant_label", which=which, label=label, share=share, measured=measured)
+        coverage = _measured(metrics, "m3_risk_coverage", "risk_coverage")
+        if self._tags and coverage is not None:
+            top = sorted(self._tags.items(), key=lambda item: (-item[1], item[0]))[:_CONSTANT_TAGS]
+            reached = sum(count for _, count in top) / self._tags.total()
+            if reached >= coverage:
+                tags = ", ".join(one_line(tag, 60) for tag, _ in top)
+                values = {"share": percent(reached), "measured": percent(coverage)}
+                yield warning("constant_tags", None, count=len(top), tags=tags, **values)
+        if (total := self._scores.total()) >= _MIN_REPLIES:
+            score, count = max(self._scores.items(), key=lambda item: (item[1], item[0]))
+            if count >= total * _SAME_SCORE_SHARE:
+                yield warning("constant_score", count=count, total=total, score=score)
+
+
+class DetectorLimits:
+    """Counts of the replies that the detectors read in part, or against a part of the constraints only."""
+
+    def __init__(self) -> None:
+        self._rows = self._checked = self._blind = 0
+        self._cut: Counter[int] = Counter()
+        self._unread = FrequentTexts()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count one scored turn."""
+        self._rows += 1
+        if row.scored_chars:
+            self._cut[row.scored_chars] += 1
+        if row.detectors.get("contradiction") in _CONTRADICTION_DETECTORS:
+            self._checked += 1
+            self._blind += bool(row.unread_constraints)
+            for text in row.unread_constraints or ():
+                self._unread.add(text)
+
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield warnings about replies scored on their beginning, and constraints not understood."""
+        if count := self._cut.total():
+            limits = " or ".join(grouped(limit) for limit in sorted(self._cut))
+            yield warning("cut_replies", count=count, total=self._rows, limits=limits)
+        if self._blind:
+            example, _ = self._unread.top()
+            yield _share_warning("unread_constraints", self._blind, self._checked, example=example)
+
+
+class JudgedTurns:
+    """Counts of the turns that were sent to the run's judge, those without a verdict, and its changes."""
+
+    def __init__(self, scope: JudgeScope = "m5") -> None:
+        self._scope: JudgeScope = scope
+        self._answered = self._judged = self._changed = 0
+        self._readings: Counter[str] = Counter()
+        self._left: Counter[str] = Counter()
+        self._read_by_rules = 0
+        self._reasons = FailureCounter()
+
+    def add(self, row: TurnEvalRow) -> None:
+        """Count one scored turn."""
+        self._answered += row.turn_status in (None, "ok")
+        self._changed += bool(row.judge_changed)
+        self._readings.update(row.judge_changed or ())
+        if not was_asked(row, self._scope):
+            return
+        self._judged += 1
+        if row.judge_error is not None:
+            declined = row.judge_declined if isinstance(row.judge_declined, str) else "failed"
+            self._left[declined] += 1
+            self._read_by_rules += declined != "failed" and isinstance(row.unjudged, list)
+            self._reasons.add("judge", row.judge_error, "")
+
+    def facts(self) -> Pairs:
+        """Return the turns sent to the judge and its changes; nothing unless the scope is ``uncertain``."""
+        if self._scope != "uncertain":
+            return ()
+        labels = LABELS["readings"].items()
+        readings = ", ".join(f"{label} in {self._readings[name]}" for name, label in labels)
+        return (
+            ("Sent to the judge", f"{grouped(self._judged)} of {grouped(self._answered)} answered turns"),
+            ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),
+        )
+
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield warnings about judgements that failed."""
+        if not (failed := self._left.total()):
+            return
+        first, share = self._reasons.groups(1)[0], percent(failed / self._judged)
+        values = {"share": share, "count": first.count, "reason": first.message}
+        yield warning("failed_judgements", None, failed=failed, total=self._judged, **values)
+        long, refused = self._left["too_long"], self._left["refused"]
+        if long or refused:
+            rules = " The rules have read them for M1, M3 and M4; the explanation was not read."
+            read = rules if self._read_by_rules else ""
+            yield warning("escaped_judge", long=long, refused=refused, rules=read)
+
+
+def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iterator[ReportWarning]:
+    """Yield warnings about the counts of a summary."""
+    for text in METRICS:
+        figures = metrics.get(text.name)
+        if figures and not any(is_measured(value.key, figures.counts) for value in text.values):
+            yield warning("nothing_to_measure", code=text.code)
+    if 0 < valid_dialogs < _MIN_DIALOGS_FOR_INTERVALS:
+        yield warning("few_dialogues", count=valid_dialogs)
+    memory = metrics.get("m1_context_continuity")
+    if memory is None or not memory.counts.get("eligible_count"):
+        return
+    total = memory.counts.get("required_key_total", 0)
+    for name in ("unrevealed_key_total", "self_reference_key_total"):
+        if total and (count := memory.counts.get(name, 0)):
+            yield _share_warning(name, count, total)
+    plain, guarded = memory.micro.get("key_coverage"), memory.micro.get("key_coverage_guarded")
+    if plain is not None and guarded is not None and plain - guarded >= _GUARDED_GAP:
+        yield warning("short_keys", plain=percent(plain), guarded=percent(guarded))
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total} ({percent(count / total)})"
+
+
+def _share_warning(name: str, count: int, total: int, **values: Any) -> ReportWarning:
+    level: Literal["warning", "note"] = "warning" if count >= total * _WARN_SHARE else "note"
+    return warning(name, level, share=_of(count, total), **values)
+
+
+def _measured(metrics: Mapping[str, Figures], metric: str, value: str) -> float | None:
+    figures = metrics.get(metric)
+    return figures.micro.get(value) if figures and figures.counts.get("eligible_count") else None
+
+
+def _echoes(user_text: str, reply: str) -> bool:
+    """Return True for a reply that is the user's turn with at most a quarter of its length added."""
+    asked = "".join(user_text.split()).casefold()
+    answered = "".join(reply.split()).casefold()
+    return bool(asked) and asked in answered and len(answered) <= 1.25 * len(asked)

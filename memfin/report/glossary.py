@@ -1,11 +1,12 @@
-"""Labels and explanations of metrics and benchmark scores, from ``data/templates/report.toml``."""
+"""Labels and explanations of metrics and scores, and the warnings, from ``data/templates/report.toml``."""
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from memfin.report.model import ReportWarning
 from memfin.report.reader import Figures
 
 
@@ -47,9 +48,17 @@ class TypeText(msgspec.Struct, frozen=True):
     parts: tuple[tuple[str, str, float], ...]
 
 
+class _Warning(msgspec.Struct):
+    title: str
+    text: str
+    level: Literal["warning", "note"] = "warning"
+
+
 class _Glossary(msgspec.Struct):
+    warnings: dict[str, _Warning]
     metrics: tuple[MetricText, ...]
     types: tuple[TypeText, ...]
+    labels: dict[str, dict[str, str]]
     notes: dict[str, dict[str, str]]
 
 
@@ -61,14 +70,8 @@ TYPES: Final = _GLOSSARY.types
 NOTES: Final = {name: tuple(notes.items()) for name, notes in _GLOSSARY.notes.items()}
 """Explanations at the end of a report: ``dialog``, ``rag``, and ``rag_judge`` for runs with a judge."""
 
-SOURCES: Final = (
-    ("short_term", "Short-term window"),
-    ("long_term", "Long-term recall"),
-    ("profile", "Profile context"),
-)
-"""The memory sources of M1, with the stem of their hit counts in the summary."""
-
-MARKS: Final = {"faithfulness": "Faithfulness", "answer_correctness": "Answer correctness"}
+LABELS: Final = _GLOSSARY.labels
+MARKS: Final = LABELS["marks"]
 """A judge's marks for answers of a benchmark, by their names in results."""
 
 MARK_SCALE: Final = (1.0, 5.0)
@@ -76,6 +79,12 @@ SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
 )
 _DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
+
+
+def warning(name: str, /, level: Literal["warning", "note"] | None = None, **values: Any) -> ReportWarning:
+    """Return a warning of ``report.toml`` with its fields filled in."""
+    words = _GLOSSARY.warnings[name]
+    return ReportWarning(words.title.format(**values), words.text.format(**values), level or words.level)
 
 
 def is_measured(key: str, counts: Mapping[str, int]) -> bool:

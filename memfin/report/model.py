@@ -6,7 +6,9 @@ run are already `visible` and cut; they are still untrusted markup.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -139,78 +141,42 @@ class Case(Struct, frozen=True, kw_only=True):
     repeated: bool = False
 
 
-class Block(Struct, frozen=True, kw_only=True):
-    """A part of a section; templates choose its layout by ``kind``."""
+class Block(Struct, frozen=True):
+    """A part of a section: items of one kind, or of the kind ``text`` a paragraph, the note alone.
 
+    ``facts`` are names with short values, ``notes`` terms with explanations, ``columns`` tables side by
+    side. Histograms and line charts are for HTML only.
+    """
+
+    kind: Literal["cards", "warnings", "text", "facts", "notes", "columns", "histograms", "linecharts"]
+    items: tuple[Any, ...] = ()
     title: str = ""
     note: str = ""
 
-    @property
-    def kind(self) -> str:
-        """Return the name of the class in small letters."""
-        return type(self).__name__.lower()
 
-
-class Cards(Block, frozen=True):
-    """Cards side by side."""
-
-    cards: tuple[Card, ...]
-
-
-class Warnings(Block, frozen=True):
-    """A list of warnings."""
-
-    warnings: tuple[ReportWarning, ...]
-
-
-class Text(Block, frozen=True):
-    """A paragraph: the note alone."""
-
-
-class Facts(Block, frozen=True):
-    """Names with short values."""
-
-    pairs: Pairs
-
-
-class Notes(Block, frozen=True):
-    """Terms with explanations."""
-
-    pairs: Pairs
-
-
-class Table(Block, frozen=True):
+class Table(Struct, frozen=True, kw_only=True):
     """A table; ``align`` has a letter per column: left, right, code or bar. `table` makes one."""
 
+    kind: Literal["table"] = "table"
+    title: str = ""
+    note: str = ""
     headings: tuple[str, ...]
     align: str
     rows: tuple[tuple[Cell, ...], ...]
 
 
-class Columns(Block, frozen=True):
-    """Tables side by side where the page is wide enough."""
-
-    tables: tuple[Table, ...]
-
-
-class Histograms(Block, frozen=True):
-    """Histograms side by side; HTML only."""
-
-    charts: tuple[Histogram, ...]
-
-
-class LineCharts(Block, frozen=True):
-    """Line charts side by side; HTML only."""
-
-    charts: tuple[LineChart, ...]
-
-
-class Cases(Block, frozen=True):
+class Cases(Struct, frozen=True, kw_only=True):
     """The worst cases by one criterion; ``total`` says in words how many meet it."""
 
+    kind: Literal["cases"] = "cases"
+    title: str = ""
+    note: str = ""
     cases: tuple[Case, ...]
     total: str = ""
     answered: str = "Reply"
+
+
+AnyBlock = Block | Table | Cases
 
 
 class Section(Struct, frozen=True):
@@ -219,7 +185,7 @@ class Section(Struct, frozen=True):
     id: str
     title: str
     nav: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[AnyBlock, ...]
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -235,7 +201,7 @@ class Report(Struct, frozen=True, kw_only=True):
     def warnings(self) -> tuple[ReportWarning, ...]:
         """Return the warnings of all sections."""
         blocks = (block for section in self.sections for block in section.blocks)
-        return tuple(each for block in blocks if isinstance(block, Warnings) for each in block.warnings)
+        return tuple(each for block in blocks if block.kind == "warnings" for each in block.items)
 
 
 def report(
@@ -255,9 +221,13 @@ def report(
     )
 
 
-def section(title: str, *blocks: Block | None, nav: str = "") -> Section | None:
-    """Make a section of the blocks that are not None; None without any."""
-    kept = tuple(block for block in blocks if block is not None)
+def section(title: str, *blocks: AnyBlock | None, nav: str = "") -> Section | None:
+    """Make a section of the blocks that are not None or without items; None without any."""
+    kept = tuple(
+        block
+        for block in blocks
+        if block is not None and (not isinstance(block, Block) or block.items or block.kind == "text")
+    )
     name = nav or title
     return Section(name.lower().replace(" ", "-"), title, name, kept) if kept else None
 
@@ -265,8 +235,7 @@ def section(title: str, *blocks: Block | None, nav: str = "") -> Section | None:
 def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
     """Make the section of the warnings, notes last; None without any."""
     ordered = tuple(sorted(warnings, key=lambda each: each.level != "warning"))
-    block = Warnings(warnings=ordered) if ordered else None
-    return section("Before you trust the numbers", block, nav="Warnings")
+    return section("Before you trust the numbers", Block("warnings", ordered), nav="Warnings")
 
 
 def table(
@@ -291,21 +260,16 @@ def segments(text: str, spans: Iterable[tuple[int, int]], limit: int) -> tuple[S
     ``spans`` are half-open character offsets into ``text``; overlapping ones are joined, those out
     of range are clipped. The last piece ends with an ellipsis when the text was cut.
     """
-    shown = min(limit, len(text))
-    joined: list[tuple[int, int]] = []
-    for low, high in sorted(spans):
-        start, end = max(0, low), min(high, shown)
-        if start < end and joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        elif start < end:
-            joined.append((start, end))
-    pieces: list[Segment] = []
-    at = 0
-    for start, end in joined:
-        pieces += [Segment(visible(text[at:start])), Segment(visible(text[start:end]), marked=True)]
-        at = end
-    pieces += [Segment(visible(text[at:shown])), Segment("…" if len(text) > shown else "")]
-    return tuple(piece for piece in pieces if piece.text)
+    shown = text[:limit]
+    marked = bytearray(len(shown))
+    for low, high in spans:
+        for at in range(max(0, low), min(high, len(shown))):
+            marked[at] = True
+    pieces = [
+        Segment(visible("".join(char for char, _ in piece)), bool(is_marked))
+        for is_marked, piece in groupby(zip(shown, marked, strict=True), key=itemgetter(1))
+    ]
+    return (*pieces, Segment("…")) if len(text) > limit else tuple(pieces)
 
 
 def grouped(count: int) -> str:
@@ -316,11 +280,6 @@ def grouped(count: int) -> str:
 def percent(share: float) -> str:
     """Write a share of 0 to 1 as per cent."""
     return f"{100 * share:.1f} %"
-
-
-def share_cell(share: float) -> Cell:
-    """Return a share as a figure with a bar behind it."""
-    return Cell(percent(share), share=min(max(share, 0.0), 1.0))
 
 
 def moment(text: str | None) -> str | None:

@@ -10,22 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats
-from memfin.contracts.rag import (
-    SUMMARY,
-    RagGroup,
-    RagIndividual,
-    RagJudgeControls,
-    RagMark,
-    RagResult,
-    RagSummary,
-    iter_individual_results,
-    read_sums,
-)
+from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, rag
+from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText
-from memfin.report.model import grouped, percent, share_cell
+from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
+from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
 RESULTS: Final = "rag_results.jsonl"
@@ -35,7 +25,6 @@ _MAX_CASES: Final = 20
 _MAX_ROWS: Final = 500
 _MAX_GROUPS: Final = 25
 _MAX_CITATIONS: Final = 5
-_HALF: Final = 0.5
 _PARTS: Final = {text.name: text.parts for text in TYPES}
 _OF_DIALOGUES: Final = frozenset(
     {
@@ -54,18 +43,16 @@ class QuestionStats:
     part; ``gaps`` counts the questions that ask for an abstention.
     """
 
-    def __init__(self, results: Iterable[RagIndividual]) -> None:
-        """Read the results once."""
+    def __init__(self) -> None:
         self.failures = common.FailureCounter()
         self.weakest: list[RagIndividual] = []
         self.rows: list[tuple[str, str, str, str, str]] = []
         self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.facts = self.declined_facts = 0
         self.gaps = self.declined_gaps = 0
-        for one in results:
-            self._add(one)
 
-    def _add(self, one: RagIndividual) -> None:
+    def add(self, one: RagIndividual) -> None:
+        """Count a question."""
         if one.error is not None:
             self.failures.add("question", one.error, one.id)
         if not one.passed:
@@ -85,11 +72,6 @@ class QuestionStats:
             self.declined_gaps += isinstance(found, dict) and bool(found.get("abstained"))
 
 
-def is_benchmark_run(run_dir: Path) -> bool:
-    """Return True for the directory of a benchmark run."""
-    return (run_dir / RESULTS).is_file()
-
-
 def load_rag_report(run_dir: Path) -> model.Report:
     """Read a benchmark's run directory and make the content of its report.
 
@@ -100,20 +82,20 @@ def load_rag_report(run_dir: Path) -> model.Report:
         if not (run_dir / name).is_file():
             raise UsageError(f"run {run_dir}: has no {name}; memfin resume {run_dir} goes on with it")
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
-    summary = read_sums(run_dir / SUMMARY)
-    stats = QuestionStats(iter_individual_results(run_dir / SUMMARY))
+    summary = rag.read_sums(run_dir / SUMMARY)
+    stats = QuestionStats()
+    for one in rag.iter_individual_results(run_dir / SUMMARY):
+        stats.add(one)
     config = reader.read_optional(run_dir / reader.CONFIG, BenchConfigFile)
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
-    controls = reader.read_optional(run_dir / CONTROLS, RagJudgeControls)
+    controls = reader.read_optional(run_dir / CONTROLS, rag.RagJudgeControls)
     errors = summary.errors
-    time = None
-    if run_stats is not None:
-        time = common.time_facts(run_stats.turn_latency_ms, run_stats.wall_seconds, "Questions", run_stats)
-    failures = stats.failures.table() or model.Text(note="The system failed on no question.")
-    warnings = (*_warnings(summary, stats), *_judge_warnings(summary), *common.control_warnings(controls))
+    time = common.time_facts("Questions", run_stats)
+    failures = stats.failures.block("The system failed on no question.")
+    warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
     types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
-    notes = model.Notes(pairs=NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
+    notes = model.Block("notes", NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
     return model.report(
         "benchmark",
         summary.run_id,
@@ -132,7 +114,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
             model.Counter("without an answer", errors, "bad" if errors else ""),
         ),
         (
-            model.section("Results", model.Cards(cards=tuple(_cards(summary, stats)))),
+            model.section("Results", model.Block("cards", tuple(_cards(summary, stats)))),
             model.warnings_section(warnings),
             model.section("Figures", _scores("", "Type", types)),
             _judge(summary, config, run_stats, controls),
@@ -141,12 +123,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
             model.section("Failures and time", failures, time, nav="Failures"),
             _questions(summary, stats),
             common.configuration_section(
-                (
-                    ("Fingerprint", summary.config_fingerprint),
-                    ("MemFin", config.memfin_version if config else None),
-                ),
-                _heeded(config) if config else {},
-                config.fingerprint_inputs if config else {},
+                config, _heeded(config) if config else {}, summary.config_fingerprint
             ),
             model.section("How to read this", notes, nav="How to read"),
         ),
@@ -205,26 +182,22 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
     headings = (first, "Asked", "Passed", "Score", "Of", "Share")
-    return model.table(title, headings, "lrrrrr", (_row(label, group) for label, group in groups), note)
-
-
-def _row(label: str, group: RagGroup) -> tuple[model.Cell | str | int, ...]:
-    score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
-    return one_line(label, 80), group.count, group.passed, score, of, share_cell(_share(group))
+    rows: list[tuple[model.Value, ...]] = []
+    for label, group in groups:
+        share = model.Cell(percent(_share(group)), share=min(max(_share(group), 0.0), 1.0))
+        score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
+        rows.append((one_line(label, 80), group.count, group.passed, score, of, share))
+    return model.table(title, headings, "lrrrrr", rows, note)
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:
-    groups: tuple[tuple[str, Mapping[str, RagGroup]], ...] = (
-        ("By difficulty", summary.by_difficulty),
-        ("By category", summary.by_category),
-        ("By tag", summary.by_tag),
-    )
-    for title, found in groups:
+    for kind in ("difficulty", "category", "tag"):
+        found: Mapping[str, RagGroup] = summary[f"by_{kind}"]
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
             note = f"{omitted} smaller groups are left out." if omitted else ""
-            yield _scores(title, "Group", largest, note)
+            yield _scores(f"By {kind}", "Group", largest, note)
 
 
 def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -295,7 +268,7 @@ def _judge(
     summary: RagSummary,
     config: BenchConfigFile | None,
     run_stats: RunStats | None,
-    controls: RagJudgeControls | None,
+    controls: rag.RagJudgeControls | None,
 ) -> model.Section | None:
     """Return the marks of a judge, None for a run without one."""
     judged = summary.judge
@@ -315,13 +288,12 @@ def _judge(
         ),
     )
     lead = f"{one_line(judged.judge, 200)} read the answers with the relevant pages."
-    facts = (*votes, *common.judge_facts(stats))
     return model.section(
         "Judge",
-        model.Text(note=f"{lead} Its marks, 1 to 5, change no score."),
+        model.Block("text", note=f"{lead} Its marks, 1 to 5, change no score."),
         marks,
-        model.Facts(pairs=facts) if facts else None,
-        common.controls_table(controls, MARKS.values(), "Expected answer", _means) if controls else None,
+        model.Block("facts", (*votes, *common.judge_facts(stats))),
+        common.controls_table(controls, MARKS.values(), "Expected answer", _means),
         common.agreement_table(stats, {mark: f"{title} (interval)" for mark, title in MARKS.items()}),
     )
 
@@ -335,31 +307,20 @@ def _mark(mark: RagMark) -> tuple[str | None, str | None]:
     return None if mark.mean is None else f"{mark.mean:.2f}", interval
 
 
-def _judge_warnings(summary: RagSummary) -> Iterator[model.ReportWarning]:
-    judged = summary.judge
-    if judged is msgspec.UNSET or not judged.failed:
-        return
-    share = judged.failed / judged.asked if judged.asked else 0.0
-    long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
-    escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
-    yield model.ReportWarning(
-        title="Judgements failed",
-        detail=f"{judged.failed} of {judged.asked} answers ({share:.1%}) got no marks; no mean of the "
-        f"judge counts them, and the formulas score them all the same.{escaped}",
-    )
-
-
 def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.ReportWarning]:
-    share = summary.errors / summary.total_tests if summary.total_tests else 0.0
-    if summary.errors:
-        detail = f"{summary.errors} of {summary.total_tests} questions have no answer; they score 0."
-        yield model.ReportWarning("The system failed", detail, "warning" if share >= _HALF else "note")
+    errors, total, judged = summary.errors, summary.total_tests, summary.judge
+    if errors:
+        yield warning(
+            "system_failed", "warning" if 2 * errors >= total else "note", errors=errors, total=total
+        )
     if summary.document is None:
-        detail = "Inventions cannot be recognised, and pages were not checked."
-        yield model.ReportWarning("No document", detail)
+        yield warning("no_document")
     if stats.facts and stats.declined_facts == stats.facts:
-        detail = "The scores of conflicts and gaps say nothing about a system that answers nothing."
-        yield model.ReportWarning("Every fact was declined", detail)
+        yield warning("all_declined")
     if stats.gaps and not stats.declined_gaps:
-        detail = "The system answered every question that the document does not settle."
-        yield model.ReportWarning("Nothing was declined", detail, "note")
+        yield warning("none_declined")
+    if judged is not msgspec.UNSET and judged.failed:
+        share = judged.failed / judged.asked if judged.asked else 0.0
+        long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
+        escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
+        yield warning("failed_marks", failed=judged.failed, asked=judged.asked, share=share, escaped=escaped)

@@ -118,10 +118,9 @@ def require_run_directory(run_dir: Path) -> None:
     Raises:
         UsageError: it does not exist, is no directory, or lacks a file that a report needs.
     """
-    if not run_dir.exists():
-        raise UsageError(f"{run_dir}: no such directory; give the directory of a run, such as runs/RUN_ID")
     if not run_dir.is_dir():
-        raise UsageError(f"{run_dir}: not a directory; give the directory of a run, such as runs/RUN_ID")
+        state = "not a directory" if run_dir.exists() else "no such directory"
+        raise UsageError(f"{run_dir}: {state}; give the directory of a run, such as runs/RUN_ID")
     missing = [name for name in _REQUIRED if not (run_dir / name).is_file()]
     if MANIFEST in missing and len(missing) == len(_REQUIRED):
         raise UsageError(f"{run_dir}: not a run directory; it holds no {MANIFEST}")
@@ -145,15 +144,11 @@ def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str
     """Return the texts of the wanted turns (dialogue id to turn pair ids) that the trace holds."""
     left = dict(wanted)
     found: dict[tuple[str, int], TurnText] = {}
-    if not left:
-        return found
-    for dialog in scan(run_dir / TRACES, _DialogTexts):
-        if not dialog.valid_dialog or dialog.dialog_id not in left:
-            continue
-        pairs = left.pop(dialog.dialog_id)
-        for turn in decode(bytes(dialog.turns), list[TurnText]):
-            if turn.turn_pair_id in pairs:
-                found[dialog.dialog_id, turn.turn_pair_id] = turn
+    for dialog in scan(run_dir / TRACES, _DialogTexts) if left else ():
+        if dialog.valid_dialog and (pairs := left.pop(dialog.dialog_id, None)) is not None:
+            turns = decode(bytes(dialog.turns), list[TurnText])
+            known = {turn.turn_pair_id: turn for turn in turns}
+            found |= {(dialog.dialog_id, pair): known[pair] for pair in pairs & known.keys()}
         if not left:
             break
     return found

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -13,8 +12,8 @@ from memfin.contracts import EvalSummary
 from memfin.errors import RunFault
 from memfin.report.dialog_report import load_dialog_report, summary_report
 from memfin.report.model import Report
-from memfin.report.rag_report import is_benchmark_run, load_rag_report
-from memfin.report.soak_report import is_soak_directory, load_soak_report
+from memfin.report.rag_report import RESULTS, load_rag_report
+from memfin.report.soak_report import SUMMARY, load_soak_report
 from memfin.text.lines import flat
 
 if TYPE_CHECKING:
@@ -31,9 +30,9 @@ def load_report(run_dir: Path) -> Report:
     Raises:
         UsageError: when the directory is no finished run, or a file of it does not fit the contract.
     """
-    if is_soak_directory(run_dir):
+    if (run_dir / SUMMARY).is_file():
         return load_soak_report(run_dir)
-    return load_rag_report(run_dir) if is_benchmark_run(run_dir) else load_dialog_report(run_dir)
+    return load_rag_report(run_dir) if (run_dir / RESULTS).is_file() else load_dialog_report(run_dir)
 
 
 def write_reports(run_dir: Path) -> tuple[Path, Path]:
@@ -77,10 +76,10 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
     With ``escape`` every expression passes through that function unless it is marked safe; without
     it jinja2's HTML escaping is on. Either way a template cannot forget to escape.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - only a report needs it
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only a report needs it
 
     return Environment(
-        loader=FunctionLoader(_template_source),
+        loader=PackageLoader("memfin", "data/templates"),
         autoescape=escape is None,  # noqa: S701 - `finalize` escapes where this does not
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -88,11 +87,6 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
         # a marked string is a subclass of str and stays as it is
         finalize=(lambda value: escape(value) if type(value) is str else value) if escape else None,
     )
-
-
-def _template_source(name: str) -> str | None:
-    path = files("memfin") / "data" / "templates" / name
-    return path.read_text("utf-8") if path.is_file() else None
 
 
 def escape_markdown(text: str) -> str:

@@ -58,9 +58,13 @@ def _table(
 def summary_table(summary: EvalSummary) -> "Table":
     """Return the headline values of a summary as a table for `rich.console.Console.print`."""
     headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
-    return _table(
-        f"Run {one_line(summary.run_id, 128)}", _counters_line(summary), headings, _metric_rows(summary)
+    counters = summary.counters
+    caption = (
+        f"{counters.valid_dialogs} of {counters.total_dialogs} dialogues valid, "
+        f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
+        f"{counters.total_turn_pairs} turn pairs"
     )
+    return _table(f"Run {one_line(summary.run_id, 128)}", caption, headings, _metric_rows(summary))
 
 
 def _metric_rows(summary: EvalSummary) -> Iterator[tuple[Styled, ...]]:
@@ -76,15 +80,6 @@ def _metric_rows(summary: EvalSummary) -> Iterator[tuple[Styled, ...]]:
                 format_value(value.key, macro),
                 *(map(str, counts) if counts else ("", "", "")),
             )
-
-
-def _counters_line(summary: EvalSummary) -> str:
-    counters = summary.counters
-    return (
-        f"{counters.valid_dialogs} of {counters.total_dialogs} dialogues valid, "
-        f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
-        f"{counters.total_turn_pairs} turn pairs"
-    )
 
 
 def rag_table(summary: RagSummary) -> "Table":

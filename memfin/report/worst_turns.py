@@ -12,26 +12,17 @@ import msgspec
 from memfin.contracts import RecallTrace, TurnEvalRow, met_risk_tags
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.glossary import format_value
+from memfin.report.glossary import LABELS, format_value
 from memfin.report.model import Case, Cases, Evidence, Item, Segment, grouped, segments
 from memfin.text.lines import flat, one_line
 
 NO_RULE: Final = "no rule fired"
-
 _LOW_SCORE: Final = 4.0
-_TITLES: Final = (
-    "Severe violations",
-    "Advice against the client's constraints",
-    "Lowest key coverage",
-    "Missed risk disclosures",
-    f"Judge scores below {_LOW_SCORE:g}",
-)
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
 _WORDS_LIMIT: Final = 120
 _MAX_ITEMS: Final = 20
 _MAX_FINDINGS: Final = 12
-_REASONS: Final = {"unrevealed": "not revealed before this turn", "self_reference": "the current turn itself"}
 _DETECTORS: Final = frozenset({"", "lexicon", "lexicon+classifier"})
 """The offline detectors of compliance as rows name them, those of earlier versions included."""
 
@@ -65,7 +56,7 @@ class WorstTurns:
     """A ranking per criterion, fed row by row."""
 
     def __init__(self, size: int = 5) -> None:
-        self._rankings = tuple(Ranking(title, size) for title in _TITLES)
+        self._rankings = tuple(Ranking(title, size) for title in LABELS["rankings"].values())
         self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
 
     def rankings(self) -> tuple[Ranking, ...]:
@@ -185,7 +176,7 @@ def _keys(row: TurnEvalRow) -> Iterator[Item]:
             continue
         hit = row.key_hit_flags[index] if index < len(row.key_hit_flags) else None
         sources = row.key_hit_sources[index] if index < len(row.key_hit_sources) else []
-        note = _REASONS.get(reasons[index], "") if index < len(reasons) else ""
+        note = LABELS["key_reasons"].get(reasons[index], "") if index < len(reasons) else ""
         index += 1
         if hit is None:
             yield Item(f"{target}: {note or 'unknown'}".lstrip(), "unknown", name)

@@ -87,12 +87,11 @@ class QuestionRules(RunRules):
     """
 
     def __init__(self, name: str = "", seen: dict[str, str] | None = None) -> None:
-        super().__init__()
+        super().__init__(self._rows)
         self._name = name
         self._others = {} if seen is None else seen
 
-    def rows(self, record: RagBenchmark) -> Iterator[Row]:
-        """Check one file."""
+    def _rows(self, record: RagBenchmark) -> Iterator[Row]:
         types = get_args(RagType)
         yield not record.questions, "questions", "there are no questions"
         for name in record.evaluation_criteria.type_weights:
@@ -125,25 +124,23 @@ def _question(entry: RagQuestionEntry, kind: RagType | None) -> Iterator[Row]:
             line_ranges(entry.evidence_location.lines)
         except ValueError as problem:
             yield True, ("evidence_location", "lines"), str(problem)
-    if kind is None:
-        yield True, "type", "missing, and the file has no benchmark_type"
-    else:
-        yield from _OF_TYPE[kind](entry)
+    yield kind is None, "type", "missing, and the file has no benchmark_type"
+    yield from _of_type(entry, kind)
 
 
 def _texts(entry: RagQuestionEntry) -> Iterator[Row]:
     expected = entry.expected
-    texts: list[tuple[Steps, str | None]] = [
-        (("question",), entry.question),
-        (("expected", "text_answer"), expected.text_answer),
-        (("expected", "entity"), expected.entity),
-        (("required_quote",), entry.required_quote),
-    ]
-    texts += [(("expected", "key_points", index), text) for index, text in enumerate(expected.key_points)]
-    texts += [(("additional_quotes", index), text) for index, text in enumerate(entry.additional_quotes)]
+    texts: dict[Steps, str | None] = {
+        ("question",): entry.question,
+        ("expected", "text_answer"): expected.text_answer,
+        ("expected", "entity"): expected.entity,
+        ("required_quote",): entry.required_quote,
+    }
+    texts |= {("expected", "key_points", index): text for index, text in enumerate(expected.key_points)}
+    texts |= {("additional_quotes", index): text for index, text in enumerate(entry.additional_quotes)}
     for index, evidence in enumerate(entry.required_evidence):
-        texts.append((("required_evidence", index, "must_include"), evidence.must_include))
-    for steps, text in texts:
+        texts["required_evidence", index, "must_include"] = evidence.must_include
+    for steps, text in texts.items():
         yield text is not None and not text.strip(), steps, "is blank"
 
 
@@ -165,30 +162,23 @@ def _no_date(steps: Steps, text: str) -> Row:
     return iso_span(text) is None, steps, message
 
 
-def _fact_exact(entry: RagQuestionEntry) -> Iterator[Row]:
-    nothing = all(entry.expected[name] is None for name in FACTS)
-    yield nothing, "expected", f"expects nothing; name at least one of {', '.join(FACTS)}"
-
-
-def _evidence_set(entry: RagQuestionEntry) -> Iterator[Row]:
-    required, needed = len(entry.required_evidence), entry.expected.evidence_count_min
-    yield not required, "required_evidence", "is empty, so nothing can be found"
-    message = f"{needed}, but required_evidence holds {required}"
-    yield required and (needed or 0) > required, ("expected", "evidence_count_min"), message
-
-
-def _conflict_gap(entry: RagQuestionEntry) -> Iterator[Row]:
-    required, given = entry.scoring.abstention_required, entry.should_abstain
-    contradicts = None not in (required, given) and required != given
-    message = f"{str(required).lower()} contradicts should_abstain {str(given).lower()}"
-    yield contradicts, ("scoring", "abstention_required"), message
-    unquoted = entry.scoring.quote_required and entry.required_quote is None
-    yield unquoted, "required_quote", "missing, though scoring.quote_required is true"
-
-
-_OF_TYPE: Final[Mapping[RagType, Callable[[RagQuestionEntry], Iterator[Row]]]] = MappingProxyType(
-    {"fact_exact": _fact_exact, "evidence_set": _evidence_set, "conflict_gap": _conflict_gap}
-)
+def _of_type(entry: RagQuestionEntry, kind: RagType | None) -> Iterator[Row]:
+    """Check the needs of each type of question."""
+    if kind == "fact_exact":
+        nothing = all(entry.expected[name] is None for name in FACTS)
+        yield nothing, "expected", f"expects nothing; name at least one of {', '.join(FACTS)}"
+    elif kind == "evidence_set":
+        required, needed = len(entry.required_evidence), entry.expected.evidence_count_min
+        yield not required, "required_evidence", "is empty, so nothing can be found"
+        message = f"{needed}, but required_evidence holds {required}"
+        yield required and (needed or 0) > required, ("expected", "evidence_count_min"), message
+    elif kind == "conflict_gap":
+        asked, given = entry.scoring.abstention_required, entry.should_abstain
+        message = f"{str(asked).lower()} contradicts should_abstain {str(given).lower()}"
+        contradicts = None not in (asked, given) and asked != given
+        yield contradicts, ("scoring", "abstention_required"), message
+        unquoted = entry.scoring.quote_required and entry.required_quote is None
+        yield unquoted, "required_quote", "missing, though scoring.quote_required is true"
 
 
 def line_ranges(text: str) -> list[tuple[int, int]]:
@@ -220,13 +210,12 @@ class RagResultRules(RunRules):
     """``rag_results.jsonl``: a question stands once, and its score is possible."""
 
     def __init__(self) -> None:
-        super().__init__(_scored)
+        super().__init__(_scored, self._rows)
         self.scores: Scores = {}
         self._places: set[int] = set()
         self._errors = 0
 
-    def rows(self, record: RagResult) -> Iterator[Row]:
-        """Check one result, and count it."""
+    def _rows(self, record: RagResult) -> Iterator[Row]:
         key, place, error = digest(record.id), record.question_index, record.error
         yield key in self.scores, "id", f"{shown(record.id)} stands on an earlier line too"
         yield place in self._places, "question_index", f"{place} is that of an earlier line, too"
@@ -322,8 +311,8 @@ def _judge_group(group: RagJudgeGroup, judged: Sequence[RagJudged]) -> Iterator[
         scores = [each[mark] for each in judged if each[mark] is not None]
         count, interval = group[mark].count, group[mark].ci95
         there, found = group[mark].mean or 0.0, math.fsum(scores) / len(scores) if scores else 0.0
-        listed = f"the listed questions have {len(scores)}, mean {found}"
         differs = count != len(scores) or not math.isclose(there, found, rel_tol=_SLACK)
+        listed = f"the listed questions have {len(scores)}, mean {found}"
         yield differs, mark, f"{count} marks, mean {there}, but {listed}"
         reversed_ = interval is not None and interval[0] > interval[1]
         yield reversed_, (mark, "ci95"), "the lower bound is above the upper bound"

@@ -2,6 +2,10 @@
 
 Rules are written as tables: generators of `Row`, each a predicate, a field and a message. One `RunRules`
 accompanies one file; its state (run, counters, ids) serves the comparison of the files of a run.
+
+`memfin.dataset` accepts or rejects a dialogue and stops at its first defect. `dialogue_violations` finds all
+of them, each with its ``skip_reason``, and also those that a run tolerates: values outside the dataset's
+wordings, profiles that leave the denominator of M2 (spec section 3).
 """
 
 import hashlib
@@ -10,29 +14,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from memfin.contracts import (
-    Counters,
-    DialogTrace,
-    EvalSummary,
-    LabelledReply,
-    MetricResult,
-    ProgressEvent,
-    RunManifest,
-    RunStats,
-    TurnEvalRow,
-    met_risk_tags,
-)
-from memfin.contracts.reading import shown
+from memfin.contracts.base import SkipReason
+from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
+from memfin.contracts.dataset import Dialog, ProfileTruth, TurnTags
+from memfin.contracts.progress import ProgressEvent
+from memfin.contracts.reading import Line, UnsupportedTraceVersion, check_trace_version, shown, upgrade
+from memfin.contracts.run import Counters, EvalSummary, MetricResult, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
+from memfin.contracts.trace import DialogTrace
+from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
+from memfin.contracts.validity import LabelledReply
+from memfin.dataset import read_entry
 from memfin.metrics import M1State, M3State, M4State, M5State
 from memfin.metrics.m5_explainability import HIGHEST_SCORE, LOWEST_SCORE
 from memfin.metrics.state import RowState
 from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.risk import canonical_risk_tag
-from memfin.validation.findings import Steps, Violation
+from memfin.validation.findings import (
+    Steps,
+    Violation,
+    convert_or_violations,
+    described,
+    structure_violations,
+)
 
 Row = tuple[object, str | Steps, str]
 """A rule applied to a record: true where it is broken; the field, or the steps to it; the message."""
@@ -42,13 +50,6 @@ Check = Callable[[Any], Iterable[Row]]
 
 _METRICS: Final[tuple[type[RowState[Any]], ...]] = (M1State, M3State, M4State, M5State)
 _ELIGIBLE: Final = ("eligible_m1", "eligible_m2", "eligible_m3", "eligible_m4", "eligible_m5")
-
-
-def broken(rows: Iterable[Row]) -> Iterator[Violation]:
-    """Yield the violations of a table."""
-    for is_broken, field, message in rows:
-        if is_broken:
-            yield Violation((field,) if isinstance(field, str) else field, message)
 
 
 def at(steps: Steps, rows: Iterable[Row]) -> Iterator[Row]:
@@ -65,14 +66,32 @@ def digest(text: str) -> bytes:
 class RunRules:
     """The rules of one file: the checks of each record, and one run in all of them.
 
-    ``record`` is the last structurally sound record: of a document, its content.
+    ``path`` is the file; ``record`` the last structurally sound record: of a document, its content.
     """
 
     def __init__(self, *checks: Check) -> None:
+        self.path = Path()
         self.run_id: str | None = None
         self.record: Any = None
         self._checks = checks
         self._seen: set[bytes] = set()
+
+    def violations(self, line: Line, value: Any, of_text: list[Violation], kind: Any) -> Iterator[Violation]:
+        """Yield the violations of a line, given with its plain data and the violations of its text."""
+        del line
+        yield from of_text
+        version = value.get("trace_version") if isinstance(value, dict) else None
+        if isinstance(version, str) and "trace_version" in getattr(kind, "__struct_fields__", ()):
+            try:
+                check_trace_version(version)
+            except UnsupportedTraceVersion as problem:  # other fields, which are not checked further
+                yield Violation(("trace_version",), str(problem).removeprefix("$.trace_version: "))
+                return
+        known = {violation.steps for violation in of_text}
+        record, of_structure = convert_or_violations(upgrade(value, kind), kind)
+        yield from (violation for violation in of_structure if violation.steps not in known)
+        if not of_text and not of_structure:
+            yield from self.check(record)
 
     def check(self, record: Any) -> Iterator[Violation]:
         """Yield the violations of one structurally sound record, given in the order of the file."""
@@ -82,23 +101,29 @@ class RunRules:
         if run_id != self.run_id:
             message = f"{shown(run_id)} differs from {shown(self.run_id)}, the run of the file"
             yield Violation(("run_id",), message)
-        for check in (*self._checks, self.rows):
-            yield from broken(check(record))
-
-    def rows(self, record: Any) -> Iterable[Row]:
-        """Yield the rules that depend on earlier records."""
-        del record
-        return ()
+        for check in self._checks:
+            for is_broken, field, message in check(record):
+                if is_broken:
+                    yield Violation((field,) if isinstance(field, str) else field, message)
 
     def is_new(self, key: str) -> bool:
         """Return True for a key that no earlier record had."""
-        count = len(self._seen)
+        if self.knows(key):
+            return False
         self._seen.add(digest(key))
-        return len(self._seen) > count
+        return True
+
+    def knows(self, key: str) -> bool:
+        """Return True for a key that a record had."""
+        return digest(key) in self._seen
+
+    def twice(self, field: str, key: str) -> Row:
+        """Return the rule that a key stands once in the file."""
+        return not self.is_new(key), field, f"{shown(key)} stands on an earlier line too"
 
 
-def _negative(field: str | Steps, value: float | None) -> Row:
-    return (value or 0) < 0, field, f"{value} is less than 0"
+def _negative(field: str | Steps, value: float | None, words: str = "less than 0") -> Row:
+    return (value or 0) < 0, field, f"{value} is {words}"
 
 
 def _not_utc(field: str, text: str) -> Row:
@@ -117,18 +142,14 @@ class DialogTraceRules(RunRules):
     """``dialog_trace.jsonl``: status, turns and skips agree; a valid dialogue stands once."""
 
     def __init__(self) -> None:
-        super().__init__(_trace)
-        self.turns: dict[bytes, int] = {}
+        super().__init__(_trace, self._rows)
         self.statuses: Counter[str] = Counter()
         self.pairs = 0
 
-    def rows(self, record: DialogTrace) -> Iterator[Row]:
-        """Check that a valid dialogue stands once; count it."""
+    def _rows(self, record: DialogTrace) -> Iterator[Row]:
         self.statuses[record.dialog_status] += 1
         if record.valid_dialog:
-            key = digest(record.dialog_id)
-            yield key in self.turns, "dialog_id", f"{shown(record.dialog_id)} stands on an earlier line too"
-            self.turns[key] = len(record.turns)
+            yield self.twice("dialog_id", record.dialog_id)
             self.pairs += len(record.turns)
 
     def counters(self) -> Counters:
@@ -182,16 +203,15 @@ class TurnEvalRules(RunRules):
     """``turn_eval.jsonl``: flags, hits and eligibility agree; a turn stands once."""
 
     def __init__(self, trace: DialogTraceRules | None = None) -> None:
-        super().__init__()
+        super().__init__(self._rows)
         self._trace = trace
         self._last_pair: dict[bytes, int] = {}
 
-    def rows(self, record: TurnEvalRow) -> Iterator[Row]:
-        """Check one row against the earlier ones and the trace, then by itself."""
+    def _rows(self, record: TurnEvalRow) -> Iterator[Row]:
         key = digest(record.dialog_id)
         yield from _next_pair(record.turn_pair_id, self._last_pair.get(key, 0))
         self._last_pair[key] = record.turn_pair_id
-        if self._trace is not None and key not in self._trace.turns:
+        if self._trace is not None and not self._trace.knows(record.dialog_id):
             message = f"{shown(record.dialog_id)} is no valid dialogue of dialog_trace.jsonl"
             yield True, "dialog_id", message
         found = [row for check in (_eligibility, _keys, _hits) for row in check(record) if row[0]]
@@ -267,12 +287,11 @@ class JudgementRules(RunRules):
     """Judgements: a verdict or an error, once for each vote on what ``fields`` name."""
 
     def __init__(self, fields: tuple[str, ...], subject: str) -> None:
-        super().__init__()
+        super().__init__(self._rows)
         self._fields = fields
         self._subject = subject
 
-    def rows(self, record: Any) -> Iterator[Row]:
-        """Check one judgement."""
+    def _rows(self, record: Any) -> Iterator[Row]:
         field = self._fields[0]
         for name in (field, "vote"):
             yield record[name] < 1, name, f"{record[name]} is less than 1"
@@ -349,16 +368,15 @@ class LabelRules(RunRules):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._rows)
         self.count = 0
         self.categories: Final[set[str]] = set()
 
-    def rows(self, record: LabelledReply) -> Iterator[Row]:
-        """Check one labelled reply, and count it."""
+    def _rows(self, record: LabelledReply) -> Iterator[Row]:
         self.count += 1
         self.categories.update(name for name in record.forbidden_hits or () if name in CATEGORIES)
         yield not record.id.strip(), "id", "the id is blank"
-        yield not self.is_new(record.id), "id", f"{shown(record.id)} stands on an earlier line too"
+        yield self.twice("id", record.id)
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():
             tag = canonical_risk_tag(name)
@@ -385,18 +403,15 @@ class SoakEpochRules(RunRules):
     """``soak.jsonl``: epochs stand in their order; sums what the other artifacts must agree with."""
 
     def __init__(self) -> None:
-        super().__init__(_soak)
-        self.epochs = 0
-        self.turns = 0
-        self.dialogs = 0
+        super().__init__(_soak, self._rows)
+        self.epochs = self.turns = self.dialogs = 0
 
-    def rows(self, record: SoakEpoch) -> Iterator[Row]:
-        """Check one epoch."""
+    def _rows(self, record: SoakEpoch) -> Iterator[Row]:
         self.epochs += 1
         self.turns += record.turns
         self.dialogs += record.dialogs
         yield record.epoch != self.epochs, "epoch", f"{record.epoch} stands where {self.epochs} belongs"
-        yield record.wall_seconds < 0, "wall_seconds", f"{record.wall_seconds} is negative"
+        yield _negative("wall_seconds", record.wall_seconds, "negative")
         for name in ("turn_latency_ms", "loop_lag_ms"):
             weight, count = sum(weight for _, weight in record[name].centroids), record[name].count
             message = f"weigh {weight:g}, where {count} belongs"
@@ -404,7 +419,7 @@ class SoakEpochRules(RunRules):
 
 
 def _soak_summary(record: SoakSummary) -> Iterator[Row]:
-    yield record.elapsed_seconds < 0, "elapsed_seconds", f"{record.elapsed_seconds} is negative"
+    yield _negative("elapsed_seconds", record.elapsed_seconds, "negative")
     pruned, epochs = record.pruned_epochs, record.epochs
     yield pruned > epochs, "pruned_epochs", f"{pruned} of {epochs} epochs"
     for group in ("metrics", "operation"):
@@ -413,6 +428,119 @@ def _soak_summary(record: SoakSummary) -> Iterator[Row]:
             yield not low <= mean <= high, (group, name, "mean"), f"{mean} is outside {low} to {high}"
             outside = drift.ci95 is not None and not drift.ci95[0] <= drift.slope <= drift.ci95[1]
             yield outside, (group, name, "ci95"), f"leaves out the slope {drift.slope}"
+
+
+# ---- datasets
+
+
+class DatasetRules(RunRules):
+    """A dataset: every defect of a dialogue; a valid dialogue stands once."""
+
+    def violations(self, line: Line, value: Any, of_text: list[Violation], kind: Any) -> Iterator[Violation]:
+        """Yield the violations of one line."""
+        del kind
+        entry = read_entry(line)
+        if entry.skip_reason == "invalid_json":
+            yield from (_skipped(item.steps, item.message, "invalid_json") for item in of_text)
+            return
+        yield from of_text
+        found = list(dialogue_violations(value))
+        yield from found
+        suffix = f"(skip_reason {entry.skip_reason})"
+        if entry.skip_reason and not any(suffix in item.message for item in found):
+            yield _skipped((), str(entry.detail), entry.skip_reason)
+        if entry.dialog is not None and not self.is_new(entry.dialog_id):
+            message = f"{shown(entry.dialog_id)} stands on an earlier line too"
+            yield _skipped(("dialog_id",), message, "duplicate_dialog_id")
+
+
+def dialogue_violations(value: object) -> Iterator[Violation]:
+    """Yield every violation of one line of a dataset, given as plain data."""
+    if not isinstance(value, dict):
+        yield _skipped((), f"expected an object, got {described(value)}", "not_an_object")
+        return
+    identity = value.get("dialog_id")
+    if not isinstance(identity, str) or not identity.strip():
+        state = "missing" if identity is None else f"{described(identity)} is no id"
+        yield Violation(("dialog_id",), f"{state} (a run names the dialogue after its line)")
+    yield from _turns(value.get("turns"))
+    yield from _profile(value.get("profile_gt"))
+    difficulty = value.get("difficulty")
+    if difficulty is not None and difficulty not in DIFFICULTIES:
+        yield _outside(("difficulty",), difficulty, DIFFICULTIES)
+    rest = ("scenario_type", "language", "events", "seed_source", "seed_data", "blueprint")
+    given = {name: value[name] for name in rest if value.get(name) is not None}
+    if isinstance(blueprint := given.get("blueprint"), dict):
+        given["blueprint"] = _given(blueprint)
+    yield from (item for item in structure_violations(given, Dialog) if item.steps[0] in given)
+
+
+def _turns(turns: object) -> Iterator[Violation]:
+    if not isinstance(turns, list) or not turns:
+        state = "the list is empty" if turns == [] else _absent_or("a list of turns", turns)
+        yield _skipped(("turns",), state, "missing_turns")
+        return
+    for index, turn in enumerate(turns):
+        steps: Steps = ("turns", index)
+        if isinstance(turn, dict):
+            yield from _turn(turn, "assistant" if index % 2 else "user", steps)
+        else:
+            yield _skipped(steps, f"expected an object, got {described(turn)}", "invalid_turn_sequence")
+    if len(turns) % 2:
+        last: Steps = ("turns", len(turns) - 1)
+        yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
+
+
+def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
+    role = turn.get("role")
+    if role != expected:
+        state = "missing" if role is None else f"expected {expected!r}, got {described(role)}"
+        yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
+    field = "text" if "text" in turn or "content" not in turn else "content"
+    words = turn.get(field)
+    if not isinstance(words, str):
+        yield _skipped((*steps, field), _absent_or("a string", words), "invalid_turn_sequence")
+    elif expected == "user" and not words.strip():
+        yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
+    if expected == "assistant":
+        yield from _struct(turn.get("turn_tags"), TurnTags, (*steps, "turn_tags"), "missing_gt_tags")
+
+
+def _struct(value: object, kind: Any, steps: Steps, reason: SkipReason) -> Iterator[Violation]:
+    if not isinstance(value, dict):
+        yield _skipped(steps, _absent_or("an object", value), reason)
+        return
+    for item in structure_violations(upgrade(_given(value), kind), kind, steps):
+        yield _skipped(item.steps, item.message, reason)
+
+
+def _profile(profile: object) -> Iterator[Violation]:
+    yield from _struct(profile, ProfileTruth, ("profile_gt",), "missing_profile_gt")
+    if not isinstance(profile, dict):
+        return
+    levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
+    for name, allowed in levels.items():
+        level = profile.get(name)
+        if level is None:
+            yield Violation(("profile_gt", name), "missing (the dialogue leaves the denominator of M2)")
+        elif isinstance(level, str) and level not in allowed:
+            yield _outside(("profile_gt", name), level, allowed)
+
+
+def _given(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if item is not None}
+
+
+def _absent_or(expected: str, value: object) -> str:
+    return "missing" if value is None else f"expected {expected}, got {described(value)}"
+
+
+def _outside(steps: Steps, value: object, allowed: tuple[str, ...]) -> Violation:
+    return Violation(steps, f"{described(value)} is none of {', '.join(map(repr, allowed))}")
+
+
+def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:
+    return Violation(steps, f"{message} (skip_reason {reason})")
 
 
 RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
@@ -429,6 +557,7 @@ RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "soak-epoch": SoakEpochRules,
         "soak-summary": partial(RunRules, _soak, _soak_summary),
         "labelled-reply": LabelRules,
+        "dataset": DatasetRules,
     }
 )
 """The rules of each contract, by its name; `memfin.validation.rag` has those of benchmarks."""

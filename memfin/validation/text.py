@@ -10,7 +10,8 @@ import re
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final
 
 from memfin.contracts.reading import shown
@@ -22,6 +23,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
 
+_Repeated = dict[int, tuple[dict[str, Any], Sequence[str]]]
+"""Objects with repeated names, and these names, by the identity of the object."""
+
 
 class NotJsonError(ValueError):
     """The text is not a JSON value; ``line`` is where parsing stopped, from 1."""
@@ -29,14 +33,6 @@ class NotJsonError(ValueError):
     def __init__(self, message: str, line: int = 1) -> None:
         super().__init__(message)
         self.line = line
-
-
-class _Repeated(dict[str, Any]):
-    """An object with repeated names."""
-
-    def __init__(self, fields: dict[str, Any], names: tuple[str, ...]) -> None:
-        super().__init__(fields)
-        self.names = names
 
 
 def parse(data: bytes) -> tuple[object, list[Violation]]:
@@ -52,15 +48,13 @@ def parse(data: bytes) -> tuple[object, list[Violation]]:
             f"not UTF-8: byte {data[problem.start]:#04x} at offset {problem.start}",
             data.count(b"\n", 0, problem.start) + 1,
         ) from None
-    suspicious = _SUSPICIOUS.search(data) is not None
+    repeated: _Repeated = {}
 
     def fields_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal suspicious
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            suspicious = True
             counts = Counter(name for name, _ in pairs)
-            fields = _Repeated(fields, tuple(name for name, count in counts.items() if count > 1))
+            repeated[id(fields)] = fields, [name for name, count in counts.items() if count > 1]
         return fields
 
     try:
@@ -71,82 +65,69 @@ def parse(data: bytes) -> tuple[object, list[Violation]]:
         raise NotJsonError("the value is nested too deeply") from None
     except ValueError:  # the only other one: an integer of thousands of digits
         raise NotJsonError("invalid JSON: an integer has too many digits") from None
-    return value, list(_look_closer(value)) if suspicious else []
+    suspicious = repeated or _SUSPICIOUS.search(data)
+    return value, list(_look_closer(value, repeated)) if suspicious else []
 
 
-def _look_closer(value: object) -> Iterator[Violation]:
+def _look_closer(value: object, repeated: _Repeated) -> Iterator[Violation]:
     """Yield the violations in every part of a value; without recursion, since values may be deep."""
     pending: list[tuple[Steps, object]] = [((), value)]
     while pending:
         steps, part = pending.pop()
-        if (message := _scalar_violation(part)) is not None:
-            yield Violation(steps, message)
-        elif isinstance(part, dict):
-            if isinstance(part, _Repeated):
-                for name in part.names:
-                    yield Violation((*steps, name), "the name is repeated in its object")
+        if isinstance(part, dict):
+            for name in repeated.get(id(part), (part, ()))[1]:
+                yield Violation((*steps, name), "the name is repeated in its object")
             if any(_SURROGATE.search(name) for name in part):
                 yield Violation(steps, "a name holds a lone surrogate, which is no character")
             pending += [((*steps, name), item) for name, item in reversed(part.items())]
         elif isinstance(part, list):
             pending += [((*steps, index), part[index]) for index in reversed(range(len(part)))]
-
-
-def _scalar_violation(part: object) -> str | None:
-    if isinstance(part, float) and not math.isfinite(part):
-        return f"{part} is no finite number"
-    if isinstance(part, int) and abs(part) > sys.float_info.max:
-        return "the integer is beyond the range of numbers"
-    if isinstance(part, str) and _SURROGATE.search(part):
-        return f"{shown(part)} holds a lone surrogate, which is no character"
-    return None
+        elif isinstance(part, float) and not math.isfinite(part):
+            yield Violation(steps, f"{part} is no finite number")
+        elif isinstance(part, int) and abs(part) > sys.float_info.max:
+            yield Violation(steps, "the integer is beyond the range of numbers")
+        elif isinstance(part, str) and _SURROGATE.search(part):
+            yield Violation(steps, f"{shown(part)} holds a lone surrogate, which is no character")
 
 
 class Locator:
-    """Lines of the values of one JSON text.
+    """Lines of the values of one JSON text that parses.
 
-    The text must be one that parses. Containers are indexed on their first look-up, so that many
-    look-ups in one document cost little more than one.
+    Containers are indexed on their first look-up, so that many look-ups cost little more than one.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._offsets: dict[Steps, int] = {(): self._skip_space(0)}
-        self._indexed: set[Steps] = set()
+        self._parts = cache(self._index)
 
     def line(self, steps: Steps) -> int:
         """Return the line, from 1, of the value or, when it is absent, of what should hold it."""
-        known: Steps = ()
+        place = self._skip_space(0)
         for step in steps:
-            self._index(known)
-            if (*known, step) not in self._offsets:
+            if (part := self._parts(place).get(step)) is None:
                 break
-            known = (*known, step)
-        return bisect_right(self._line_starts, self._offsets[known])
+            place = part
+        return bisect_right(self._line_starts, place)
 
-    def _index(self, steps: Steps) -> None:
-        if steps in self._indexed:
-            return
-        self._indexed.add(steps)
-        position = self._offsets[steps]
-        opening = self._text[position]
+    def _index(self, place: int) -> dict[str | int, int]:
+        """Return the places of the parts of a value by their names or indices."""
+        parts: dict[str | int, int] = {}
+        opening = self._text[place]
         if opening not in "{[":
-            return
-        position = self._skip_space(position + 1)
-        count = 0
-        while self._text[position] not in "}]":
-            step: str | int = count
+            return parts
+        place = self._skip_space(place + 1)
+        while self._text[place] not in "}]":
+            step: str | int = len(parts)
             if opening == "{":
-                step, position = _DECODER.raw_decode(self._text, position)
-                position = self._skip_space(self._skip_space(position) + 1)  # over the colon
-            self._offsets[(*steps, step)] = position
-            _, position = _DECODER.raw_decode(self._text, position)
-            position = self._skip_space(position)
-            if self._text[position] == ",":
-                position = self._skip_space(position + 1)
-            count += 1
+                step, place = _DECODER.raw_decode(self._text, place)
+                place = self._skip_space(self._skip_space(place) + 1)  # over the colon
+            parts[step] = place
+            place = self._skip_space(_DECODER.raw_decode(self._text, place)[1])
+            if self._text[place] == ",":
+                place = self._skip_space(place + 1)
+        return parts
 
-    def _skip_space(self, position: int) -> int:
-        match = _SPACE.match(self._text, position)
-        return match.end() if match else position
+    def _skip_space(self, place: int) -> int:
+        match = _SPACE.match(self._text, place)
+        return match.end() if match else place

@@ -22,7 +22,7 @@ from memfin.contracts import (
     TurnTags,
     TurnTrace,
 )
-from memfin.report.model import Block, Case, Cases, Columns, Facts, Report, Table
+from memfin.report.model import AnyBlock, Case, Cases, Report, Table
 
 CONFIG_FINGERPRINT = "ab" * 32
 
@@ -183,21 +183,21 @@ def write_run(
     return run_dir
 
 
-def blocks(report: Report) -> list[Block]:
+def blocks(report: Report) -> list[AnyBlock]:
     return [block for section in report.sections for block in section.blocks]
 
 
 def table_rows(report: Report, title: str) -> list[list[str]]:
     """Return the texts of the table of that title, with the headings first."""
     found = [block for block in blocks(report) if isinstance(block, Table)]
-    found += [table for block in blocks(report) if isinstance(block, Columns) for table in block.tables]
+    found += [table for block in blocks(report) if block.kind == "columns" for table in block.items]
     (table,) = [table for table in found if table.title == title]
     return [list(table.headings), *([cell.text for cell in row] for row in table.rows)]
 
 
 def facts_of(report: Report, title: str) -> dict[str, str]:
-    (facts,) = [block for block in blocks(report) if isinstance(block, Facts) and block.title == title]
-    return dict(facts.pairs)
+    (facts,) = [block for block in blocks(report) if block.kind == "facts" and block.title == title]
+    return dict(facts.items)
 
 
 def worst_cases(report: Report) -> dict[str, tuple[Case, ...]]:

@@ -7,7 +7,7 @@ from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
 from memfin.report import load_report, render_markdown_report
 from memfin.report.dialogs import script_language
-from memfin.report.model import Histograms, Report, Table
+from memfin.report.model import Report, Table
 from tests.report.report_run_factory import (
     CONFIG_FINGERPRINT,
     blocks,
@@ -184,8 +184,8 @@ def test_the_weakest_dialogues_are_listed_when_there_are_many(tmp_path: Path) ->
     (table,) = [block for block in dialogs.blocks if isinstance(block, Table)]
     assert [found[0].text for found in table.rows] == ids[:25]
     assert "15 more dialogues are left out" in table.note
-    (spread,) = [block for block in blocks(model) if isinstance(block, Histograms)]
-    assert spread.charts[0].counts == (4,) * 10
+    (spread,) = [block for block in blocks(model) if block.kind == "histograms"]
+    assert spread.items[0].counts == (4,) * 10
 
 
 def test_the_older_drafts_names_are_read(tmp_path: Path) -> None:

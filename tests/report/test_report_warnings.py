@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
+from memfin.report.dialogs import Baselines, FrequentTexts, ReplyShapes, summary_warnings
 from memfin.report.model import ReportWarning
-from memfin.report.warnings import Baselines, FrequentTexts, ReplyShapes, summary_warnings
 from tests.report.report_run_factory import row, summary
 
 

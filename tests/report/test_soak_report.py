@@ -17,7 +17,6 @@ from memfin.contracts.soak import (
 )
 from memfin.errors import UsageError
 from memfin.report import load_report, render_html_report, render_markdown_report, write_reports
-from memfin.report.model import LineCharts
 from memfin.report.soak_report import change_in_unit, in_unit
 from tests.report.report_run_factory import blocks, table_rows
 from tests.support import each_case
@@ -127,8 +126,8 @@ def test_names_from_the_soak_stay_plain_text(tmp_path: Path) -> None:
 
 def test_long_soaks_are_drawn_by_the_means_of_several_epochs_and_listed_by_the_last(tmp_path: Path) -> None:
     model = load_report(write_soak(tmp_path / "s", 250))
-    (charts,) = [block for block in blocks(model) if isinstance(block, LineCharts)]
-    chart = charts.charts[0]
+    (charts,) = [block for block in blocks(model) if block.kind == "linecharts"]
+    chart = charts.items[0]
     (stroke,) = chart.lines[0].strokes
     assert len(stroke) == 84
     assert stroke[0] == pytest.approx((0.0, 0.502))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from memfin.contracts import AnyProgressEvent, DialogTrace, MetricResult, RunConfig, TurnEvalRow
-from memfin.validation.findings import path_text
-from memfin.validation.structure import convert_or_violations, structure_violations
+from memfin.validation.findings import convert_or_violations, path_text, structure_violations
 from tests.support import each_case, length
 
 ROW: dict[str, Any] = {
@@ -149,7 +148,7 @@ PLAIN = st.recursive(
     [(TurnEvalRow, ROW), (DialogTrace, TRACE), (RunConfig, {})],
     ids=["row", "trace", "config"],
 )
-@settings(max_examples=length(100, 300), deadline=None)
+@settings(max_examples=length(40, 300), deadline=None)
 @given(data=st.data())
 def test_the_walk_agrees_with_msgspec_on_what_is_sound(
     kind: Any, base: dict[str, Any], data: st.DataObject

@@ -66,8 +66,8 @@ def test_text_that_is_no_json_says_where(data: bytes, line: int, message: str) -
 
 
 def test_an_object_of_many_repeated_names_is_parsed_in_linear_time() -> None:
-    pairs = ",".join(f'"k{n % 100_000}":1' for n in range(200_000))
-    assert len(parse(f"{{{pairs}}}".encode())[1]) == 100_000
+    pairs = ",".join(f'"k{n % 20_000}":1' for n in range(40_000))
+    assert len(parse(f"{{{pairs}}}".encode())[1]) == 20_000
 
 
 def test_values_are_located_in_a_document_of_many_lines() -> None:
