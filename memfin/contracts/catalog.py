@@ -121,9 +121,7 @@ def _entry(row: tuple[Any, ...]) -> Contract:
     return Contract(name, title, kind, f"{name.replace('-', '_')}{file}" if file[:1] == "." else file or None)
 
 
-CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType(
-    {row[0]: _entry(row) for row in _ROWS}
-)
+CONTRACTS: Final[Mapping[str, Contract]] = MappingProxyType({row[0]: _entry(row) for row in _ROWS})
 """Every contract by the name that ``memfin schema`` and ``memfin validate --kind`` know it by."""
 
 DATASET: Final = CONTRACTS["dataset"]

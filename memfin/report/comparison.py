@@ -17,10 +17,10 @@ from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smallest_difference
 from memfin.metrics.state import is_failed
+from memfin.report.dialogs import ReplyShapes
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
-from memfin.report.warnings import ReplyShapes
 
 FAILED: Final = "failed"
 """The share of turns, or questions, without an answer; less is better."""

@@ -19,9 +19,9 @@ from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
+from tests.client.faulty_server import FaultyServer
 from tests.judges.scripted_judge import verdict
 from tests.support import WanderingAgent, dataset, read_jsonl
-from tests.client.faulty_server import FaultyServer
 
 JUDGE = "openai:m"
 ROOT = Path(__file__).resolve().parents[2]
