@@ -22,7 +22,7 @@ from memfin.client.body import (
 )
 from memfin.client.endpoint import Endpoint, tls_hint
 from memfin.client.errors import RequestError
-from memfin.client.limiter import retry_after_seconds
+from memfin.client.limiter import request_sent, retry_after_seconds
 from memfin.client.messages import AnswerDraft, ChatAnswer, ChatRequest, error_text
 from memfin.contracts import ParameterChange
 from memfin.errors import UsageError
@@ -171,11 +171,14 @@ class ChatClient:
     def _connections(self) -> aiohttp.ClientSession:
         if self._session is None:
             bytes(_LARGE)
+            trace = aiohttp.TraceConfig()
+            trace.on_request_headers_sent.append(_on_headers_sent)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=self._total, sock_read=self._read),
                 auto_decompress=False,
+                trace_configs=[trace],
             )
         return self._session
 
@@ -197,6 +200,10 @@ class ChatClient:
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint!r})"
+
+
+async def _on_headers_sent(*_: object) -> None:
+    request_sent()
 
 
 def _unconnected(problem: aiohttp.ClientConnectorError) -> RequestError:
