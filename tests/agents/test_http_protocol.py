@@ -15,8 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import memfin
 from memfin.agents.http import application
-from memfin.agents.http.openapi import openapi_document
-from memfin.agents.http.protocol import CODES
+from memfin.agents.http.protocol import CODES, openapi_document
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "docs" / "agent-protocol.openapi.json"

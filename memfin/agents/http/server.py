@@ -29,7 +29,6 @@ from aiohttp import web
 
 from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.http.hosting import Refusal, json_answer, protocol_application, read_json, require_token
-from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import (
     API_KEY,
     PROTOCOL,
@@ -39,6 +38,7 @@ from memfin.agents.http.protocol import (
     SessionOpened,
     TurnAnswer,
     TurnRequest,
+    openapi_document,
 )
 from memfin.agents.observer import Observed, TurnObserver, check_usage
 from memfin.agents.protocol import AgentFactory, AgentReply
