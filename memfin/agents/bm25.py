@@ -55,11 +55,8 @@ class IncrementalBM25:
         self._total_length = 0
         self.postings_read = 0
 
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, frequencies: Counter[str]) -> int:
-        """Add a document given as how often it has each term; return its number."""
+    def add(self, frequencies: Counter[str]) -> None:
+        """Add a document, given as the frequency of each term."""
         document = len(self._lengths)
         length = frequencies.total()
         self._lengths.append(length)
@@ -71,16 +68,6 @@ class IncrementalBM25:
             if len(entries) >= 2 * self._max_postings:
                 del entries[: -self._max_postings]
         self._frequency.update(frequencies.keys())
-        return document
-
-    def knows(self, term: str) -> bool:
-        """Return whether any document has the term."""
-        return term in self._frequency
-
-    def weight(self, term: str) -> float:
-        """Return how much a term tells: the formula's inverse document frequency, also of unknown terms."""
-        total, holding = len(self._lengths), self._frequency[term]
-        return math.log1p((total - holding + 0.5) / (holding + 0.5))
 
     def search(self, query: list[str], limit: int) -> list[Match]:
         """Return at most `limit` documents by falling score, the newer first among equals."""
@@ -94,7 +81,8 @@ class IncrementalBM25:
         lengths = self._lengths
         scores: dict[int, float] = {}
         for term in rarest:
-            weight = self.weight(term) * (K1 + 1.0)
+            holding = frequency[term]
+            weight = math.log1p((len(lengths) - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
             newest = self._postings[term][-self._max_postings :]
             self.postings_read += len(newest)
             for document, count in newest:

@@ -7,8 +7,14 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from memfin.agents.calls import FIRST_BACKOFF, AgentCalls, TransportError, UsageTotal, with_retries
-from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
-from memfin.agents.observer import Observed, TurnObserver, check_usage
+from memfin.agents.observer import (
+    Observed,
+    TurnObserver,
+    check_usage,
+    masked_observations,
+    masked_usage,
+    scrubber_of_replies,
+)
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
     NO_JUDGE,
@@ -316,7 +322,7 @@ class _DialogReplayer:
         refused = observed.error or refused
         if refused is not None and status == "ok":
             status, error = "error", refused
-        text = masked_text(reply.text, self._scrubber) if reply is not None else None
+        text = self._scrubber.scrub(reply.text) if reply is not None else None
         trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
         extended = self._options.trace_version == TRACE_VERSION_EXTENDED
         return trace.replace(usage=usage) if extended and usage is not None else trace
