@@ -125,7 +125,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     Raises:
-        DialogLeftError: ``leaving`` said so.
+        DialogLeftError: ``leaving`` returned True.
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
     session = open_session(dialog, options)

@@ -75,7 +75,7 @@ class Clause(NamedTuple):
 
 
 class Statement(Record):
-    """One thing that the client said about herself, or takes back where it does not hold."""
+    """A statement of the client about herself, taken back where it does not hold."""
 
     field: str
     words: str
@@ -195,7 +195,7 @@ class ClientProfile(Record):
 
     @property
     def max_acceptable_loss(self) -> float | None:
-        """The largest loss she accepts as a fraction, the tightest of what she said."""
+        """The largest loss she accepts as a fraction, the tightest one stated."""
         limits = []
         for found in self.constraints:
             if isinstance(found.predicate, kinds.MaxDrawdown):
@@ -208,25 +208,25 @@ class ClientProfile(Record):
         """Return the profile with new statements taken in; later ones override earlier ones."""
         return reduce(ClientProfile._with, statements, self)
 
-    def _with(self, said: Statement) -> "ClientProfile":
-        if said.predicate is not None:
-            others = [found for found in self.constraints if _key(found.predicate) != _key(said.predicate)]
-            if not said.holds:
+    def _with(self, new: Statement) -> "ClientProfile":
+        if new.predicate is not None:
+            others = [found for found in self.constraints if _key(found.predicate) != _key(new.predicate)]
+            if not new.holds:
                 return self.replace(constraints=others)
-            kept = [*others, Constraint(words=said.words, predicate=said.predicate)][-_MAX_KEPT:]
-            ban = said.predicate if isinstance(said.predicate, Ban) else None
+            kept = [*others, Constraint(words=new.words, predicate=new.predicate)][-_MAX_KEPT:]
+            ban = new.predicate if isinstance(new.predicate, Ban) else None
             liked = [words for words in self.preferences if ban is None or not rules_out(ban, words)]
             return self.replace(constraints=kept, preferences=liked)
-        if said.field == "preference":
-            liked = [words for words in self.preferences if words.casefold() != said.words.casefold()]
-            return self.replace(preferences=[*liked, said.words][-_MAX_KEPT:] if said.holds else liked)
-        if said.field == "principal":
-            return self.replace(principal=said.amount)
-        # "I am not conservative" takes the level back; which one holds instead, she has not said.
+        if new.field == "preference":
+            liked = [words for words in self.preferences if words.casefold() != new.words.casefold()]
+            return self.replace(preferences=[*liked, new.words][-_MAX_KEPT:] if new.holds else liked)
+        if new.field == "principal":
+            return self.replace(principal=new.amount)
+        # "I am not conservative" takes the level back; she has not given another one.
         levels = {
-            name: level for name, level in self.levels.items() if (name, level) != (said.field, said.value)
+            name: level for name, level in self.levels.items() if (name, level) != (new.field, new.value)
         }
-        return self.replace(levels=levels | {said.field: said.value} if said.holds else levels)
+        return self.replace(levels=levels | {new.field: new.value} if new.holds else levels)
 
 
 def _key(predicate: Predicate) -> str:

@@ -66,7 +66,7 @@ class JsonService:
         self._protocol = protocol
         self._limit = limit
         self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
-        self._endpoint.headers()  # a token that no header can carry is told now
+        self._endpoint.headers()  # fails now for a token that no header can carry
         self._http: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class JsonService:
 
     def failed(self, text: str) -> CallFailed:
         """Return an error of this service, without secrets."""
-        return CallFailed(self._told(text))
+        return CallFailed(self._scrubbed(text))
 
     async def _send(
         self, method: str, path: str | None, body: Record | None
@@ -138,14 +138,14 @@ class JsonService:
                 return response.status, response.headers, await read_body(response, MAX_ANSWER_BYTES)
         except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
-                raise TransportError(self._told(str(problem))) from problem
+                raise TransportError(self._scrubbed(str(problem))) from problem
             raise self.failed(str(problem)) from problem
         except TimeoutError as problem:
-            raise TransportError(self._told("no answer in time")) from problem
+            raise TransportError(self._scrubbed("no answer in time")) from problem
         except aiohttp.ClientConnectorSSLError as problem:
             raise self.failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
         except (aiohttp.ClientError, OSError) as problem:
-            raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
+            raise TransportError(self._scrubbed(f"{type(problem).__name__}: {problem}")) from problem
 
     def _session(self) -> aiohttp.ClientSession:
         """Return the shared connections, opened with the first call on the loop that makes it."""
@@ -160,20 +160,20 @@ class JsonService:
 
     def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
         if error.code == f"{self._what}_failed":
-            return CallFailed(error.message)  # its own error, told as if it were in this process
+            return CallFailed(error.message)  # the agent's own error, as if it were in this process
         if error.code == f"{self._what}_timed_out":
             return CallTimedOut(error.message)
         line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
         if status in TRANSPORT_STATUSES:
             after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
-            return TransportError(error.message or self._told(line), retry_after=after)
+            return TransportError(error.message or self._scrubbed(line), retry_after=after)
         if status // 100 == _REDIRECT:
             line = f"HTTP {status}: redirections are not followed; name the service's own URL"
         if status in _NOT_THERE and not error.code:
             line += f"; is this the base URL of a service that speaks MemFin's {self._protocol}?"
         return self.failed(line)
 
-    def _told(self, text: str) -> str:
+    def _scrubbed(self, text: str) -> str:
         return one_line(self._endpoint.scrubber().scrub(f"{self.url}: {text}"))
 
 
@@ -220,7 +220,7 @@ class HttpAgents:
 
     Args:
         url: base URL of the service, without credentials; the ``reference`` and ``model`` of a run.
-        turn_timeout: seconds that a call may take; the service is told.
+        turn_timeout: seconds that a call may take; the service gets them, too.
         environ: where the token is read from; None is the process's own environment.
 
     Raises:
