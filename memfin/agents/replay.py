@@ -115,7 +115,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
 ) -> Replay:
-    """Send the user turns of a dialogue to a fresh agent and return what happened.
+    """Send the user turns of a dialogue to a fresh agent and return the trace.
 
     A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
     with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
@@ -226,7 +226,7 @@ class _DialogReplayer:
         self._scrubber: Scrubber | None = None
 
     def counts(self) -> dict[str, Any]:
-        """Return what the dialogue took so far, in earlier processes, too."""
+        """Return the counts of the dialogue so far, those of earlier processes included."""
         return {
             "retries": self.retries,
             "abandoned": self._abandoned + self.calls.abandoned,
@@ -372,7 +372,7 @@ class _DialogReplayer:
         )
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
-        """Put the turn's reply into the agent's history; return what went wrong, if anything."""
+        """Put the turn's reply into the agent's history; return the error, if any."""
         forced = self._options.history == "forced"
         text = pair.gt_assistant_text if forced else (reply.text if reply is not None else None)
         if text is None or not self.calls.has_commit or self.calls.stuck:

@@ -192,7 +192,7 @@ class Breaker:
         return max(0.0, self._next_probe - now)
 
     def down_for(self, now: float) -> float:
-        """Return how many seconds the endpoint has been down."""
+        """Return the seconds for which the endpoint has been down."""
         return 0.0 if self._down_since is None else now - self._down_since
 
     def started(self) -> bool:
@@ -396,7 +396,11 @@ class CallLimiter:
                 attempts.made += 1
                 if probe is not None and (permit.trying or attempts.doubtful):
                     # No call is used up to find out if the endpoint is back.
-                    answered = await self._probe(permit, probe)
+                    answer = await self._attempt(permit, probe, lambda spent: spent)
+                    refusal = answer if isinstance(answer, RequestError) else None
+                    if refusal is not None and refusal.kind == "unavailable":
+                        raise refusal
+                    answered = refusal is None or not (refusal.of_endpoint or refusal.kind == "rate_limited")
                     attempts.probed(answered=answered)
                     pausing = not answered and self._breaker.wait(self._clock.now()) <= 0
                 else:
@@ -410,15 +414,6 @@ class CallLimiter:
         except RequestError as error:
             error.attempts = attempts.made
             raise
-
-    async def _probe(self, permit: _Permit, probe: Callable[[], Awaitable[int | None]]) -> bool:
-        """Return True if the endpoint answers the probe at all."""
-        outcome = await self._attempt(permit, probe, lambda spent: spent)
-        if not isinstance(outcome, RequestError):
-            return True
-        if outcome.kind == "unavailable":
-            raise outcome
-        return not outcome.of_endpoint and outcome.kind != "rate_limited"
 
     async def _attempt(
         self,
@@ -461,28 +456,20 @@ class CallLimiter:
                 elif closed_for > 0:
                     delay = min(closed_for, self._max_down - down_for)
                 else:
-                    delay = self._delay(now, tokens)
+                    waits = [window.wait(now) for window in self._requests]
+                    waits += [window.wait(now, tokens) for window in self._tokens]
+                    delay = max(self._paused_until - now, *waits, 0.0)
                 if delay < _INSTANT:
-                    return self._permit(now, tokens)
+                    self._in_flight += 1
+                    return _Permit(
+                        [window.start(now) for window in self._requests],
+                        [window.start(now, tokens) for window in self._tokens],
+                        self._concurrency.round,
+                        self._breaker.started(),
+                    )
                 self._changed.clear()
                 await self._clock.wait(self._changed, delay)
             raise RequestError("unavailable", self._unavailable)
-
-    def _delay(self, now: float, tokens: int) -> float:
-        """Return the seconds for which pause and windows hold back the next call."""
-        requests = (window.wait(now) for window in self._requests)
-        return max(
-            self._paused_until - now, *requests, *(window.wait(now, tokens) for window in self._tokens), 0.0
-        )
-
-    def _permit(self, now: float, tokens: int) -> _Permit:
-        self._in_flight += 1
-        return _Permit(
-            [window.start(now) for window in self._requests],
-            [window.start(now, tokens) for window in self._tokens],
-            self._concurrency.round,
-            self._breaker.started(),
-        )
 
     def _sent(self, permit: _Permit) -> None:
         now, starts = self._clock.now(), (*permit.requests, *permit.tokens)

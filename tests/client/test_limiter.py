@@ -203,7 +203,7 @@ async def test_calls_start_in_the_order_in_which_they_came() -> None:
     assert outcomes == list(range(60))
 
 
-async def test_attempts_are_bounded_and_the_last_error_says_how_many() -> None:
+async def test_attempts_are_bounded_and_counted_in_the_last_error() -> None:
     bench = Bench(max_attempts=4)
     bench.endpoint.always = lambda: failure("invalid_schema")
     (outcome,) = await finished(bench, 1)
@@ -248,7 +248,7 @@ async def test_other_exceptions_pass_at_once() -> None:
     bench.at_rest()
 
 
-async def test_a_wish_to_wait_pauses_all_calls() -> None:
+async def test_retry_after_pauses_all_calls() -> None:
     bench = Bench(workers=8)
     bench.endpoint.script = iter([None, None, failure("status", retry_after=7.0)])
     outcomes = await finished(bench, 30)
@@ -259,7 +259,7 @@ async def test_a_wish_to_wait_pauses_all_calls() -> None:
     assert bench.notices == ["judge asks to wait; all calls pause for 7.0 s"]
 
 
-async def test_an_absurd_wish_is_cut() -> None:
+async def test_an_absurd_retry_after_is_cut() -> None:
     bench = Bench()
     bench.endpoint.script = iter([failure("rate_limited", retry_after=1e9)])
     await finished(bench, 1)

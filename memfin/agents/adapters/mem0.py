@@ -173,7 +173,7 @@ def shared_mem0(memory: AsyncMemory, *, top_k: int = 5, window: int = 3) -> Call
 
 
 def _reached(endpoint: Endpoint) -> dict[str, str]:
-    """Return how mem0's clients reach the endpoint; raise `UsageError` when they would not."""
+    """Return the settings of mem0's clients for the endpoint; raise `UsageError` if it is unusable."""
     if os.environ.get("OPENROUTER_API_KEY"):
         raise UsageError(
             "mem0 sends everything to OpenRouter while OPENROUTER_API_KEY is set, whatever the agent's "

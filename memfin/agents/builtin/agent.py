@@ -174,7 +174,7 @@ class BuiltinAgent:
         return reply
 
     def _tool(self, name: str, args: dict[str, Any], call: Callable[[], T]) -> T:
-        """Return what a tool returns, and observe the call."""
+        """Return the result of a tool, and observe the call."""
         start = time.perf_counter()
         result = call()
         excerpt = msgspec.json.encode(result).decode()[:_EXCERPT]
@@ -213,7 +213,7 @@ class BuiltinAgent:
         return self._say(phrase, items=self._joined(items, "enumerate")) if items else ""
 
     def _summary(self) -> str:
-        """Return what is known about the client so far and what is missing."""
+        """Return the known and the missing facts about the client."""
         lines, rules = self._profile_lines(), self._client.rules
         missing = [rules.labels[field] for field in LEVEL_FIELDS if field not in self._client.profile.levels]
         text = self._say("summary", lines=self._joined(lines)) if lines else ""
@@ -229,7 +229,7 @@ class BuiltinAgent:
         return opening + self._say("reason", facts=self._joined(facts)) + balance
 
     def _ties(self, topic: Topic, conflict: str | None) -> tuple[str, str | None]:
-        """Return how a topic bears on the client, and a warning where it does not suit her."""
+        """Return the ties of a topic to the client, and a warning where it does not suit her."""
         levels, words = self._client.profile.levels, self._client.rules.words
         clauses, warning, turn = [], None, self._client.memory.turn_index
         if conflict is not None:

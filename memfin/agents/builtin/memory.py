@@ -142,7 +142,7 @@ class GovernedMemory:
                 return
 
     def load(self) -> LoadedMemory:
-        """Return what the layer gives a turn: the block to inject, and the slices it is made of."""
+        """Return the block that the layer gives a turn, and the slices it is made of."""
         if self._loaded is None:  # nothing was kept since, and the store has no other writers
             task, thread_id = self._kept.replace(language_preference=None), self._thread_id or None
             self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)

@@ -153,7 +153,7 @@ def _constraints(clause: Clause, rules: Rules, profile: "ClientProfile") -> Iter
 
 
 def _is_constraint(predicate: Predicate, clause: Clause, rules: Rules) -> bool:
-    """Return whether a predicate is one that the client states, and of something known."""
+    """Return True if the client states the predicate, and of something known."""
     if isinstance(predicate, Ban):
         return predicate.term in _WHOLE_KINDS or load_vocabulary().term(predicate.term) is not None
     if isinstance(predicate, _NOT_KEPT) or rules.patterns["product"].search(clause.text):
@@ -230,13 +230,13 @@ class ClientProfile(Record):
 
 
 def _key(predicate: Predicate) -> str:
-    """Return which constraint a predicate is: the later of two with one key holds."""
+    """Return the identity of a constraint: the later of two with one key holds."""
     about: str | None = getattr(predicate, "term", None)
     return about or f"{type(predicate).__name__} {getattr(predicate, 'asset_class', '')}"
 
 
 def rules_out(ban: Ban, text: str) -> bool:
-    """Return whether a text names what a ban is about."""
+    """Return True if a text names the subject of a ban."""
     form, term = normalize(text), load_vocabulary().term(ban.term)
     names = (*term.names, *term.alone) if term else (ban.term,)
     in_words = any(len(name) > 1 and name in form for name in names)
@@ -244,7 +244,7 @@ def rules_out(ban: Ban, text: str) -> bool:
 
 
 def _term_name(name: str, language: Language) -> str:
-    """Return what a vocabulary term is called in a language."""
+    """Return the name of a vocabulary term in a language."""
     term = load_vocabulary().term(name)
     names = (*term.names, *term.alone, *term.words) if term else ()
     return next((each for each in names if each.isascii() == (language == "en")), name)

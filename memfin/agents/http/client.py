@@ -22,7 +22,7 @@ from memfin.agents.http.protocol import (
 )
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.client.body import ACCEPTED_ENCODING, read_body
-from memfin.client.endpoint import Endpoint, tls_hint
+from memfin.client.endpoint import Endpoint, parse_url, tls_hint
 from memfin.client.errors import RequestError
 from memfin.client.limiter import retry_after_seconds
 from memfin.contracts import ModelUsage, Record
@@ -179,13 +179,7 @@ class JsonService:
 
 def checked_url(text: str, what: str) -> URL:
     """Return the base URL of a service; raise `UsageError` when it is none, without showing secrets."""
-    try:
-        url = URL(text)
-        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
-    except ValueError:
-        url, usable = URL(), False
-    if not usable:
-        raise UsageError(f"{what}: not an HTTP URL; it should look like http://127.0.0.1:8765")
+    url = parse_url(text, f"{what}: not an HTTP URL; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
         raise UsageError(
             f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "

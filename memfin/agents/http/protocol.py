@@ -62,17 +62,16 @@ class TurnRequest(Record):
 
 
 class CommitRequest(Record):
-    """The reply that counts as said at a turn: the agent's own, or the reference in forced history."""
+    """The effective reply of a turn: the agent's own, or the reference in forced history."""
 
     turn: TurnNumber
     assistant_text: str
 
 
 class Observations(Record, omit_defaults=True):
-    """What the agent recalled, called and checked during a turn, in the contract's form.
+    """The agent's recall, tool calls and checks during a turn, in the contract's form.
 
-    ``observation_error`` tells that an observation was malformed and left out; the turn then counts
-    as failed.
+    ``observation_error`` reports an observation that was malformed and left out.
     """
 
     recall: RecallTrace | None = None
@@ -90,7 +89,7 @@ class TurnAnswer(Observations, kw_only=True, omit_defaults=True):
 
 
 class Problem(Record):
-    """What went wrong: a stable code and one line for people."""
+    """Reason of a failure: a stable code and one line for people."""
 
     code: str
     message: str

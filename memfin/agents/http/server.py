@@ -56,7 +56,7 @@ MAX_SWEEP_INTERVAL: Final = 60.0
 
 
 def refusal_of(problem: Exception, observations: Observations | None = None) -> Refusal:
-    """Return how a failed call into an agent is answered."""
+    """Return the answer to a failed call into an agent."""
     if isinstance(problem, CallTimedOut):
         return Refusal(500, "agent_timed_out", one_line(str(problem)), observations=observations)
     if isinstance(problem, TransportError | ConnectionError):
@@ -89,7 +89,7 @@ class AgentSession:
 
     @property
     def busy(self) -> bool:
-        """Return whether a turn is being answered."""
+        """True while a turn is being answered."""
         return self._turn is not None and not self._turn.task.done()
 
     async def turn(self, request: TurnRequest) -> TurnAnswer:
