@@ -41,14 +41,9 @@ class Match(NamedTuple):
 
 
 class IncrementalBM25:
-    """Documents by number, in the order they were added; the index is a function of that order.
+    """Documents by number, in the order they were added; the index is a function of that order."""
 
-    ``query_terms`` and ``postings`` bound what a query reads: terms, and postings of a term.
-    """
-
-    def __init__(self, *, query_terms: int = QUERY_TERMS, postings: int = POSTINGS) -> None:
-        self._query_terms = query_terms
-        self._max_postings = postings
+    def __init__(self) -> None:
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
@@ -65,8 +60,8 @@ class IncrementalBM25:
         for term, count in frequencies.items():
             entries = postings.setdefault(term, [])
             entries.append((document, count))
-            if len(entries) >= 2 * self._max_postings:
-                del entries[: -self._max_postings]
+            if len(entries) >= 2 * POSTINGS:
+                del entries[:-POSTINGS]
         self._frequency.update(frequencies.keys())
 
     def search(self, query: list[str], limit: int) -> list[Match]:
@@ -75,7 +70,7 @@ class IncrementalBM25:
         known = [term for term in dict.fromkeys(query) if term in frequency]
         if not known:
             return []
-        rarest = heapq.nsmallest(self._query_terms, known, key=frequency.__getitem__)
+        rarest = heapq.nsmallest(QUERY_TERMS, known, key=frequency.__getitem__)
         fixed = K1 * (1.0 - B)
         slope = K1 * B * len(self._lengths) / self._total_length
         lengths = self._lengths
@@ -83,7 +78,7 @@ class IncrementalBM25:
         for term in rarest:
             holding = frequency[term]
             weight = math.log1p((len(lengths) - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
-            newest = self._postings[term][-self._max_postings :]
+            newest = self._postings[term][-POSTINGS:]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

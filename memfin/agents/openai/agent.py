@@ -426,7 +426,7 @@ class OpenAIAgents:
         """Settings that the answers depend on, for the fingerprint; no secrets."""
         return {
             "base_url": self._endpoint.base_url,
-            "system_prompt_sha256": dict(self.system.hashes()),
+            "system_prompt_sha256": self.system.hashes(),
             "memory": self._memory_name,
             "memory_version": package_version(self._memory_name.partition(":")[0]),
             "tools_sha256": tools_hash(self.tools),
