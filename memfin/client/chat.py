@@ -139,10 +139,7 @@ class ChatClient:
         }
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
-            self._url,
-            data=_encoded(fields),
-            headers=headers,
-            allow_redirects=False,
+            self._url, data=_encoded(fields), headers=headers, allow_redirects=False
         ) as response:
             # Leaving the block before the end of the body closes the connection.
             if response.status // 100 != _SUCCESS:

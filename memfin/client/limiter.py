@@ -416,10 +416,7 @@ class CallLimiter:
             raise
 
     async def _attempt(
-        self,
-        permit: _Permit,
-        attempt: Callable[[], Awaitable[T]],
-        used: Callable[[T], int | None] | None,
+        self, permit: _Permit, attempt: Callable[[], Awaitable[T]], used: Callable[[T], int | None] | None
     ) -> T | RequestError:
         """Make one request; return its value or error, and let the next call through."""
         token = _on_sent.set(lambda: self._sent(permit))

@@ -179,11 +179,7 @@ class AgentService:
     """
 
     def __init__(
-        self,
-        factory: Callable[..., Any],
-        max_sessions: int,
-        idle_limit: float,
-        clock: Callable[[], float],
+        self, factory: Callable[..., Any], max_sessions: int, idle_limit: float, clock: Callable[[], float]
     ) -> None:
         self._factory = factory
         self._max_sessions = max_sessions
