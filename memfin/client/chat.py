@@ -259,13 +259,10 @@ async def _status_error(
     data = b""
     with suppress(RequestError, aiohttp.ClientError, TimeoutError, OSError):
         data = await read_body(response, MAX_ERROR_BYTES)
-    document, message = _error_of(data)
-    if document is not None:
-        error = document.get("error", document) if isinstance(document, dict) else document
-        code, message = _field(error, "code"), error_text(error)
-    else:
-        code = None
-    message = one_line(scrubber.scrub(message), 200)
+    document, text = _error_of(data)
+    error = document.get("error", document) if isinstance(document, dict) else document
+    code = _field(error, "code")
+    message = one_line(scrubber.scrub(text if document is None else error_text(error)), 200)
     text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     text += endpoint.hint(status)
     wait = response.headers.get("Retry-After") if status in _PAUSING else None
