@@ -90,12 +90,12 @@ def escaped(text: str) -> str:
     ],
 )
 def test_any_character_may_be_escaped_as_in_json(form: str) -> None:
-    scrubbed = Scrubber([KEY]).scrub(f'{{"said": "{form} \\u0041"}}')
-    assert scrubbed.replace('\\\\\\"', "").replace('\\"', "") == '{"said": "*** \\u0041"}'
+    scrubbed = Scrubber([KEY]).scrub(f'{{"text": "{form} \\u0041"}}')
+    assert scrubbed.replace('\\\\\\"', "").replace('\\"', "") == '{"text": "*** \\u0041"}'
 
 
 def test_escapes_of_other_text_stay() -> None:
-    text = '{"said": "\\u5e02\\u573a \\\\ \\" C:\\\\sk-canar"}'
+    text = '{"text": "\\u5e02\\u573a \\\\ \\" C:\\\\sk-canar"}'
     assert Scrubber([KEY]).scrub(text) == text
     assert not Scrubber([KEY]).finds(text)
 
