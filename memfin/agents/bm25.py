@@ -41,25 +41,17 @@ class Match(NamedTuple):
 
 
 class IncrementalBM25:
-    """Documents by number, in the order they were added; the index is a function of that order.
+    """Documents by number, in the order they were added; the index is a function of that order."""
 
-    ``query_terms`` and ``postings`` bound what a query reads: terms, and postings of a term.
-    """
-
-    def __init__(self, *, query_terms: int = QUERY_TERMS, postings: int = POSTINGS) -> None:
-        self._query_terms = query_terms
-        self._max_postings = postings
+    def __init__(self) -> None:
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
         self._total_length = 0
         self.postings_read = 0
 
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, frequencies: Counter[str]) -> int:
-        """Add a document given as how often it has each term; return its number."""
+    def add(self, frequencies: Counter[str]) -> None:
+        """Add a document, given as the frequency of each term."""
         document = len(self._lengths)
         length = frequencies.total()
         self._lengths.append(length)
@@ -68,19 +60,9 @@ class IncrementalBM25:
         for term, count in frequencies.items():
             entries = postings.setdefault(term, [])
             entries.append((document, count))
-            if len(entries) >= 2 * self._max_postings:
-                del entries[: -self._max_postings]
+            if len(entries) >= 2 * POSTINGS:
+                del entries[:-POSTINGS]
         self._frequency.update(frequencies.keys())
-        return document
-
-    def knows(self, term: str) -> bool:
-        """Return whether any document has the term."""
-        return term in self._frequency
-
-    def weight(self, term: str) -> float:
-        """Return how much a term tells: the formula's inverse document frequency, also of unknown terms."""
-        total, holding = len(self._lengths), self._frequency[term]
-        return math.log1p((total - holding + 0.5) / (holding + 0.5))
 
     def search(self, query: list[str], limit: int) -> list[Match]:
         """Return at most `limit` documents by falling score, the newer first among equals."""
@@ -88,14 +70,15 @@ class IncrementalBM25:
         known = [term for term in dict.fromkeys(query) if term in frequency]
         if not known:
             return []
-        rarest = heapq.nsmallest(self._query_terms, known, key=frequency.__getitem__)
+        rarest = heapq.nsmallest(QUERY_TERMS, known, key=frequency.__getitem__)
         fixed = K1 * (1.0 - B)
         slope = K1 * B * len(self._lengths) / self._total_length
         lengths = self._lengths
         scores: dict[int, float] = {}
         for term in rarest:
-            weight = self.weight(term) * (K1 + 1.0)
-            newest = self._postings[term][-self._max_postings :]
+            holding = frequency[term]
+            weight = math.log1p((len(lengths) - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
+            newest = self._postings[term][-POSTINGS:]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

@@ -37,7 +37,7 @@ class TransportError(Exception):
 
 
 def asked_pause(problem: Exception) -> float:
-    """Return how many seconds the other side asked to wait; 0.0 where it asked for nothing sensible."""
+    """Return the seconds that the other side asked to wait, 0.0 if none or not sensible."""
     try:
         asked: Any = getattr(problem, "retry_after", None)
     except Exception:  # noqa: BLE001 - an agent's own class of error may fail at anything
@@ -46,7 +46,7 @@ def asked_pause(problem: Exception) -> float:
 
 
 def builds_async_agent(factory: object) -> bool:
-    """Return whether the factory is a class of agents that answer asynchronously: it may need the loop."""
+    """Return True if the factory is a class of asynchronous agents: it may need the loop."""
     return isinstance(factory, type) and is_async(getattr(factory, "reply", None))
 
 
@@ -54,8 +54,8 @@ class AgentCalls(FactoryCalls):
     """One dialogue's agent, with every call bounded; `open` it first, `close` it in the end.
 
     Attributes:
-        has_commit: whether the agent keeps its history through ``commit``.
-        has_snapshots: whether its state can be taken with ``snapshot`` and given back with ``restore``.
+        has_commit: True if the agent keeps its history through ``commit``.
+        has_snapshots: True if the agent has ``snapshot`` and ``restore``.
     """
 
     def __init__(self, name: str) -> None:
@@ -76,7 +76,7 @@ class AgentCalls(FactoryCalls):
         return await self.bounded(lambda: self._reply(user_text), limit)
 
     async def ready(self, limit: float) -> bool:
-        """Wait at most ``limit`` seconds until the agent can be asked; return whether it can.
+        """Wait at most ``limit`` seconds until the agent can be called; return True if it can.
 
         It cannot as long as an earlier plain call hangs in the thread that ``reply`` would run in.
         """
@@ -123,7 +123,7 @@ class AgentCalls(FactoryCalls):
 
 
 def as_reply(value: object) -> AgentReply:
-    """Return what an agent gave back as an `AgentReply`; raise `CallFailed` when it is none."""
+    """Convert the returned value of an agent to an `AgentReply`; raise `CallFailed` when it is none."""
     if isinstance(value, str):
         reply = AgentReply(text=value)
     elif isinstance(value, AgentReply):
@@ -162,7 +162,7 @@ async def with_retries(
     first_pause: float,
     on_retry: Callable[[], None],
 ) -> T:
-    """Return what the call returns, which gets the seconds that are left of ``limit``.
+    """Make a call until it succeeds, and return its result; it gets the seconds left of ``limit``.
 
     It is made again after one of the ``retried`` errors, ``retries`` times at most, after a pause that
     doubles and is drawn at random, and is no shorter than the other side asked for. An error whose pause

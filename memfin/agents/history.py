@@ -16,8 +16,8 @@ class Exchange(Record):
 
     def turns(self) -> list[ShortTermTurn]:
         """Return the one or two utterances in order."""
-        said = (("user", self.user), ("assistant", self.assistant))
-        return [ShortTermTurn(role=role, content=text) for role, text in said if text is not None]
+        texts = (("user", self.user), ("assistant", self.assistant))
+        return [ShortTermTurn(role=role, content=text) for role, text in texts if text is not None]
 
 
 def as_text(turns: Sequence[ShortTermTurn]) -> str:

@@ -40,7 +40,7 @@ class Memory(Protocol):
         """Return the `MemoryContext` for the client's words, which are not part of it."""
 
     def record(self, user_text: str, assistant_text: str) -> Any:
-        """Take in a turn with the reply that counts as said: the agent's own, or the reference."""
+        """Take in a turn with its effective reply: the agent's own, or the reference."""
 
 
 MemoryFactory = Callable[[Session], Any]
@@ -64,7 +64,7 @@ class BuiltinMemory:
         )
 
     async def record(self, user_text: str, assistant_text: str) -> None:
-        """Complete the turn with the reply that counts as said."""
+        """Complete the turn with its effective reply."""
         del user_text  # heard already
         self._client.memory.record(assistant_text)
 

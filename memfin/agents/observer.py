@@ -14,9 +14,11 @@ from memfin.agents.protocol import AgentReply
 from memfin.contracts import ComplianceTrace, ModelUsage, RecallTrace, Record, ToolTrace, non_finite_path
 from memfin.contracts.reading import reason_of
 from memfin.sandbox.references import describe, one_line
+from memfin.secrets import Scrubber, scrubber_of_environment
 
 R = TypeVar("R", bound=Record)
 
+MIN_KEY_LENGTH: Final = 8  # shorter keys are placeholders such as ``EMPTY``, and words of a reply
 _NO_TURN: Final = 0
 _TOO_DEEP: Final = "the value is nested too deeply"
 
@@ -43,8 +45,8 @@ class Observed(Record):
 class TurnObserver:
     """The `Observer` of one dialogue; `begin` opens a turn, `collect` closes it.
 
-    A call from code of an earlier turn (an agent that was abandoned after its time-out and still
-    runs) is told apart by its context and dropped; `late` counts those.
+    Code of an earlier turn (an agent that was abandoned after its time-out and still runs) has another
+    context; its calls are dropped, and `late` counts them.
     """
 
     def __init__(self) -> None:
@@ -164,6 +166,35 @@ _CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
     "compliance": partial(check, "compliance", ComplianceTrace),
     "profile_snapshot": check_profile,
 }
+
+
+def scrubber_of_replies() -> Scrubber:
+    """Return the scrubber of the keys that the environment holds now; false if it holds none."""
+    return scrubber_of_environment(shortest=MIN_KEY_LENGTH)
+
+
+def masked_usage(usage: ModelUsage | None, scrubber: Scrubber) -> ModelUsage | None:
+    """Return a usage without keys in the name of its model."""
+    if usage is None or usage.model is None:
+        return usage
+    return usage.replace(model=scrubber.scrub(usage.model))
+
+
+def masked_observations(observed: Observed, scrubber: Scrubber) -> Observed:
+    """Return the observations without keys, names of fields included.
+
+    Where a key stands in a field of an enumeration, no observation of the turn is left, and the turn has
+    an error.
+    """
+    if not scrubber:
+        return observed
+    plain = msgspec.to_builtins(observed)
+    if (scrubbed := scrubber.scrub_data(plain)) == plain:
+        return observed
+    try:
+        return msgspec.convert(scrubbed, Observed)
+    except msgspec.ValidationError:
+        return Observed(error="an observation holds a key of the environment in a field of few values")
 
 
 def _plain(name: str, value: Any, builtin_types: tuple[type, ...] = ()) -> Any:

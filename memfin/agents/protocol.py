@@ -73,7 +73,7 @@ class AgentReply(Record):
     """A reply together with its observations, for agents that do not call the observer.
 
     Observations may be contract structs or plain dictionaries of the same fields; what is set
-    here wins over what the observer was told during the turn. ``usage`` is what the turn took of a
+    here wins over the observer's calls during the turn. ``usage`` is what the turn took of a
     language model. ``observation_error`` is for adapters: an observation that was malformed where the
     agent runs and could not be brought here; it becomes the turn's error.
     """
@@ -88,7 +88,7 @@ class AgentReply(Record):
 
 
 class Observer(Protocol):
-    """Where an agent tells what it recalled, called and checked during the current turn.
+    """Receiver of an agent's recall, tool calls and checks during the current turn.
 
     Each method takes the fields of its contract as keywords. Nothing raises into the agent: a
     malformed observation becomes the turn's error, with the path of the offending field.

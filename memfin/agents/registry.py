@@ -52,7 +52,8 @@ class AgentSource:
     """The source of a run's agents; `close` it when the run is over.
 
     ``reference`` is as given, or the dotted name of a factory object; ``inputs`` are settings that the
-    answers depend on, for the fingerprint.
+    answers depend on, for the fingerprint. ``factory_for`` returns the factory of one dialogue's agent: only
+    the oracle looks into the dialogue.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class AgentSource:
         self.version = version
         self.model_name = reference if shared is None else shared.model
         self.inputs = {} if shared is None else dict(shared.inputs)
-        self._factory_for = factory_for
+        self.factory_for = factory_for
         self._shared = shared
 
     @classmethod
@@ -81,25 +82,20 @@ class AgentSource:
         return self._shared.total_usage if self._shared is not None else None
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Pass a receiver of notes for the user to the agents, if they take one."""
-        listen = getattr(self._shared, "listen", None)
-        if callable(listen):
+        """Pass a receiver of warnings to the agents, if they take one."""
+        if callable(listen := getattr(self._shared, "listen", None)):
             listen(on_notice)
 
     @property
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model behind the agents has refused so far, where that is known."""
+        """Parameters that the model behind the agents has refused so far, where that is known."""
         changes: Any = getattr(self._shared, "parameter_changes", None)
         return cast("list[ParameterChange]", changes()) if callable(changes) else []
 
     async def close(self) -> None:
-        """Let go of what the agents share; nothing happens where they share nothing."""
+        """Close what the agents share, if anything."""
         if self._shared is not None:
             await self._shared.close()
-
-    def factory_for(self, dialog: Dialog) -> Factory:
-        """Return the factory of one dialogue's agent. Only the oracle looks into the dialogue."""
-        return self._factory_for(dialog)
 
 
 def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | None = None) -> AgentSource:
@@ -112,7 +108,9 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
     """
     settings = settings or AgentSettings()
     if isinstance(agent, str) and agent.startswith("openai:"):
-        return _openai(agent, settings)
+        from memfin.agents.openai.agent import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
+
+        return AgentSource.of_shared(OpenAIAgents.from_settings(agent.removeprefix("openai:"), settings))
     settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
         if not callable(agent):
@@ -120,11 +118,12 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
         if isinstance(agent, SharedAgents):
             return AgentSource.of_shared(agent)
         return _own(reference_of(agent), agent)
-    builtin = {"builtin": _builtin, "oracle": _oracle, "echo": _echo}.get(agent)
-    if builtin is not None:
-        return AgentSource(agent, builtin(), __version__)
+    if agent in {"builtin", "oracle", "echo"}:
+        return AgentSource(agent, _shipped(agent), __version__)
     if agent.lower().startswith(("http://", "https://")):
-        return _http(agent, settings)
+        from memfin.agents.http.client import HttpAgents  # noqa: PLC0415 - aiohttp loads slowly
+
+        return AgentSource.of_shared(HttpAgents(agent, turn_timeout=settings.turn_timeout))
     if _ADDRESS.match(agent):
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
     return _own(agent, import_reference("agent", agent, FORMS))
@@ -148,34 +147,18 @@ def _own(reference: str, factory: Factory) -> AgentSource:
     return AgentSource(reference, lambda _: factory, package_version(reference.partition(":")[0]))
 
 
-def _http(url: str, settings: AgentSettings) -> AgentSource:
-    from memfin.agents.http.client import HttpAgents  # noqa: PLC0415 - aiohttp loads slowly
+def _shipped(agent: str) -> Callable[[Dialog], Factory]:
+    """Return the factories of an agent that ships with MemFin, whose modules load only when used."""
+    if agent == "builtin":
+        from memfin.agents.builtin import BuiltinAgent  # noqa: PLC0415
 
-    return AgentSource.of_shared(HttpAgents(url, turn_timeout=settings.turn_timeout))
+        # The first one compiles the rules; done here, no event loop waits for it.
+        BuiltinAgent(Session(run_id="", dialog_id="", session_id="", user_id=""), TurnObserver())
+        return lambda _: BuiltinAgent
+    from memfin.agents.bounds import EchoAgent, OracleAgent  # noqa: PLC0415
 
-
-def _openai(reference: str, settings: AgentSettings) -> AgentSource:
-    from memfin.agents.openai.agent import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
-
-    return AgentSource.of_shared(OpenAIAgents.from_settings(reference.removeprefix("openai:"), settings))
-
-
-def _builtin() -> Callable[[Dialog], Factory]:
-    from memfin.agents.builtin import BuiltinAgent  # noqa: PLC0415 - loads its knowledge only when used
-
-    # The first one compiles the rules; done here, no event loop waits for it.
-    BuiltinAgent(Session(run_id="", dialog_id="", session_id="", user_id=""), TurnObserver())
-    return lambda _: BuiltinAgent
-
-
-def _echo() -> Callable[[Dialog], Factory]:
-    from memfin.agents.bounds import EchoAgent  # noqa: PLC0415 - only when used
-
-    return lambda _: EchoAgent
-
-
-def _oracle() -> Callable[[Dialog], Factory]:
-    from memfin.agents.bounds import OracleAgent  # noqa: PLC0415 - only when used
+    if agent == "echo":
+        return lambda _: EchoAgent
 
     def factory_for(dialog: Dialog) -> Factory:
         replies = [(pair.user_text, pair.gt_assistant_text) for pair in align_turn_pairs(dialog)]

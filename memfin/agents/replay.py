@@ -7,8 +7,14 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from memfin.agents.calls import FIRST_BACKOFF, AgentCalls, TransportError, UsageTotal, with_retries
-from memfin.agents.masking import masked_observations, masked_text, masked_usage, scrubber_of_replies
-from memfin.agents.observer import Observed, TurnObserver, check_usage
+from memfin.agents.observer import (
+    Observed,
+    TurnObserver,
+    check_usage,
+    masked_observations,
+    masked_usage,
+    scrubber_of_replies,
+)
 from memfin.agents.protocol import AgentReply, Session
 from memfin.contracts import (
     NO_JUDGE,
@@ -109,7 +115,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
 ) -> Replay:
-    """Send the user turns of a dialogue to a fresh agent and return what happened.
+    """Send the user turns of a dialogue to a fresh agent and return the trace.
 
     A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
     with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
@@ -119,7 +125,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     Raises:
-        DialogLeftError: ``leaving`` said so.
+        DialogLeftError: ``leaving`` returned True.
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
     session = open_session(dialog, options)
@@ -220,7 +226,7 @@ class _DialogReplayer:
         self._scrubber: Scrubber | None = None
 
     def counts(self) -> dict[str, Any]:
-        """Return what the dialogue took so far, in earlier processes, too."""
+        """Return the counts of the dialogue so far, those of earlier processes included."""
         return {
             "retries": self.retries,
             "abandoned": self._abandoned + self.calls.abandoned,
@@ -316,7 +322,7 @@ class _DialogReplayer:
         refused = observed.error or refused
         if refused is not None and status == "ok":
             status, error = "error", refused
-        text = masked_text(reply.text, self._scrubber) if reply is not None else None
+        text = self._scrubber.scrub(reply.text) if reply is not None else None
         trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
         extended = self._options.trace_version == TRACE_VERSION_EXTENDED
         return trace.replace(usage=usage) if extended and usage is not None else trace
@@ -366,7 +372,7 @@ class _DialogReplayer:
         )
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
-        """Put the turn's reply into the agent's history; return what went wrong, if anything."""
+        """Put the turn's reply into the agent's history; return the error, if any."""
         forced = self._options.history == "forced"
         text = pair.gt_assistant_text if forced else (reply.text if reply is not None else None)
         if text is None or not self.calls.has_commit or self.calls.stuck:

@@ -5,7 +5,6 @@ serves others: the time limit of the call, and other calls.
 """
 
 import asyncio
-import re
 import zlib
 from collections.abc import Iterator
 from typing import Final
@@ -130,8 +129,6 @@ EVENTS: Final = "text/event-stream"
 _BOM: Final = b"\xef\xbb\xbf"
 _BEGINNINGS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 _MAX_HEAD: Final = 1 << 16
-_COMMENTS: Final = re.compile(rb"^:.*\n", re.MULTILINE)
-_LINE_ENDS: Final = re.compile(rb"\n{3,}")
 
 
 def is_event_stream(head: bytes) -> bool | None:
@@ -141,14 +138,6 @@ def is_event_stream(head: bytes) -> bool | None:
         return True
     is_open = len(head) < _MAX_HEAD and any(each.startswith(text) for each in _BEGINNINGS)
     return None if is_open else False
-
-
-def _without_idle_lines(lines: bytes) -> bytes:
-    """Remove keep-alive lines: comments, and all but two line ends in a row.
-
-    The last line is left as it is, for it may not be complete.
-    """
-    return _LINE_ENDS.sub(b"\n\n", _COMMENTS.sub(b"", lines))
 
 
 class EventStream:
@@ -161,7 +150,7 @@ class EventStream:
     """
 
     def __init__(self) -> None:
-        self._line: list[bytes] = []
+        self._line = bytearray()
         self._data: list[str] = []
         self._begun = False
         self._after_return = False
@@ -170,43 +159,32 @@ class EventStream:
         """Return the data of the events that end in this piece."""
         if not piece:
             return []
-        if self._after_return and piece.startswith(b"\n"):
-            piece = piece[1:]  # the second half of a line end that was cut in two
-            self._after_return = False
-            if not piece:
-                return []
+        if self._after_return:  # the second half of a line end that was cut in two
+            piece = piece.removeprefix(b"\n")
         self._after_return = piece.endswith(b"\r")
-        found: list[str] = []
-        first, *rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n", 1)
-        self._line.append(first)
-        for start in _without_idle_lines(rest[0]).split(b"\n") if rest else ():
-            self._end_line(found)
-            self._line = [start]
-        return found
+        self._line += piece
+        if b"\n" not in piece and b"\r" not in piece:
+            return []
+        lines = bytes(self._line).splitlines(keepends=True)
+        self._line = bytearray(b"" if lines[-1].endswith((b"\n", b"\r")) else lines.pop())
+        return [data for line in lines for data in self._end_line(line.rstrip(b"\r\n"))]
 
     def finish(self) -> list[str]:
         """Return the unfinished last event: many servers end without a blank line."""
-        found: list[str] = []
-        self._end_line(found)
-        self._dispatch(found)
-        return found
+        return [*self._end_line(bytes(self._line)), *self._end_line(b"")]
 
-    def _end_line(self, found: list[str]) -> None:
-        line = b"".join(self._line)
+    def _end_line(self, line: bytes) -> list[str]:
+        """Return the data of the event that a blank line ends."""
         if not self._begun:
             self._begun = True
             line = line.removeprefix(_BOM)
         if not line:
-            self._dispatch(found)
-            return
+            data, self._data = self._data, []
+            return ["\n".join(data)] if data else []
         name, _, value = line.partition(b":")
         if name == b"data":
             try:
                 self._data.append(value.removeprefix(b" ").decode())
             except UnicodeDecodeError:
                 raise RequestError("encoding", "the answer is not UTF-8") from None
-
-    def _dispatch(self, found: list[str]) -> None:
-        if self._data:
-            found.append("\n".join(self._data))
-            self._data = []
+        return []

@@ -22,7 +22,7 @@ from memfin.client.body import (
 )
 from memfin.client.endpoint import Endpoint, tls_hint
 from memfin.client.errors import RequestError
-from memfin.client.limiter import retry_after_seconds
+from memfin.client.limiter import request_sent, retry_after_seconds
 from memfin.client.messages import AnswerDraft, ChatAnswer, ChatRequest, error_text
 from memfin.contracts import ParameterChange
 from memfin.errors import UsageError
@@ -139,10 +139,7 @@ class ChatClient:
         }
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
-            self._url,
-            data=_encoded(fields),
-            headers=headers,
-            allow_redirects=False,
+            self._url, data=_encoded(fields), headers=headers, allow_redirects=False
         ) as response:
             # Leaving the block before the end of the body closes the connection.
             if response.status // 100 != _SUCCESS:
@@ -171,11 +168,14 @@ class ChatClient:
     def _connections(self) -> aiohttp.ClientSession:
         if self._session is None:
             bytes(_LARGE)
+            trace = aiohttp.TraceConfig()
+            trace.on_request_headers_sent.append(_on_headers_sent)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=self._total, sock_read=self._read),
                 auto_decompress=False,
+                trace_configs=[trace],
             )
         return self._session
 
@@ -197,6 +197,10 @@ class ChatClient:
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint!r})"
+
+
+async def _on_headers_sent(*_: object) -> None:
+    request_sent()
 
 
 def _unconnected(problem: aiohttp.ClientConnectorError) -> RequestError:
@@ -255,13 +259,10 @@ async def _status_error(
     data = b""
     with suppress(RequestError, aiohttp.ClientError, TimeoutError, OSError):
         data = await read_body(response, MAX_ERROR_BYTES)
-    document, message = _error_of(data)
-    if document is not None:
-        error = document.get("error", document) if isinstance(document, dict) else document
-        code, message = _field(error, "code"), error_text(error)
-    else:
-        code = None
-    message = one_line(scrubber.scrub(message), 200)
+    document, text = _error_of(data)
+    error = document.get("error", document) if isinstance(document, dict) else document
+    code = _field(error, "code")
+    message = one_line(scrubber.scrub(text if document is None else error_text(error)), 200)
     text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     text += endpoint.hint(status)
     wait = response.headers.get("Retry-After") if status in _PAUSING else None

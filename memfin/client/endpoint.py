@@ -44,7 +44,10 @@ class Endpoint:
         self.key_env = key_env
         self.url_env = url_env
         self._environ = os.environ if environ is None else environ
-        url = _parsed(base_url, url_env or "the base URL")
+        url = parse_url(
+            base_url,
+            f"{url_env or 'the base URL'} is not an HTTP URL; it should look like http://127.0.0.1:8000/v1",
+        )
         self._user, self._password = url.user, url.password
         self._url = url.with_user(None).with_fragment(None)
         self._scrubber: tuple[str, Scrubber] | None = None
@@ -143,13 +146,13 @@ def tls_hint(problem: OSError) -> str:
     return "; does the server speak http instead of https?" if "WRONG_VERSION_NUMBER" in str(problem) else ""
 
 
-def _parsed(text: str, source: str) -> URL:
-    """Parse the URL; the error omits its text, which may hold a password."""
+def parse_url(text: str, error: str) -> URL:
+    """Parse an HTTP URL; raise `UsageError` with this text, which omits the URL: it may hold a password."""
     try:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
     except ValueError:
         usable, url = False, URL()
     if not usable:
-        raise UsageError(f"{source} is not an HTTP URL; it should look like http://127.0.0.1:8000/v1")
+        raise UsageError(error)
     return url

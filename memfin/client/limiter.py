@@ -1,21 +1,21 @@
 """Rate and concurrency limits, retries and a circuit breaker, shared by all calls to one endpoint.
 
-Everything up to `CallLimiter` is pure state: methods take the time as an argument. `CallLimiter` is the
-thin asynchronous shell that queues calls until that state lets them start.
+`SlidingWindow`, `AdaptiveConcurrency`, `Breaker` and `Attempts` are pure state whose methods take the time.
+`CallLimiter` queues calls until that state lets them start.
 """
 
 import asyncio
-import heapq
-import itertools
 import math
 import random
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, Generic, Literal, Protocol, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from memfin.client.errors import RequestError
 
@@ -25,12 +25,9 @@ T = TypeVar("T")
 # server; GUARD is the share of a second, at most, by which a window is wider than promised for that.
 GUARD: Final = 0.07
 SLACK: Final = 0.01  # seconds by which a start may be early, so that late timers cost no throughput
-MAX_MOVES: Final = 3  # times that one start may be moved because the event loop was blocked
 _MINUTE: Final = 60.0
 _REQUEST_PACE: Final = 0.9
-
-HEARTBEAT: Final = 0.02  # seconds between two looks at the clock
-LATE: Final = 0.01  # seconds of lateness that count as a blocked loop
+_INSTANT: Final = 1e-9  # seconds that a clock may not be able to wait
 
 FAILURES: Final = 5  # failures of the endpoint in a row that open the breaker
 FIRST_PAUSE: Final = 1.0  # seconds before the first probe of an open breaker, doubled each time
@@ -77,7 +74,6 @@ class Start:
     at: float
     weight: int
     counted: bool = True
-    moves: int = 0
 
 
 class SlidingWindow:
@@ -110,7 +106,17 @@ class SlidingWindow:
 
     def wait(self, now: float, weight: int = 1) -> float:
         """Return the seconds until the next start is allowed, 0.0 for now."""
-        return max(0.0, self._due - SLACK - now, self._until_room(now, weight))
+        while self._starts and self._starts[0].at + self._period <= now:
+            left = self._starts.popleft()
+            left.counted = False
+            self._sum -= left.weight
+        until_room, excess = 0.0, self._sum + min(weight, self._limit) - self._limit
+        for start in self._starts:
+            if excess <= 0:
+                break
+            excess -= start.weight
+            until_room = start.at + self._period - now
+        return max(0.0, self._due - SLACK - now, until_room)
 
     def start(self, now: float, weight: int = 1) -> Start:
         """Count a start that `wait` has allowed."""
@@ -121,39 +127,25 @@ class SlidingWindow:
         return start
 
     def correct(self, start: Start, weight: int) -> None:
-        """Replace the weight of a start, 0 for one that did not take place; later starts make up for it."""
+        """Replace the weight of a start; later starts make up for the difference."""
         change = weight - start.weight
         start.weight = weight
         self._due += change * self._pace
         if start.counted:
             self._sum += change
 
-    def loop_blocked(self, since: float, now: float) -> None:
-        """Count starts since that moment as started now: a blocked loop kept them from leaving.
-
-        Each start moves `MAX_MOVES` times at most. On a loop that is always late a start would
-        otherwise never leave the window, and nothing else could begin.
-        """
-        for start in reversed(self._starts):
-            if start.at < since or start.moves == MAX_MOVES:
-                break  # those before it are older, or have moved as often
-            start.at = now
-            start.moves += 1
-            self._due = max(self._due, now + start.weight * self._pace)
-
-    def _until_room(self, now: float, weight: int) -> float:
-        while self._starts and self._starts[0].at + self._period <= now:
-            left = self._starts.popleft()
-            left.counted = False
-            self._sum -= left.weight
-        excess = self._sum + min(weight, self._limit) - self._limit
-        for start in self._starts:
-            if excess <= 0:
-                break
-            excess -= start.weight
-            if excess <= 0:
-                return start.at + self._period - now
-        return 0.0
+    def sent(self, start: Start, now: float) -> None:
+        """Count a start from this moment, when its request left after a delay."""
+        if now - start.at <= SLACK:
+            return
+        if start.counted:
+            self._starts.remove(start)
+        else:
+            start.counted = True
+            self._sum += start.weight
+        start.at = now
+        self._starts.append(start)
+        self._due = max(self._due, now + start.weight * self._pace)
 
 
 class AdaptiveConcurrency:
@@ -187,46 +179,33 @@ class AdaptiveConcurrency:
 
 
 class Breaker:
-    """A circuit breaker. Closed: calls pass. Open: none does. Half open: one call probes the endpoint.
+    """A circuit breaker. Closed: calls pass. Open: none does. Half open: one call probes the endpoint."""
 
-    ``max_down`` is the number of seconds after which waiting calls fail instead of waiting longer.
-    """
-
-    def __init__(self, max_down: float) -> None:
-        self._max_down = max_down
+    def __init__(self) -> None:
         self._failures = 0
         self._pause = FIRST_PAUSE
-        self._next_try = 0.0
-        self._down_since = 0.0
-        self.state: Literal["closed", "open", "half_open"] = "closed"
+        self._next_probe = -math.inf
+        self._down_since: float | None = None
 
     def wait(self, now: float) -> float:
         """Return the seconds until a call may try; infinity while one is trying."""
-        if self.state == "closed":
-            return 0.0
-        return math.inf if self.state == "half_open" else max(0.0, self._next_try - now)
+        return max(0.0, self._next_probe - now)
 
     def down_for(self, now: float) -> float:
-        """Return how many seconds the endpoint has been down."""
-        return 0.0 if self.state == "closed" else max(0.0, now - self._down_since)
-
-    def gives_up_in(self, now: float) -> float:
-        """Return the seconds until waiting calls fail; infinity while the breaker is closed."""
-        return math.inf if self.state == "closed" else self._down_since + self._max_down - now
+        """Return the seconds for which the endpoint has been down."""
+        return 0.0 if self._down_since is None else now - self._down_since
 
     def started(self) -> bool:
         """Count a start; return True if this call is the probe of an open breaker."""
-        if self.state != "open":
-            return False
-        self.state = "half_open"
-        return True
+        if self._down_since is not None:
+            self._next_probe = math.inf
+        return self._down_since is not None
 
     def answered(self) -> bool:
         """Count an answer of any kind; return True if it closed the breaker."""
-        self._failures = 0
-        self._pause = FIRST_PAUSE
-        closed = self.state != "closed"
-        self.state = "closed"
+        closed = self._down_since is not None
+        self._failures, self._pause = 0, FIRST_PAUSE
+        self._next_probe, self._down_since = -math.inf, None
         return closed
 
     def failed(self, now: float, *, trying: bool) -> bool:
@@ -234,25 +213,23 @@ class Breaker:
 
         While the breaker is open only the probe counts: other calls started before.
         """
-        opened = self.state == "closed"
+        opened = self._down_since is None
         if opened:
             self._failures += 1
             if self._failures < FAILURES:
                 return False
             self._down_since = now
-        elif not trying:
-            return False
-        else:
+        elif trying:
             self._pause = min(MAX_PAUSE, self._pause * 2)
-        self.state = "open"
-        self._next_try = now + self._pause
+        else:
+            return False
+        self._next_probe = now + self._pause
         return opened
 
     def abandoned(self, now: float, *, trying: bool) -> None:
         """Count a call that ended without an outcome; another one may try at once."""
-        if trying and self.state == "half_open":
-            self.state = "open"
-            self._next_try = now
+        if trying:
+            self._next_probe = min(self._next_probe, now)
 
 
 class Attempts:
@@ -264,27 +241,21 @@ class Attempts:
 
     Attributes:
         made: requests sent for the call, probes included.
+        doubtful: the error that the next request has to check by a probe.
     """
 
     def __init__(self, maximum: int, *, probed: bool) -> None:
         self.made = 0
+        self.doubtful: RequestError | None = None
         self._maximum = maximum
         self._probed = probed
         self._failures = 0
         self._refusals = 0
-        self._doubted: RequestError | None = None
         self._was_down = False
         self._renewed = False
 
-    @property
-    def doubtful(self) -> bool:
-        """True if the next request has to probe the endpoint."""
-        return self._doubted is not None
-
     def failed(self, error: RequestError) -> None:
         """Count a failed attempt; raise its error if it was the last one."""
-        self.made += 1
-        error.attempts = self.made
         if error.kind == "parameter":
             return  # the next request omits it, so this happens once for each
         refused = error.kind == "rate_limited"
@@ -296,73 +267,33 @@ class Attempts:
         of_endpoint = error.of_endpoint and (error.retryable or error.status is None)
         if not (self._probed and (of_endpoint or refused)):
             raise error
-        self._doubted = error
+        self.doubtful = error
 
     def probed(self, *, answered: bool) -> None:
         """Count a probe; raise the doubtful error if the endpoint was there all along."""
-        self.made += 1
         if not answered:
             self._was_down = True
             return
-        doubted, self._doubted = self._doubted, None
+        error, self.doubtful = self.doubtful, None
         was_down, self._was_down = self._was_down, False
-        if doubted is None:
+        if error is None:
             return
         if self._renewed or not was_down:
-            doubted.attempts = self.made
-            raise doubted
+            raise error
         self._renewed = True
         self._failures = self._refusals = 0
 
 
-class Timer(Protocol):
-    """A pending callback."""
-
-    def cancel(self) -> None: ...  # noqa: D102
-
-
 class Clock:
-    """Source of time and timers: the running event loop; tests derive a virtual one."""
+    """Time of the running event loop; tests derive a virtual one."""
 
     def now(self) -> float:  # noqa: D102
         return asyncio.get_running_loop().time()
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:  # noqa: D102
-        return asyncio.get_running_loop().call_later(delay, callback)
-
-
-class Heartbeat:
-    """Detects a blocked event loop by a timer that fires late.
-
-    ``on_blocked`` gets the beginning and the end of the blockage. The beginning is two beats early: a
-    request let through shortly before had not left yet, or was not seen by a server on the same machine.
-    """
-
-    def __init__(self, clock: Clock, on_blocked: Callable[[float, float], None]) -> None:
-        self._clock = clock
-        self._on_blocked = on_blocked
-        self._timer: Timer | None = None
-        self._next = 0.0
-
-    def look(self, *, wanted: bool) -> None:
-        """Check the clock now; keep beating while ``wanted``."""
-        now = self._clock.now()
-        if self._timer is not None and (not wanted or now > self._next + LATE):
-            self._timer.cancel()
-            self._timer = None
-            self._check(now)
-        if wanted and self._timer is None:
-            self._next = now + HEARTBEAT
-            self._timer = self._clock.call_later(HEARTBEAT, self._beat)
-
-    def _beat(self) -> None:
-        self._timer = None
-        self._check(self._clock.now())
-        self.look(wanted=True)
-
-    def _check(self, now: float) -> None:
-        if now > self._next + LATE:
-            self._on_blocked(self._next - 2 * HEARTBEAT, now)
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait until the event is set, or the time is over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), None if seconds == math.inf else seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,22 +308,23 @@ class CallResult(Generic[T]):
 class _Permit:
     """Permission for one attempt; ``trying`` marks the probe of an open breaker."""
 
-    request: Start | None
-    tokens: Start | None
+    requests: list[Start]
+    tokens: list[Start]
     round: int
     trying: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Waiter:
-    """A queued call; its future gets a permit, or the error of an endpoint that is given up."""
+_on_sent: Final[ContextVar[Callable[[], None] | None]] = ContextVar("memfin_on_sent", default=None)
 
-    tokens: int
-    permit: asyncio.Future[_Permit | RequestError]
+
+def request_sent() -> None:
+    """Have the limiter count the running attempt from this moment: its request leaves only now."""
+    if (on_sent := _on_sent.get()) is not None:
+        on_sent()
 
 
 class CallLimiter:
-    """Lets the calls of all workers through, in the order in which they came.
+    """Lets the calls of all workers through, in the order in which they queue.
 
     ``rpm`` and ``tpm`` bound requests and tokens per minute (see `SlidingWindow`); every attempt counts.
     ``workers`` bounds the calls in flight; HTTP 429 halves that bound. A Retry-After, cut to
@@ -420,26 +352,26 @@ class CallLimiter:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self._name = name
-        self._requests = None if rpm is None else SlidingWindow.of_requests(rpm)
-        self._tokens = None if tpm is None else SlidingWindow.of_tokens(tpm)
+        self._requests = [] if rpm is None else [SlidingWindow.of_requests(rpm)]
+        self._tokens = [] if tpm is None else [SlidingWindow.of_tokens(tpm)]
         self._concurrency = AdaptiveConcurrency(workers)
-        self._breaker = Breaker(max_down)
+        self._breaker = Breaker()
         self._max_down = max_down
         self._max_attempts = max_attempts
         self._max_pause = max_pause
         self._notify = on_notice
         self._clock = clock or Clock()
         self._draw = draw
-        self._numbers = itertools.count()
-        self._queue: list[tuple[int, _Waiter]] = []
-        self._timer: Timer | None = None
-        self._heartbeat = Heartbeat(self._clock, self._loop_blocked)
+        self._queue = asyncio.Lock()  # held by the call that may start next
+        self._changed = asyncio.Event()
+        self._in_flight = 0
         self._paused_until = 0.0
         self._refused_rounds = 0
         self._refused_since: float | None = None
+        self._times_given_up = 0
         self._gave_up = False
+        self._unavailable = ""
         self._last_failure = ""
-        self._in_flight = 0
 
     async def call(
         self,
@@ -457,182 +389,119 @@ class CallLimiter:
         Raises:
             RequestError: the last one, its ``attempts`` counted. Other exceptions pass at once.
         """
-        number = next(self._numbers)
         attempts = Attempts(self._max_attempts, probed=probe is not None)
-        while True:
-            permit = await self._acquire(number, tokens)
-            if isinstance(permit, RequestError):
-                permit.attempts = attempts.made
-                raise permit
-
-            # A permit ends in exactly one of these ways:
-            # 1. The breaker is open, or the last error is doubtful: the permit pays for a probe, so that
-            #    no call is used up to find out if the endpoint is back. The call then asks for another.
-            # 2. The attempt succeeds: `_succeeded`.
-            # 3. It fails with a RequestError: `_failed`. Then, in this order: everybody waiting fails
-            #    if the endpoint has only refused for too long; `attempts` raises the last error; the
-            #    call queues again, at once for a probe or without a refused parameter, else after a backoff.
-            # 4. It is cancelled or raises anything else: `_abandoned`. What it may have cost stays counted.
-            if probe is not None and (permit.trying or attempts.doubtful):
-                answered = await self._probed(permit, probe)
-                attempts.probed(answered=answered)
-                if not answered and self._breaker.wait(self._clock.now()) <= 0:
-                    await self._sleep(self._backoff(attempts.made))
-                continue
-            try:
-                value = await attempt()
-                spent = used(value) if used is not None else None
-            except RequestError as problem:
-                error = problem
-            except BaseException:
-                self._abandoned(permit)
-                raise
-            else:
-                self._succeeded(permit, spent)
-                return CallResult(value, attempts.made + 1)
-            self._failed(permit, error)
-            if (unavailable := self._refused_for_good(error)) is not None:
-                unavailable.attempts = attempts.made + 1
-                raise unavailable
-            attempts.failed(error)
-            if not attempts.doubtful and error.kind != "parameter":
-                await self._sleep(self._backoff(attempts.made))
-
-    async def _probed(self, permit: _Permit, probe: Callable[[], Awaitable[int | None]]) -> bool:
-        """Return True if the endpoint answers the probe at all."""
         try:
-            spent = await probe()
-        except RequestError as problem:
-            self._failed(permit, problem)
-            if (unavailable := self._refused_for_good(problem)) is not None:
-                raise unavailable from None
-            return not problem.of_endpoint and problem.kind != "rate_limited"
-        except BaseException:
-            self._abandoned(permit)
-            raise
-        self._succeeded(permit, spent)
-        return True
-
-    async def _acquire(self, number: int, tokens: int) -> _Permit | RequestError:
-        """Wait for a permit, or for the error of an endpoint that is given up."""
-        waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
-        heapq.heappush(self._queue, (number, waiter))
-        self._pump()
-        try:
-            return await waiter.permit
-        except asyncio.CancelledError:
-            # 1. Still queued: the future is cancelled, `_pump` drops it and lets the next one through.
-            # 2. The permit was set in the same step of the loop, and nobody will use it: give it back.
-            # 3. The same with an error: nothing to give back.
-            if waiter.permit.done() and not waiter.permit.cancelled():
-                permit_or_error = waiter.permit.result()
-                if isinstance(permit_or_error, _Permit):
-                    self._give_back(permit_or_error)
-            self._pump()
+            while True:
+                permit = await self._acquire(tokens)
+                attempts.made += 1
+                if probe is not None and (permit.trying or attempts.doubtful):
+                    # No call is used up to find out if the endpoint is back.
+                    answer = await self._attempt(permit, probe, lambda spent: spent)
+                    refusal = answer if isinstance(answer, RequestError) else None
+                    if refusal is not None and refusal.kind == "unavailable":
+                        raise refusal
+                    answered = refusal is None or not (refusal.of_endpoint or refusal.kind == "rate_limited")
+                    attempts.probed(answered=answered)
+                    pausing = not answered and self._breaker.wait(self._clock.now()) <= 0
+                else:
+                    value = await self._attempt(permit, attempt, used)
+                    if not isinstance(value, RequestError):
+                        return CallResult(value, attempts.made)
+                    attempts.failed(value)
+                    pausing = not attempts.doubtful and value.kind != "parameter"
+                if pausing:
+                    await self._clock.wait(asyncio.Event(), self._backoff(attempts.made))
+        except RequestError as error:
+            error.attempts = attempts.made
             raise
 
-    def _pump(self) -> None:
-        """Let through the calls that may start now, in order, and set the timer for the next one."""
-        self._look()
-        if self._queue or self._timer is not None:
-            self._admit()
-            self._look()
+    async def _attempt(
+        self, permit: _Permit, attempt: Callable[[], Awaitable[T]], used: Callable[[T], int | None] | None
+    ) -> T | RequestError:
+        """Make one request; return its value or error, and let the next call through."""
+        token = _on_sent.set(lambda: self._sent(permit))
+        try:
+            value = await attempt()
+            spent = used(value) if used is not None else None
+        except RequestError as error:
+            return self._failed(permit, error)
+        except BaseException:  # cancelled, or a bug; what it may have cost stays counted
+            self._breaker.abandoned(self._clock.now(), trying=permit.trying)
+            raise
+        else:
+            self._succeeded(permit, spent)
+            return value
+        finally:
+            _on_sent.reset(token)
+            self._in_flight -= 1
+            self._changed.set()
 
-    def _admit(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        while self._queue:
-            waiter = self._queue[0][1]
-            if waiter.permit.done():  # cancelled
-                heapq.heappop(self._queue)
-                continue
-            now = self._clock.now()
-            closed_for = self._breaker.wait(now)
-            if closed_for == math.inf:
-                return  # the outcome of the probe pumps again
-            if closed_for > 0 and self._breaker.gives_up_in(now) <= 0:
-                self._give_up(f"has been down for {self._breaker.down_for(now):.0f} s", " and is given up")
-                return
-            if self._in_flight >= self._concurrency.limit:
-                return  # a call that ends pumps again
-            delay = self._delay(now, waiter.tokens)
-            if closed_for > 0:
-                delay = min(closed_for, self._breaker.gives_up_in(now))
-            if delay > 0:
-                self._timer = self._clock.call_later(delay, self._pump)
-                return
-            heapq.heappop(self._queue)
-            waiter.permit.set_result(self._permit(now, waiter.tokens))
+    async def _acquire(self, tokens: int) -> _Permit:
+        """Wait for a permit; raise the error of an endpoint that is given up meanwhile."""
+        times = self._times_given_up
+        async with self._queue:
+            while self._times_given_up == times:
+                now = self._clock.now()
+                closed_for, down_for = self._breaker.wait(now), self._breaker.down_for(now)
+                if 0 < closed_for < math.inf and down_for >= self._max_down:
+                    raise self._give_up(f"has been down for {down_for:.0f} s", " and is given up")
+                # 1. Too many calls in flight, or one that probes: wait for one to end.
+                # 2. The breaker is open: wait until a probe is due, or nobody waits any more.
+                # 3. A pause, or no room in a window.
+                if self._in_flight >= self._concurrency.limit or closed_for == math.inf:
+                    delay = math.inf
+                elif closed_for > 0:
+                    delay = min(closed_for, self._max_down - down_for)
+                else:
+                    waits = [window.wait(now) for window in self._requests]
+                    waits += [window.wait(now, tokens) for window in self._tokens]
+                    delay = max(self._paused_until - now, *waits, 0.0)
+                if delay < _INSTANT:
+                    self._in_flight += 1
+                    return _Permit(
+                        [window.start(now) for window in self._requests],
+                        [window.start(now, tokens) for window in self._tokens],
+                        self._concurrency.round,
+                        self._breaker.started(),
+                    )
+                self._changed.clear()
+                await self._clock.wait(self._changed, delay)
+            raise RequestError("unavailable", self._unavailable)
 
-    def _delay(self, now: float, tokens: int) -> float:
-        """Return the seconds for which pause and windows hold back the next call."""
-        delay = self._paused_until - now
-        if self._requests is not None:
-            delay = max(delay, self._requests.wait(now))
-        if self._tokens is not None:
-            delay = max(delay, self._tokens.wait(now, tokens))
-        return delay
-
-    def _look(self) -> None:
-        if self._requests is not None or self._tokens is not None:
-            self._heartbeat.look(wanted=self._in_flight > 0)
-
-    def _loop_blocked(self, since: float, now: float) -> None:
-        for window in (self._requests, self._tokens):
-            if window is not None:
-                window.loop_blocked(since, now)
-
-    def _permit(self, now: float, tokens: int) -> _Permit:
-        self._in_flight += 1
-        return _Permit(
-            None if self._requests is None else self._requests.start(now),
-            None if self._tokens is None else self._tokens.start(now, tokens),
-            self._concurrency.round,
-            self._breaker.started(),
-        )
-
-    def _give_back(self, permit: _Permit) -> None:
-        """Take back a permit that nobody used."""
-        if self._requests is not None and permit.request is not None:
-            self._requests.correct(permit.request, 0)
-        self._correct_tokens(permit, 0)
-        self._abandoned(permit)
-
-    def _abandoned(self, permit: _Permit) -> None:
-        self._in_flight -= 1
-        self._breaker.abandoned(self._clock.now(), trying=permit.trying)
-        self._pump()
+    def _sent(self, permit: _Permit) -> None:
+        now, starts = self._clock.now(), (*permit.requests, *permit.tokens)
+        for window, start in zip((*self._requests, *self._tokens), starts, strict=True):
+            window.sent(start, now)
 
     def _succeeded(self, permit: _Permit, spent: int | None) -> None:
-        self._in_flight -= 1
         self._correct_tokens(permit, spent)
         self._concurrency.succeeded()
         self._refused_rounds = 0
         self._refused_since = None
         self._answered()
-        self._pump()
 
-    def _failed(self, permit: _Permit, error: RequestError) -> None:
-        self._in_flight -= 1
+    def _failed(self, permit: _Permit, error: RequestError) -> RequestError:
+        """Count a failure; return its error, or another one if the endpoint is given up with it."""
         self._correct_tokens(permit, 0 if error.kind in _REFUNDED and error.tokens is None else error.tokens)
-        now = self._clock.now()
-        if error.of_endpoint:
+        now, refused = self._clock.now(), error.kind == "rate_limited"
+        if error.of_endpoint or refused:
             self._last_failure = str(error)
-            if self._breaker.failed(now, trying=permit.trying):
-                wait = self._breaker.wait(now)
-                self._notify(f"{self._name} is down ({error}); calls wait, next try in {wait:.0f} s")
         else:
-            self._answered()
-        if error.kind == "rate_limited":
-            self._last_failure = str(error)
-            self._refused_since = now if self._refused_since is None else self._refused_since
-            self._slow_down(permit, now)
-        elif not error.of_endpoint:
             self._refused_since = None
+        if not error.of_endpoint:
+            self._answered()
+        elif self._breaker.failed(now, trying=permit.trying):
+            wait = self._breaker.wait(now)
+            self._notify(f"{self._name} is down ({error}); calls wait, next try in {wait:.0f} s")
+        if refused:
+            self._slow_down(permit, now)
         if error.retry_after:
             self._pause(now, error.retry_after)
-        self._pump()
+        # Checked when a refusal arrives, since a long pause alone gives nothing up.
+        if refused and self._refused_since is not None and now - self._refused_since >= self._max_down:
+            reason = f"has refused every call for its rate for {now - self._refused_since:.0f} s"
+            return self._give_up(reason, "; it counts as down and is given up")
+        return error
 
     def _answered(self) -> None:
         """Note that the endpoint is up, whatever the answer."""
@@ -643,6 +512,7 @@ class CallLimiter:
 
     def _slow_down(self, permit: _Permit, now: float) -> None:
         """Halve the concurrency and pause, once for all calls that were in flight together."""
+        self._refused_since = now if self._refused_since is None else self._refused_since
         if permit.round != self._concurrency.round:
             return
         before = self._concurrency.limit
@@ -660,42 +530,20 @@ class CallLimiter:
                 self._notify(f"{self._name} asks to wait; all calls pause for {until - now:.1f} s")
             self._paused_until = until
 
-    def _refused_for_good(self, error: RequestError) -> RequestError | None:
-        """Return the error of a call whose endpoint has only refused for ``max_down`` seconds.
-
-        Checked when a refusal arrives, since a long pause alone gives nothing up. All waiting calls fail
-        with it; a call that comes later may try again.
-        """
-        refused = self._clock.now() - (self._refused_since or 0.0)
-        if error.kind != "rate_limited" or self._refused_since is None or refused < self._max_down:
-            return None
-        reason = f"has refused every call for its rate for {refused:.0f} s"
-        return self._give_up(reason, "; it counts as down and is given up")
-
     def _give_up(self, reason: str, consequence: str) -> RequestError:
-        """Fail all waiting calls and return their error."""
+        """Have all waiting calls fail, and return their error; a call that comes later may try again."""
         if not self._gave_up:
             self._gave_up = True
             self._notify(f"{self._name} {reason}{consequence}")
-        text = f"the endpoint {reason} ({self._last_failure})"
-        waiting, self._queue = self._queue, []
-        for _, waiter in waiting:
-            if not waiter.permit.done():
-                waiter.permit.set_result(RequestError("unavailable", text))
-        return RequestError("unavailable", text)
+        self._times_given_up += 1
+        self._unavailable = f"the endpoint {reason} ({self._last_failure})"
+        return RequestError("unavailable", self._unavailable)
 
     def _correct_tokens(self, permit: _Permit, spent: int | None) -> None:
-        if self._tokens is not None and permit.tokens is not None and spent is not None:
-            self._tokens.correct(permit.tokens, spent)
+        if spent is not None:
+            for window, start in zip(self._tokens, permit.tokens, strict=True):
+                window.correct(start, spent)
 
     def _backoff(self, number: int) -> float:
         """Return the wait before the next attempt: full jitter below a bound that doubles."""
         return self._draw() * min(MAX_BACKOFF, BACKOFF * 2.0 ** min(number - 1, 16))
-
-    async def _sleep(self, seconds: float) -> None:
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._clock.call_later(seconds, lambda: None if over.done() else over.set_result(None))
-        try:
-            await over
-        finally:
-            timer.cancel()

@@ -49,33 +49,22 @@ def read_document(text: str, name: str, longest: int) -> Any:
     Raises:
         InvalidAnswer: it is anything else, or longer than ``longest`` characters.
     """
-    stripped = _without_thoughts(text.strip())
-    if len(stripped) > longest:
-        raise InvalidAnswer(f"the answer has {len(stripped)} characters, over {longest}")
-    block = _BLOCK.fullmatch(stripped)
-    return _document(block.group(1) if block else stripped, name)
-
-
-def _without_thoughts(text: str) -> str:
-    """Remove a leading block of thoughts."""
-    if not text.startswith(_THINK):
-        return text
-    thoughts, end, rest = text.partition(_THOUGHT)
-    if not end:
-        raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
-    return rest.strip()
-
-
-def _document(text: str, name: str) -> Any:
-    """Parse a text that is one JSON value."""
+    text = text.strip()
+    if text.startswith(_THINK):
+        thoughts, end, text = text.partition(_THOUGHT)
+        if not end:
+            raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
+        text = text.strip()
+    if len(text) > longest:
+        raise InvalidAnswer(f"the answer has {len(text)} characters, over {longest}")
+    if block := _BLOCK.fullmatch(text):
+        text = block[1]
     if not text:
         raise InvalidAnswer(f"the answer holds no {name}: nothing stands where the JSON should be")
     try:
         return json.loads(
             text, object_pairs_hook=_once_each, parse_constant=_no_number, parse_int=_whole_number
         )
-    except _Unusable as problem:
-        raise InvalidAnswer(f"the answer is no {name}: {problem}") from problem
     except RecursionError as problem:
         raise InvalidAnswer(f"the answer is no {name}: it is nested too deeply") from problem
     except json.JSONDecodeError as problem:
@@ -85,26 +74,24 @@ def _document(text: str, name: str) -> Any:
         raise InvalidAnswer(
             f"the answer is not JSON: {problem.msg} at character {problem.pos}; it begins {_excerpt(text)}"
         ) from problem
-
-
-class _Unusable(ValueError):  # noqa: N818 - as above
-    """JSON that Python accepts but that is invalid or ambiguous."""
+    except ValueError as problem:  # from the hooks: valid for Python, but invalid or ambiguous JSON
+        raise InvalidAnswer(f"the answer is no {name}: {problem}") from problem
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Unusable("a name stands twice in an object")
+        raise ValueError("a name stands twice in an object")
     return found
 
 
 def _no_number(constant: str) -> None:
-    raise _Unusable(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _whole_number(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise _Unusable(f"it holds a number of {len(digits)} digits")
+        raise ValueError(f"it holds a number of {len(digits)} digits")
     return int(digits)
 
 

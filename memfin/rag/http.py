@@ -33,8 +33,7 @@ from aiohttp import web
 
 from memfin.agents.calls import TransportError, asked_pause
 from memfin.agents.http.hosting import Refusal, json_answer, protocol_application, read_json, require_token
-from memfin.agents.http.openapi import content, protocol_document
-from memfin.agents.http.protocol import API_KEY
+from memfin.agents.http.protocol import API_KEY, protocol_document
 from memfin.agents.http.protocol import CODES as AGENT_CODES
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
@@ -70,52 +69,9 @@ class Health(msgspec.Struct):
     version: str
 
 
-_ERRORS: Final = {
-    400: "The body is not what the call takes.",
-    401: "The bearer token is missing or wrong.",
-    403: "The request comes from a page of another Origin.",
-    408: "The body did not come in time.",
-    413: "The body is too large.",
-    415: "The body is not sent as JSON.",
-    421: "The server is not known by this Host.",
-    500: "The system failed, or the server did.",
-    503: "Try again, after Retry-After seconds where the header says so.",
-}
-
-
 def openapi_document() -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the protocol, made from the structs that the server decodes with."""
-    responses = {"200": {"description": "The answer.", "content": content(QueryAnswer)}}
-    for status, meaning in _ERRORS.items():
-        responses[str(status)] = {"description": meaning, "content": content(QueryError)}
-    query = {
-        "summary": "Answer a question about the document.",
-        "requestBody": {"required": True, "content": content(QueryRequest)},
-        "responses": responses,
-    }
-    return protocol_document(
-        title="MemFin RAG protocol",
-        version=PROTOCOL,
-        summary="How MemFin asks a RAG system that runs as a service.",
-        preface=(
-            "MemFin posts questions to the very address that it is given; "
-            "these paths are of its own server.\n\n"
-        ),
-        codes=CODES,
-        types=(QueryRequest, QueryAnswer, QueryError, Health),
-        paths={
-            PATH: {"post": {"operationId": "query", **query}},
-            "/": {"post": {"operationId": "queryAtRoot", **query}},
-            "/healthz": {
-                "get": {
-                    "operationId": "health",
-                    "summary": "Say that the server is up.",
-                    "security": [{}],
-                    "responses": {"200": {"description": "Done.", "content": content(Health)}},
-                }
-            },
-        },
-    )
+    return protocol_document("rag", CODES, (QueryRequest, QueryAnswer, QueryError, Health))
 
 
 DEFAULT_PORT: Final = 8766

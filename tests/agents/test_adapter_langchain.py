@@ -93,7 +93,7 @@ async def test_the_tokens_of_all_model_calls_of_a_turn_are_counted(monkeypatch: 
     async with loopback_model(numbered) as model:
         chat = chat_model(model)
         check = RunnableLambda[BaseMessage, list[BaseMessage]](
-            lambda said: [HumanMessage(f"check: {said.text}")]
+            lambda draft: [HumanMessage(f"check: {draft.text}")]
         )
         chain = chat | check | chat
         result = await replayed(runnable_agent(chain), monkeypatch, turns=1)
@@ -213,7 +213,7 @@ async def test_a_runnable_with_a_history_of_its_own_keeps_it_by_session(
             await replayed(agent, monkeypatch, history="forced")
 
 
-async def test_a_turn_is_retried_when_the_server_says_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_is_retried_after_a_transient_status(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = iter([503, 429])
     async with loopback_model(lambda request: next(refusals, 0) or numbered(request)) as model:
         result = await replayed(runnable_agent(chat_model(model)), monkeypatch, turns=2)
@@ -274,9 +274,9 @@ async def test_the_history_that_counts_is_that_of_the_call_which_gave_the_reply(
         chat = chat_model(model)
 
         async def checked(messages: list[BaseMessage]) -> BaseMessage:
-            said = await chat.ainvoke(messages[-3:])
-            await chat.ainvoke([*messages, HumanMessage(f"check: {said.text}")])
-            return said
+            draft = await chat.ainvoke(messages[-3:])
+            await chat.ainvoke([*messages, HumanMessage(f"check: {draft.text}")])
+            return draft
 
         result = await replayed(runnable_agent(RunnableLambda(checked)), monkeypatch)
     recall = result.trace.turns[2].recall
@@ -287,19 +287,19 @@ async def test_the_history_that_counts_is_that_of_the_call_which_gave_the_reply(
 @pytest.mark.parametrize(
     "output",
     [
-        "said",
-        AIMessage("said"),
-        {"output": "said"},
-        {"answer": AIMessage("said")},
-        {"messages": [HumanMessage("asked"), AIMessage("said"), ToolMessage("x", tool_call_id="1")]},
+        "reply",
+        AIMessage("reply"),
+        {"output": "reply"},
+        {"answer": AIMessage("reply")},
+        {"messages": [HumanMessage("asked"), AIMessage("reply"), ToolMessage("x", tool_call_id="1")]},
     ],
 )
 def test_the_reply_is_found_in_every_usual_output(output: Any) -> None:
-    assert reply_text(output) == "said"
+    assert reply_text(output) == "reply"
 
 
-@pytest.mark.parametrize("output", [None, 7, {"text": "said"}, {"messages": [HumanMessage("asked")]}])
-def test_an_output_without_a_reply_says_what_to_do(output: Any) -> None:
+@pytest.mark.parametrize("output", [None, 7, {"text": "reply"}, {"messages": [HumanMessage("asked")]}])
+def test_an_output_without_a_reply_is_an_error_with_a_hint(output: Any) -> None:
     with pytest.raises(TypeError, match="pass reply="):
         reply_text(output)
 
@@ -307,7 +307,7 @@ def test_an_output_without_a_reply_says_what_to_do(output: Any) -> None:
 async def test_functions_of_the_user_take_reply_profile_and_recall_from_the_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    output = {"text": "said", "client": {"risk_level": "low"}, "notes": "不使用杠杆"}
+    output = {"text": "reply", "client": {"risk_level": "low"}, "notes": "不使用杠杆"}
     agent = runnable_agent(
         RunnableLambda(lambda messages: output),
         reply=lambda found: found["text"],
@@ -315,17 +315,17 @@ async def test_functions_of_the_user_take_reply_profile_and_recall_from_the_outp
         recall=lambda found: {"profile_context": found["notes"]},
     )
     turn = (await replayed(agent, monkeypatch, turns=1)).trace.turns[0]
-    assert (turn.pred_assistant_text, turn.profile_snapshot) == ("said", {"risk_level": "low"})
+    assert (turn.pred_assistant_text, turn.profile_snapshot) == ("reply", {"risk_level": "low"})
     assert turn.recall is not None
     assert turn.recall.profile_context == "不使用杠杆"
 
 
 def test_the_history_shown_to_a_model_ends_before_the_present_words() -> None:
     earlier = [SystemMessage("be brief"), HumanMessage("one"), AIMessage("two")]
-    said = [("user", "one"), ("assistant", "two")]
+    history = [("user", "one"), ("assistant", "two")]
     for present in ([HumanMessage("three")], [HumanMessage("three, rewritten")]):
         turns = shown_history([*earlier, *present, AIMessage("thinking")], "three")
-        assert [(turn.role, turn.content) for turn in turns] == said
+        assert [(turn.role, turn.content) for turn in turns] == history
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:

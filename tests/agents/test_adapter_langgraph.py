@@ -154,7 +154,7 @@ async def test_a_thread_whose_messages_cannot_be_replaced_refuses_forced_history
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def talk(state: AppendedState) -> dict[str, list[BaseMessage]]:
-        return {"messages": [AIMessage("said")]}
+        return {"messages": [AIMessage("reply")]}
 
     builder = StateGraph(AppendedState)
     builder.add_node("talk", talk)
@@ -189,8 +189,8 @@ async def test_tool_calls_are_recorded_with_arguments_result_and_error(
 async def test_tools_that_only_messages_tell_of_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def remote(state: MessagesState) -> dict[str, list[Any]]:
         call = {"name": "quote", "args": {"code": "510300"}, "id": "c1", "type": "tool_call"}
-        told = {"role": "tool", "content": "3.9", "tool_call_id": "c1", "name": "quote"}
-        return {"messages": [AIMessage("", tool_calls=[call]), told, AIMessage("it is 3.9")]}
+        result = {"role": "tool", "content": "3.9", "tool_call_id": "c1", "name": "quote"}
+        return {"messages": [AIMessage("", tool_calls=[call]), result, AIMessage("it is 3.9")]}
 
     builder = StateGraph(MessagesState)
     builder.add_node("remote", remote)
@@ -299,7 +299,7 @@ async def test_state_that_is_no_message_reaches_recall_and_profile(monkeypatch: 
         client: dict[str, str]
 
     async def talk(state: ClientState) -> dict[str, Any]:
-        return {"messages": [AIMessage("said")], "client": {"risk_level": "medium"}}
+        return {"messages": [AIMessage("reply")], "client": {"risk_level": "medium"}}
 
     builder = StateGraph(ClientState)
     builder.add_node("talk", talk)

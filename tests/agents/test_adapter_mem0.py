@@ -43,10 +43,10 @@ def session(number: int = 1, language: str = "zh") -> Session:
 
 
 def extracted(request: dict[str, Any]) -> Answer:
-    """Extract what the user said in the last exchange as the one fact."""
+    """Extract what the user wrote in the last exchange as the one fact."""
     new = request["messages"][-1]["content"].partition("## New Messages")[2]
-    said = re.findall(r"^user: (.*)$", new, re.MULTILINE)
-    facts = [{"id": "0", "text": f"客户说：{said[-1]}", "attributed_to": "user"}] if said else []
+    found = re.findall(r"^user: (.*)$", new, re.MULTILINE)
+    facts = [{"id": "0", "text": f"客户说：{found[-1]}", "attributed_to": "user"}] if found else []
     return json.dumps({"memory": facts}, ensure_ascii=False)
 
 
@@ -182,7 +182,7 @@ async def test_the_key_is_that_of_the_agent_and_no_error_tells_it(
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "expected"),
     [
         ({}, "MEMFIN_AGENT_BASE_URL"),
         ({"MEMFIN_AGENT_BASE_URL": "http://127.0.0.1:9/v1", "OPENROUTER_API_KEY": "k"}, "OpenRouter"),
@@ -190,13 +190,13 @@ async def test_the_key_is_that_of_the_agent_and_no_error_tells_it(
     ],
 )
 def test_an_endpoint_that_mem0_would_not_use_is_refused(
-    variables: dict[str, str], told: str, mem0: Any, monkeypatch: pytest.MonkeyPatch
+    variables: dict[str, str], expected: str, mem0: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MEMFIN_AGENT_BASE_URL", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     create = mem0.mem0_memory(model="m1", embedding_model="e1", dimensions=DIMENSIONS)
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=expected) as caught:
         create(session())
     assert "secret" not in str(caught.value)
 

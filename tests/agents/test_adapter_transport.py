@@ -47,9 +47,9 @@ def caused(by: BaseException, *, hidden: bool = False) -> Exception:
     ids=repr,
 )
 def test_failures_of_the_network_have_the_turn_retried(problem: Exception) -> None:
-    told = translated(problem)
-    assert isinstance(told, TransportError)
-    assert str(problem) in str(told)
+    error = translated(problem)
+    assert isinstance(error, TransportError)
+    assert str(problem) in str(error)
 
 
 @pytest.mark.parametrize("problem", [ValueError("wrong"), StatusError(400), StatusError(401)], ids=repr)
@@ -67,8 +67,8 @@ def test_a_transport_error_below_is_handed_on() -> None:
     [({"retry-after": "3"}, 3.0), ({"retry-after": "-3"}, None), ({"retry-after": "soon"}, None), ({}, None)],
 )
 def test_the_server_says_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    told: Any = translated(caused(StatusError(429, headers)))
-    assert told.retry_after == seconds
+    error: Any = translated(caused(StatusError(429, headers)))
+    assert error.retry_after == seconds
 
 
 def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
@@ -79,6 +79,6 @@ def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
 
 def test_a_key_in_an_error_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
-    told = translated(ValueError("wrong key sk-canary-0123456789"))
-    assert isinstance(told, CallFailed)
-    assert str(told) == "ValueError: wrong key ***"
+    error = translated(ValueError("wrong key sk-canary-0123456789"))
+    assert isinstance(error, CallFailed)
+    assert str(error) == "ValueError: wrong key ***"

@@ -338,14 +338,14 @@ async def test_a_retry_after_that_makes_no_sense_is_none(
         assert await run(tmp_path, "there", url, data) == rows
 
 
-async def test_an_observation_error_that_is_no_text_is_told(tmp_path: Path) -> None:
+async def test_an_observation_error_that_is_no_text_is_an_error(tmp_path: Path) -> None:
     class Wrong(Base):
         async def reply(self, user_text: str) -> Any:
             return AgentReply(text="x", observation_error=5)  # type: ignore[arg-type]
 
     rows = await run(tmp_path, "r", Wrong, dataset(tmp_path / "data.jsonl", 1))
-    told = "the agent returned a reply whose observation_error is an object of type int; expected str"
-    assert {turn["error"] for turn in rows[-1]["turns"]} == {told}
+    error = "the agent returned a reply whose observation_error is an object of type int; expected str"
+    assert {turn["error"] for turn in rows[-1]["turns"]} == {error}
 
 
 async def test_retry_after_is_heeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,7 +418,7 @@ def test_serving_the_network_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> N
         serve(Base, host="0.0.0.0", port=0)  # noqa: S104 - that is what must not happen
 
 
-def test_an_address_that_is_taken_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_taken_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=rf"agent server on 127\.0\.0\.1:{port}: "):
@@ -442,10 +442,10 @@ async def test_a_server_with_a_token_serves_those_who_show_it(
         rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1), created=status == "ok")
     assert {turn["turn_status"] for turn in rows[-1]["turns"]} == {status}
     if status == "error":
-        told = (
+        error = (
             f"agent could not be created: {url}: HTTP 401 unauthorized the bearer token is missing or wrong"
         )
-        assert rows[-1]["dialog_error"] == told
+        assert rows[-1]["dialog_error"] == error
 
 
 async def test_a_token_that_comes_back_is_written_nowhere(

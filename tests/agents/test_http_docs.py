@@ -14,8 +14,7 @@ import jsonschema
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from memfin.agents.http.openapi import openapi_document
-from memfin.agents.http.protocol import API_KEY, CODES
+from memfin.agents.http.protocol import API_KEY, CODES, openapi_document
 from memfin.contracts import RunStats
 from memfin.contracts.reading import decode
 from tests.client.faulty_server import FaultyServer

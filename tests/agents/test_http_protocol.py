@@ -15,8 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import memfin
 from memfin.agents.http import application
-from memfin.agents.http.openapi import openapi_document
-from memfin.agents.http.protocol import CODES
+from memfin.agents.http.protocol import CODES, openapi_document
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "docs" / "agent-protocol.openapi.json"
@@ -73,7 +72,7 @@ class Silent:
         return user_text
 
 
-class Door:
+class DocumentedClient:
     """A client that holds every answer against the document."""
 
     def __init__(self, client: TestClient[web.Request, web.Application]) -> None:
@@ -99,21 +98,26 @@ class Door:
         if operation is None:
             assert response.status in (404, 405)
             return data
-        told = operation["responses"][str(response.status)]
+        documented = operation["responses"][str(response.status)]
         self.seen.add((method, template, response.status))
-        if "content" not in told:
+        if "content" not in documented:
             assert content == b""
             return None
         assert response.content_type == "application/json"
-        schema = {**told["content"]["application/json"]["schema"], "components": self.document["components"]}
+        schema = {
+            **documented["content"]["application/json"]["schema"],
+            "components": self.document["components"],
+        }
         jsonschema.Draft202012Validator(schema).validate(data)
         return data
 
 
 @asynccontextmanager
-async def door(factory: Callable[..., Any] = Agent, **options: Any) -> AsyncIterator[Door]:
+async def documented_client(
+    factory: Callable[..., Any] = Agent, **options: Any
+) -> AsyncIterator[DocumentedClient]:
     async with TestClient(TestServer(application(factory, **options))) as client:
-        yield Door(client)
+        yield DocumentedClient(client)
 
 
 FOREIGN = ({"Host": "evil.example"}, {"Origin": "http://evil.example"})
@@ -125,7 +129,7 @@ async def endless() -> AsyncIterator[bytes]:
     await asyncio.sleep(30)
 
 
-async def opened(call: Door, dialog: str = "d") -> str:
+async def opened(call: DocumentedClient, dialog: str = "d") -> str:
     status, data = await call("POST", "/sessions", opening(dialog))
     assert status == 201
     return f"/sessions/{data['id']}"
@@ -133,7 +137,7 @@ async def opened(call: Door, dialog: str = "d") -> str:
 
 async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every status of every operation but the server's own failure is brought about here."""
-    async with door(most_sessions=1, largest_body=2000, token="t") as call:  # noqa: S106 - of this test alone
+    async with documented_client(most_sessions=1, largest_body=2000, token="t") as call:  # noqa: S106 - of this test alone
         for method, path in (
             ("POST", "/sessions"),
             ("DELETE", "/sessions/x"),
@@ -177,11 +181,11 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         assert (await call("DELETE", path))[0] == 404
         assert (await call("GET", "/nowhere"))[1]["error"]["code"] == "not_found"
         assert (await call("PUT", "/sessions"))[1]["error"]["code"] == "method_not_allowed"
-    async with door(Silent) as other:
+    async with documented_client(Silent) as other:
         other.seen, other.codes = call.seen, call.codes
         path = await opened(other)
         assert (await other("POST", f"{path}/commit", {"turn": 1, "assistant_text": "x"}))[0] == 409
-    async with door(most_sessions=1) as other:
+    async with documented_client(most_sessions=1) as other:
         other.seen, other.codes = call.seen, call.codes
         path = await opened(other)
         monkeypatch.setattr(Agent, "commit", _unreachable)
@@ -189,7 +193,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         asked = opening("d", turn_timeout=1.0)
         path = f"/sessions/{(await other('POST', '/sessions', asked))[1]['id']}"
         assert (await other("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))[0] == 500
-    told = {
+    documented = {
         (method.upper(), path, int(status))
         for path, item in openapi_document()["paths"].items()
         for method, operation in item.items()
@@ -197,7 +201,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         for status in operation["responses"]
     }
     twice = ("POST", "/sessions", 409)  # has a test of its own
-    assert call.seen | {twice} == told
+    assert call.seen | {twice} == documented
     assert call.codes == set(CODES) - {"internal"}
 
 
@@ -211,13 +215,13 @@ def test_the_document_names_the_routes_of_the_application_and_no_others() -> Non
         for route in application(Agent).router.routes()
         if route.resource is not None
     }
-    told = {
+    documented = {
         (method.upper(), path)
         for path, item in openapi_document()["paths"].items()
         for method in item
         if method != "parameters"
     }
-    assert routes == told
+    assert routes == documented
 
 
 def test_the_shipped_document_is_the_served_one() -> None:
@@ -235,7 +239,7 @@ def test_every_reference_in_the_document_leads_somewhere() -> None:
 
 
 async def test_a_failure_of_the_server_itself_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with door() as call:
+    async with documented_client() as call:
         path = await opened(call)
         monkeypatch.setattr("memfin.agents.http.server._answer", None)
         status, data = await call("POST", f"{path}/turns", {"turn": 1, "user_text": "x"})
@@ -256,7 +260,7 @@ class Clock:
 
 
 async def test_the_same_turn_again_gets_the_same_answer_and_asks_once() -> None:
-    async with door() as call:
+    async with documented_client() as call:
         path = await opened(call)
         turn = {"turn": 1, "user_text": "hello"}
         answers = await asyncio.gather(*(call("POST", f"{path}/turns", turn) for _ in range(5)))
@@ -265,7 +269,7 @@ async def test_the_same_turn_again_gets_the_same_answer_and_asks_once() -> None:
 
 
 async def test_a_commit_that_is_sent_again_counts_once() -> None:
-    async with door() as call:
+    async with documented_client() as call:
         path = await opened(call)
         for _ in range(3):
             assert (await call("POST", f"{path}/commit", {"turn": 1, "assistant_text": "a"}))[0] == 204
@@ -288,7 +292,7 @@ async def test_a_later_call_ends_the_turn_that_still_runs(later: tuple[str, str,
         agents.append(Agent(session, observer))
         return agents[-1]
 
-    async with door(factory) as call:
+    async with documented_client(factory) as call:
         path = await opened(call)
         hanging = asyncio.create_task(call("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))
         while not agents[0].heard:  # noqa: ASYNC110 - the agent has no event to wait for
@@ -307,7 +311,7 @@ async def test_a_session_of_the_same_name_is_replaced_and_the_old_one_closed() -
         agents.append(Agent(session, observer))
         return agents[-1]
 
-    async with door(factory) as call:
+    async with documented_client(factory) as call:
         first = await opened(call)
         second = await opened(call)
         assert [agent.closed for agent in agents] == [True, False]
@@ -324,7 +328,7 @@ async def test_a_session_that_is_answering_does_not_expire() -> None:
         agents.append(Agent(session, observer))
         return agents[-1]
 
-    async with door(factory, idle_limit=100.0, clock=clock) as call:
+    async with documented_client(factory, idle_limit=100.0, clock=clock) as call:
         path = await opened(call)
         hanging = asyncio.create_task(call("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))
         while not agents[0].heard:  # noqa: ASYNC110 - the agent has no event to wait for
@@ -345,7 +349,7 @@ async def test_the_time_of_a_turn_is_no_idleness() -> None:
             clock.now += 1000.0
             return "fine"
 
-    async with door(Slow, idle_limit=100.0, clock=clock) as call:
+    async with documented_client(Slow, idle_limit=100.0, clock=clock) as call:
         path = await opened(call)
         assert (await call("POST", f"{path}/turns", {"turn": 1, "user_text": "x"}))[0] == 200
         await opened(call, "other")
@@ -361,7 +365,7 @@ async def test_a_server_that_stops_ends_its_turns_and_closes_its_agents() -> Non
 
     app = application(factory)
     async with TestClient(TestServer(app)) as client:
-        call = Door(client)
+        call = DocumentedClient(client)
         path = await opened(call)
         hanging = asyncio.create_task(call("POST", f"{path}/turns", {"turn": 1, "user_text": "hang"}))
         while not agents[0].heard:  # noqa: ASYNC110 - the agent has no event to wait for
@@ -383,7 +387,7 @@ async def test_a_session_opened_twice_at_once_has_one_agent() -> None:
             await go.wait()
         return agent
 
-    async with door(factory) as call:
+    async with documented_client(factory) as call:
         first = asyncio.create_task(call("POST", "/sessions", opening()))
         while not agents:  # noqa: ASYNC110 - the agent has no event to wait for
             await asyncio.sleep(0.001)
@@ -396,7 +400,7 @@ async def test_a_session_opened_twice_at_once_has_one_agent() -> None:
 
 async def test_idle_sessions_expire_and_make_room() -> None:
     clock = Clock()
-    async with door(most_sessions=2, idle_limit=100.0, clock=clock) as call:
+    async with documented_client(most_sessions=2, idle_limit=100.0, clock=clock) as call:
         first = await opened(call, "a")
         clock.now = 60.0
         second = await opened(call, "b")
@@ -412,7 +416,7 @@ async def test_idle_sessions_expire_and_make_room() -> None:
 
 
 async def test_idle_sessions_are_swept_without_a_call() -> None:
-    async with door(idle_limit=0.02) as call:
+    async with documented_client(idle_limit=0.02) as call:
         await opened(call)
         while (await call("GET", "/healthz"))[1]["sessions"]:  # noqa: ASYNC110 - seen from outside
             await asyncio.sleep(0.01)
@@ -431,7 +435,7 @@ async def test_an_application_inside_another_one() -> None:
 
 
 async def test_a_compressed_bomb_is_too_large() -> None:
-    async with door(largest_body=100_000) as call:
+    async with documented_client(largest_body=100_000) as call:
         bomb = gzip.compress(b'{"protocol": 1, "x": "' + b" " * 50_000_000)
         assert len(bomb) < 100_000
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}

@@ -1,4 +1,4 @@
-"""Observations: checked at the boundary, booked on their own turn, told with the path that is wrong."""
+"""Observations: contract checks, assignment to turns, paths in errors."""
 
 import math
 from collections import UserDict
@@ -132,10 +132,10 @@ def test_a_profile_may_hold_whatever_has_a_form_in_json() -> None:
 
 def test_what_the_reply_carries_wins() -> None:
     def tell(observer: TurnObserver) -> None:
-        observer.recall(query="told")
-        observer.tool(tool_name="told")
+        observer.recall(query="observed")
+        observer.tool(tool_name="observed")
         observer.compliance(is_compliant=False)
-        observer.profile(told=True)
+        observer.profile(observed=True)
 
     carried = AgentReply(
         text="a",
@@ -277,7 +277,7 @@ def test_a_mapping_that_raises_is_a_malformed_observation(field: str) -> None:
     assert "OSError: disk gone" in result.error
 
 
-def test_the_first_error_is_told_and_what_was_valid_is_kept() -> None:
+def test_the_first_error_is_reported_and_valid_observations_are_kept() -> None:
     def tell(observer: TurnObserver) -> None:
         observer.tool(tool_name="fine")
         observer.recall(query=1)

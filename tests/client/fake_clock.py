@@ -1,7 +1,9 @@
-"""A clock that stands still until it is told to move, for tests of what waits."""
+"""Virtual clock for tests of waiting tasks: it moves only in `FakeClock.run`."""
 
+import asyncio
 import heapq
 import itertools
+import math
 from collections.abc import Callable
 
 import anyio
@@ -40,14 +42,17 @@ class FakeClock(Clock):
         """How many timers are still going to call back."""
         return sum(timer.callback is not None for _, _, timer in self._timers)
 
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        timer = None if seconds == math.inf else self.call_later(seconds, event.set)
+        try:
+            await event.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
     async def sleep(self, seconds: float) -> None:
         """Wait by this clock."""
-        over = anyio.Event()
-        timer = self.call_later(seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            timer.cancel()
+        await self.wait(asyncio.Event(), seconds)
 
     async def run(self, seconds: float) -> None:
         """Let so many seconds pass; tasks get as far as they can at every moment."""
@@ -65,5 +70,6 @@ class FakeClock(Clock):
 
 async def settle() -> None:
     """Let every task run until all of them wait."""
-    await checkpoint()
+    for _ in range(6):  # else `wait_all_tasks_blocked` sleeps for a tenth of a second
+        await checkpoint()
     await anyio.wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that fails as it is told to; every test of the wire uses it.
+"""An OpenAI-compatible server on loopback that fails on demand; every test of the wire uses it.
 
 Faults come by script, one entry a request, or by a seeded share of all requests. What a request is
 answered with when nothing is wrong comes from ``responder``.
@@ -300,8 +300,8 @@ class FaultyServer:
             return web.json_response(error, status=429)
         if fault == "echo_key":
             asked = body["messages"][-1]["content"]
-            said = f"{asked} {request.headers.get('Authorization', 'none')}, {request.url}"
-            return web.json_response({"error": {"message": said}}, status=401)
+            text = f"{asked} {request.headers.get('Authorization', 'none')}, {request.url}"
+            return web.json_response({"error": {"message": text}}, status=401)
         if fault in {"redirect", "redirect_elsewhere"}:
             place = str(request.url.with_path("/v1/moved")) if fault == "redirect" else self._elsewhere
             return web.Response(status=307, headers={"Location": place})

@@ -226,7 +226,7 @@ def test_documents_that_are_no_answer_are_typed(document: object, kind: str) -> 
     assert caught.value.retryable
 
 
-def test_an_empty_answer_says_what_it_cost() -> None:
+def test_an_empty_answer_has_its_cost() -> None:
     with pytest.raises(RequestError) as caught:
         answer_of(
             with_message("length", content="") | {"usage": {"prompt_tokens": 5, "completion_tokens": 900}}

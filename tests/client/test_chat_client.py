@@ -111,7 +111,7 @@ async def test_every_fault_is_one_typed_error_after_one_attempt(fault: str, stre
         ("500", None),
     ],
 )
-async def test_wishes_to_wait_are_read(fault: str, seconds: float | None) -> None:
+async def test_retry_after_is_read(fault: str, seconds: float | None) -> None:
     async with FaultyServer(script=[fault]) as server, client_of(server) as client:
         with pytest.raises(RequestError) as caught:
             await client.complete(QUESTION)
@@ -230,7 +230,7 @@ async def test_an_endpoint_that_is_not_there() -> None:
     assert str(caught.value).startswith(f"{url}: cannot connect: ")
 
 
-async def test_what_does_not_speak_http_is_told_apart() -> None:
+async def test_a_server_that_does_not_speak_http_is_reported() -> None:
     async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"220 mail.example ESMTP\r\n")
@@ -354,11 +354,11 @@ async def test_no_secret_leaves_the_wire(
     """A server that sends the key back in every place, and every fault: nothing shows it."""
     caplog.set_level(logging.DEBUG)
     seen: list[str] = []
-    told = ""
+    secret = ""
 
     def echo(body: dict[str, object]) -> dict[str, object]:
-        call = {"id": told, "type": "function", "function": {"name": told, "arguments": told}}
-        return {"role": "assistant", "content": f"your keys: {told}", "tool_calls": [call]}
+        call = {"id": secret, "type": "function", "function": {"name": secret, "arguments": secret}}
+        return {"role": "assistant", "content": f"your keys: {secret}", "tool_calls": [call]}
 
     faults = [*TRANSIENT, *LASTING, "hang", None]
     async with FaultyServer(script=faults, responder=echo) as server:
@@ -366,7 +366,7 @@ async def test_no_secret_leaves_the_wire(
             server.base_url.replace("http://", f"http://user-canary:{CANARY}-pass@") + f"?key={CANARY}-query"
         )
         environ = {"KEY": f"{CANARY}-other"}
-        for base, told in (  # noqa: B007 - the responder tells it
+        for base, secret in (  # noqa: B007 - the responder sends it
             (url, f"{IN_URL} {ELSEWHERE}"),
             (server.base_url + f"?key={CANARY}-query", ELSEWHERE),
         ):

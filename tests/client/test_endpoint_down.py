@@ -140,7 +140,7 @@ async def test_the_question_keeps_to_the_rate() -> None:
     assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(times))
 
 
-async def test_an_answer_of_any_kind_says_that_the_endpoint_is_there() -> None:
+async def test_an_answer_of_any_kind_shows_that_the_endpoint_is_up() -> None:
     bench = Bench(1)
     bench.poison = frozenset({0})
 
@@ -181,9 +181,9 @@ async def test_an_endpoint_that_refuses_every_call_for_its_rate_counts_as_down_a
     outcomes = await bench.finished(90)
     assert {outcome.kind for outcome in outcomes if isinstance(outcome, RequestError)} == {"unavailable"}
     assert len(outcomes) == 90
-    said = "has refused every call for its rate for"
-    assert all(said in str(outcome) for outcome in outcomes)
-    assert sum(said in line for line in bench.notices) == 1
+    reason = "has refused every call for its rate for"
+    assert all(reason in str(outcome) for outcome in outcomes)
+    assert sum(reason in line for line in bench.notices) == 1
     latest = max([at for at, _ in bench.attempts] + bench.probes)
     assert START + 300 <= latest < START + 300 + 120
 

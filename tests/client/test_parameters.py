@@ -1,4 +1,4 @@
-"""Parameters that a model refuses: told from other complaints, left out or renamed once, for good."""
+"""Parameters that a model refuses: as opposed to other complaints, left out or renamed once, for good."""
 
 import json
 from typing import Any
@@ -92,9 +92,9 @@ def test_other_complaints_are_no_refusals(body: bytes) -> None:
     assert refused_parameter(REQUEST.body(stream=True), 400, body) is None
 
 
-def test_a_request_is_fitted_and_told_once() -> None:
-    parameters, told = Parameters(), list[str]()
-    parameters.on_notice = told.append
+def test_a_request_is_fitted_with_one_notice() -> None:
+    parameters, notices = Parameters(), list[str]()
+    parameters.on_notice = notices.append
     assert parameters.fitted(REQUEST) == REQUEST.body()
     for name in ("max_tokens", "max_tokens", "seed"):
         parameters.refuse(name)
@@ -110,7 +110,7 @@ def test_a_request_is_fitted_and_told_once() -> None:
         .keys()
         .isdisjoint({"max_tokens", "max_completion_tokens"})
     )
-    assert told == [
+    assert notices == [
         "the model refuses the parameter max_tokens; from now on it goes out as max_completion_tokens",
         "the model refuses the parameter seed; from now on it is left out",
     ]
@@ -169,8 +169,8 @@ async def test_the_next_request_goes_without(stream: bool) -> None:
 
 async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_then_on() -> None:
     async with Choosy("stream_options", "stream") as server:
-        client, told = client_of(server), list[str]()
-        client.parameters.on_notice = told.append
+        client, notices = client_of(server), list[str]()
+        client.parameters.on_notice = notices.append
         for name in ("stream_options", "stream"):
             with pytest.raises(RequestError) as refused:
                 await client.stream(REQUEST)
@@ -185,13 +185,13 @@ async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_
         "text/event-stream, application/json",
         "application/json",
     ]
-    assert told == [
+    assert notices == [
         f"the model refuses the parameter {name}; from now on it is left out"
         for name in ("stream_options", "stream")
     ]
 
 
-async def test_a_stream_that_cannot_tell_its_usage_is_still_read() -> None:
+async def test_a_stream_without_usage_is_read() -> None:
     async with Choosy("stream_options") as server:
         client = client_of(server)
         with pytest.raises(RequestError):

@@ -48,9 +48,9 @@ KEY = "sk-canary+Zx/9\"q='8f"
     ],
 )
 def test_every_form_is_masked(form: str) -> None:
-    scrubbed = Scrubber([KEY]).scrub(f"it said {form}!")
+    scrubbed = Scrubber([KEY]).scrub(f"it was {form}!")
     assert "canary" not in scrubbed.lower()
-    assert scrubbed.startswith("it said ")
+    assert scrubbed.startswith("it was ")
     assert scrubbed.endswith("!")
     assert MASK in scrubbed
     assert base64.b64encode(KEY.encode()).decode()[:12] not in scrubbed
@@ -90,17 +90,17 @@ def escaped(text: str) -> str:
     ],
 )
 def test_any_character_may_be_escaped_as_in_json(form: str) -> None:
-    scrubbed = Scrubber([KEY]).scrub(f'{{"said": "{form} \\u0041"}}')
-    assert scrubbed.replace('\\\\\\"', "").replace('\\"', "") == '{"said": "*** \\u0041"}'
+    scrubbed = Scrubber([KEY]).scrub(f'{{"text": "{form} \\u0041"}}')
+    assert scrubbed.replace('\\\\\\"', "").replace('\\"', "") == '{"text": "*** \\u0041"}'
 
 
 def test_escapes_of_other_text_stay() -> None:
-    text = '{"said": "\\u5e02\\u573a \\\\ \\" C:\\\\sk-canar"}'
+    text = '{"text": "\\u5e02\\u573a \\\\ \\" C:\\\\sk-canar"}'
     assert Scrubber([KEY]).scrub(text) == text
     assert not Scrubber([KEY]).finds(text)
 
 
-def test_a_scrubber_tells_whether_it_has_secrets() -> None:
+def test_a_scrubber_without_secrets_is_false() -> None:
     assert Scrubber([KEY])
     assert not Scrubber(["", ""])
     assert scrubber_of_environment({"OPENAI_API_KEY": "EMPTY"})
@@ -218,7 +218,7 @@ def test_credentials_in_the_url_take_the_place_of_the_key() -> None:
     assert endpoint.headers() == {"Authorization": f"Basic {encoded}"}
     assert "us" not in str(endpoint.url("x"))
     for form in ("us@er", "p:ss", encoded, "us%40er:p%3Ass", "us@er:p:ss"):
-        assert form not in endpoint.scrubber().scrub(f"it said ({form})")
+        assert form not in endpoint.scrubber().scrub(f"it was ({form})")
 
 
 @each_case(
@@ -243,7 +243,7 @@ def test_an_unusable_url_is_named_by_its_variable_only(url: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_url_says_what_to_set() -> None:
+def test_a_missing_url_names_the_variables() -> None:
     with pytest.raises(UsageError, match="no judge endpoint: set MEMFIN_JUDGE_BASE_URL"):
         Endpoint.from_environment("judge", {})
 

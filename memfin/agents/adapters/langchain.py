@@ -13,6 +13,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -39,15 +40,15 @@ EXCERPT: Final = 500  # characters of a tool's result that are kept
 _ROLES: Final = {"human": "user", "ai": "assistant"}
 
 
+@dataclass
 class ModelCall:
     """One call of a model with its messages; ``answer`` and ``text`` stay None when it failed."""
 
-    def __init__(self, messages: Sequence[BaseMessage]) -> None:
-        self.messages = messages
-        self.answer: AIMessage | None = None
-        self.text: str | None = None
-        self.latency_ms = 0.0
-        self.started = time.perf_counter()
+    messages: Sequence[BaseMessage]
+    answer: AIMessage | None = None
+    text: str | None = None
+    latency_ms: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
 
 
 class _ToolCall(NamedTuple):
@@ -57,9 +58,9 @@ class _ToolCall(NamedTuple):
 
 
 class TurnRecorder(BaseCallbackHandler):
-    """Collects what happens below a runnable during one turn.
+    """Recorder of the calls of models, tools and retrievers below a runnable during one turn.
 
-    Runnables call it from the event loop and from worker threads alike; a lock keeps its books.
+    Runnables call it from the event loop and from worker threads alike.
     """
 
     run_inline = True
@@ -73,32 +74,28 @@ class TurnRecorder(BaseCallbackHandler):
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """Note what was put before a chat model."""
+        """Record the messages of a chat model."""
         del serialized, kwargs
-        with self._lock:
-            self._models[run_id] = ModelCall(messages[0] if messages else [])
+        self._models[run_id] = ModelCall(messages[0] if messages else [])
 
     def on_llm_start(
         self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """Note the prompt of a completion model."""
+        """Record the prompt of a completion model."""
         del serialized, kwargs
-        with self._lock:
-            self._models[run_id] = ModelCall([HumanMessage(prompt) for prompt in prompts[:1]])
+        self._models[run_id] = ModelCall([HumanMessage(prompt) for prompt in prompts[:1]])
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note a model's answer and what it took."""
+        """Record the answer of a model and its latency."""
         del kwargs
-        ended = time.perf_counter()
+        call = self._models.get(run_id)
         first = next((each for batch in response.generations for each in batch), None)
-        with self._lock:
-            call = self._models.get(run_id)
-            if call is None or first is None:
-                return
-            call.latency_ms = (ended - call.started) * 1000.0
-            call.text = first.text
-            if isinstance(first, ChatGeneration) and isinstance(first.message, AIMessage):
-                call.answer = first.message
+        if call is None or first is None:
+            return
+        call.latency_ms = (time.perf_counter() - call.started) * 1000.0
+        if isinstance(first, ChatGeneration) and isinstance(first.message, AIMessage):
+            call.answer = first.message
+        call.text = first.text
 
     def on_tool_start(
         self,
@@ -109,26 +106,24 @@ class TurnRecorder(BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Note a tool call."""
+        """Record a tool call."""
         name = kwargs.get("name") or (serialized or {}).get("name") or "tool"
-        args = plain(inputs) if inputs is not None else input_str
-        call = ToolTrace(tool_name=str(name), args=args)
-        with self._lock:
-            self._tools[run_id] = _ToolCall(kwargs.get("tool_call_id"), call, time.perf_counter())
+        call = ToolTrace(tool_name=str(name), args=input_str if inputs is None else plain(inputs))
+        self._tools[run_id] = _ToolCall(kwargs.get("tool_call_id"), call, time.perf_counter())
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note what a tool gave back."""
+        """Record the result of a tool."""
         del kwargs
         failed = isinstance(output, ToolMessage) and output.status == "error"
         self._end_tool(run_id, excerpt(output), excerpt(output) if failed else None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note how a tool failed."""
+        """Record the failure of a tool."""
         del kwargs
         self._end_tool(run_id, "", f"{type(error).__name__}: {error}"[:EXCERPT])
 
     def on_retriever_end(self, documents: Sequence[Document], **kwargs: Any) -> None:
-        """Note what a retriever brought back: long-term memory, as far as it can be seen."""
+        """Record retrieved documents as entries of long-term memory."""
         del kwargs
         for document in documents:
             score = document.metadata.get("score")
@@ -149,16 +144,15 @@ class TurnRecorder(BaseCallbackHandler):
                 )
 
     def tools(self, messages: Sequence[BaseMessage] = ()) -> list[ToolTrace]:
-        """Return the turn's tool calls: those that ran here, then those that only messages tell of."""
-        with self._lock:
-            known = {call.call_id for call in self._tools.values()}
-            found = [call.trace for call in self._tools.values()]
-        return [*found, *(trace for call_id, trace in _told_tools(messages) if call_id not in known)]
+        """Return the turn's tool calls: those that ran here, then those that only messages show."""
+        calls = list(self._tools.values())
+        known = {call.call_id for call in calls}
+        others = [trace for call_id, trace in _tools_in(messages) if call_id not in known]
+        return [*(call.trace for call in calls), *others]
 
     def usage(self) -> ModelUsage | None:
-        """Return what the turn took of its models; None when none answered."""
-        with self._lock:
-            calls = [call for call in self._models.values() if call.text is not None]
+        """Return the turn's usage of models; None when none answered."""
+        calls = [call for call in list(self._models.values()) if call.text is not None]
         if not calls:
             return None
         metered = [call.answer.usage_metadata for call in calls if call.answer and call.answer.usage_metadata]
@@ -173,13 +167,12 @@ class TurnRecorder(BaseCallbackHandler):
         )
 
     def recall(self, user_text: str, reply: str | None) -> RecallTrace:
-        """Return what memory put before the model that gave the reply.
+        """Return the recall observation, from the messages of the model that gave the reply.
 
         Earlier utterances in its messages are the short-term window; retrieved documents and entries
         read from a store are long-term items. ``token_count`` is the server's, 0 when it counts none.
         """
-        with self._lock:
-            calls, items = list(self._models.values()), list(self._items)
+        calls, items = list(self._models.values()), list(self._items)
         call = next((each for each in reversed(calls) if each.text == reply), calls[-1] if calls else None)
         if call is None:
             return RecallTrace(query=user_text, items=items)
@@ -195,14 +188,10 @@ class TurnRecorder(BaseCallbackHandler):
         )
 
     def _end_tool(self, run_id: UUID, result: str, error: str | None) -> None:
-        ended = time.perf_counter()
-        with self._lock:
-            call = self._tools.get(run_id)
-            if call is not None:
-                trace = call.trace.replace(
-                    result_excerpt=result, error=error, latency_ms=(ended - call.started) * 1000.0
-                )
-                self._tools[run_id] = call._replace(trace=trace)
+        if (call := self._tools.get(run_id)) is not None:
+            latency_ms = (time.perf_counter() - call.started) * 1000.0
+            trace = call.trace.replace(result_excerpt=result, error=error, latency_ms=latency_ms)
+            self._tools[run_id] = call._replace(trace=trace)
 
 
 def shown_history(messages: Sequence[BaseMessage], user_text: str) -> list[ShortTermTurn]:
@@ -236,19 +225,15 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, ensure_ascii=False, default=str, allow_nan=False))
 
 
-def _told_tools(messages: Sequence[BaseMessage]) -> list[tuple[str, ToolTrace]]:
-    """Return the tool calls that messages tell of, with the id of each."""
-    asked = {
-        call["id"]: call
-        for message in messages
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
+def _tools_in(messages: Sequence[BaseMessage]) -> list[tuple[str, ToolTrace]]:
+    """Return the tool calls in messages, with the id of each."""
+    asked: dict[str | None, Mapping[str, Any]] = {
+        call["id"]: call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls
     }
     found = []
     for message in messages:
         if isinstance(message, ToolMessage):
-            call: Mapping[str, Any] = asked.get(message.tool_call_id, {})
-            result = excerpt(message)
+            call, result = asked.get(message.tool_call_id, {}), excerpt(message)
             trace = ToolTrace(
                 tool_name=str(message.name or call.get("name") or "tool"),
                 args=plain(call.get("args", {})),
@@ -260,15 +245,11 @@ def _told_tools(messages: Sequence[BaseMessage]) -> list[tuple[str, ToolTrace]]:
 
 
 Inputs = Callable[[Sequence[BaseMessage], str], Any]
-"""Makes a runnable's input of the history and the user's present words."""
+"""Maker of a runnable's input from the history and the user's present words."""
 
 
 class Reading(NamedTuple):
-    """What functions take from a runnable's output.
-
-    ``reply`` takes the text, ``profile`` the profile snapshot, ``recall`` fields of the recall
-    observation that callbacks do not show; the last two are optional.
-    """
+    """Functions that read a runnable's output: reply, profile snapshot, fields of the recall observation."""
 
     reply: Callable[[Any], str]
     profile: Callable[[Any], Mapping[str, Any] | None] | None = None
@@ -276,10 +257,7 @@ class Reading(NamedTuple):
 
 
 class RunnableAgent:
-    """One dialogue with a runnable that keeps its history by session id itself.
-
-    It has no ``commit``: what such a runnable remembers is out of reach.
-    """
+    """One dialogue with a runnable that keeps its history by session id itself, out of reach of a commit."""
 
     def __init__(
         self,
@@ -299,12 +277,10 @@ class RunnableAgent:
         self._reading = reading
 
     async def reply(self, user_text: str) -> AgentReply:
-        """Ask the runnable and observe what memory and tools did below it.
-
-        Keys that the environment holds are masked in all of it: frameworks put them into texts.
+        """Call the runnable and observe memory and tools below it, with the environment's keys masked.
 
         Raises:
-            TransportError: the model behind it could not be reached or said to come again.
+            TransportError: the model behind it could not be reached or asked for a retry.
             TypeError: the runnable's output holds no text.
         """
         self.pending = user_text
@@ -314,16 +290,18 @@ class RunnableAgent:
         try:
             with translated_errors():
                 output = await self._ask(user_text)
-                text = said = self._reading.reply(output)
+                text = reply = self._reading.reply(output)
         finally:
             self._observe(user_text, output, text)
         profile = self._reading.profile(output) if self._reading.profile is not None else None
-        snapshot = dict(profile) if profile is not None else None
-        text = scrubber_of_environment().scrub(said)
-        return AgentReply(text=text, usage=self.recorder.usage(), profile_snapshot=snapshot)
+        return AgentReply(
+            text=scrubber_of_environment().scrub(reply),
+            usage=self.recorder.usage(),
+            profile_snapshot=None if profile is None else dict(profile),
+        )
 
     async def _ask(self, user_text: str) -> Any:
-        """Return what the runnable makes of the user's words."""
+        """Return the runnable's output for the user's words."""
         asked = self._inputs(list(self.history), user_text)
         return await self._runnable.ainvoke(asked, run_config(self.session, self.recorder))
 
@@ -337,7 +315,7 @@ class RunnableAgent:
 
 
 class HistoryKeepingAgent(RunnableAgent):
-    """One dialogue with a runnable that is handed the history at every turn."""
+    """One dialogue with a runnable that gets the history at every turn."""
 
     async def commit(self, assistant_text: str) -> None:
         """Put the turn into the history: with its own reply, or the reference in forced history.
@@ -359,7 +337,7 @@ def runnable_agent(
     recall: Callable[[Any], Mapping[str, Any] | None] | None = None,
     own_history: bool = False,
 ) -> Callable[[Session, Observer], RunnableAgent]:
-    """Return the factory of agents that ask a runnable.
+    """Return the factory of agents that call a runnable.
 
     Args:
         runnable: any LangChain runnable; the dialogues share it.
@@ -412,9 +390,9 @@ def reply_text(output: Any) -> str:
     return output
 
 
-def messages_of(output: Any, key: str = "messages") -> list[BaseMessage]:
-    """Return the messages in an output that came after the user's present words."""
-    found = output.get(key) if isinstance(output, Mapping) else None
+def messages_of(output: Any) -> list[BaseMessage]:
+    """Return the messages in an output after the user's present words."""
+    found = output.get("messages") if isinstance(output, Mapping) else None
     messages = [each for each in found if isinstance(each, BaseMessage)] if isinstance(found, list) else []
     last = max((index for index, each in enumerate(messages) if each.type == "human"), default=-1)
     return messages[last + 1 :]

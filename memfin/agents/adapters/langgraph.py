@@ -50,10 +50,10 @@ _TEXT_KEYS: Final = ("content", "text", "memory", "data")
 
 
 class ObservedStore(BaseStore):
-    """A graph's store that tells a turn's recorder what is read from it."""
+    """Store of a graph that reports the items that are read to the turn's recorder."""
 
     def __init__(self, store: BaseStore, recorder: Callable[[], TurnRecorder]) -> None:
-        """Wrap a store; ``recorder`` gives the recorder of the present turn."""
+        """Wrap a store; ``recorder`` returns the recorder of the present turn."""
         self._store = store
         self._recorder = recorder
         self.supports_ttl = store.supports_ttl
@@ -100,7 +100,7 @@ class ThreadAgent(RunnableAgent):
         self._failed: str | None = None
 
     async def commit(self, assistant_text: str) -> None:
-        """Have the thread say this as the turn's reply; in free history it does already.
+        """Make this the turn's reply in the thread; in free history it is already.
 
         Raises:
             RuntimeError: the graph does not replace messages, so no history can be forced on it.
@@ -123,13 +123,13 @@ class ThreadAgent(RunnableAgent):
             )
 
     async def close(self) -> None:
-        """Let the thread go where nobody could look at it later: from a checkpointer in memory."""
+        """Delete the thread from a checkpointer in memory; others keep it for inspection."""
         checkpointer = getattr(self._graph, "checkpointer", None)
         if isinstance(checkpointer, InMemorySaver):
             await checkpointer.adelete_thread(self.session.session_id)
 
     async def _ask(self, user_text: str) -> Any:
-        """Send the user's words to the thread; an attempt that broke off is taken up where it stands."""
+        """Send the user's words to the thread; continue an interrupted attempt."""
         resumed = self._failed == user_text
         if not resumed:
             self._turn += 1
@@ -156,7 +156,7 @@ class ThreadAgent(RunnableAgent):
         return list(state.get(MESSAGES, []))
 
     def _start(self, messages: list[BaseMessage]) -> int:
-        """Return where the user's present words stand in the thread; its end where they do not."""
+        """Return the index of the user's present words in the thread, its length if they are missing."""
         human = max((i for i, each in enumerate(messages) if each.type == "human"), default=None)
         if human is None or text_of(messages[human]) != self.pending:
             return len(messages)
@@ -172,7 +172,7 @@ def graph_agent(
     recall: Callable[[Any], Mapping[str, Any] | None] | None = None,
     thread: bool | None = None,
 ) -> Callable[[Session, Observer], RunnableAgent]:
-    """Return the factory of agents that ask a compiled graph.
+    """Return the factory of agents that call a compiled graph.
 
     Args:
         graph: a compiled graph; the dialogues share it, each has its thread and user id
@@ -183,8 +183,8 @@ def graph_agent(
         profile: takes the profile snapshot from the final state, for M2.
         recall: takes fields of the recall observation from the final state, such as
             ``profile_context``; they win over what callbacks and the store showed.
-        thread: whether the graph keeps the dialogue by thread id; by default whether it was compiled
-            with a checkpointer. Say so for a remote graph.
+        thread: True if the graph keeps the dialogue by thread id; by default True if it was compiled
+            with a checkpointer. Set it for a remote graph.
     """
     kept = bool(getattr(graph, "checkpointer", None)) if thread is None else thread
     reading = Reading(reply or reply_text, profile, recall)

@@ -9,8 +9,8 @@ mem0 has the model extract facts from every exchange, embeds them, and finds tho
 Model and embeddings are those of the agent's endpoint; facts are kept in a folder of the dialogue
 that goes away with it.
 
-mem0 reports to its makers unless told otherwise. This module tells it otherwise as it imports it; set
-``MEM0_TELEMETRY`` yourself if you want it to.
+mem0 sends telemetry unless ``MEM0_TELEMETRY`` is set otherwise; this module sets it to ``False`` where it is
+unset.
 """
 
 import os
@@ -59,15 +59,7 @@ class Mem0Memory:
     def __init__(
         self, memory: AsyncMemory, user_id: str, language: str, *, top_k: int = 5, window: int = 3
     ) -> None:
-        """Use a memory for one user.
-
-        Args:
-            memory: mem0's own object.
-            user_id: whose facts are stored and found; without white space.
-            language: ``zh`` or ``en``, of the heading above the facts.
-            top_k: how many facts are recalled at most.
-            window: how many exchanges the model gets word for word.
-        """
+        """Use mem0's object for one user, whose id has no white space; see `mem0_memory`."""
         self._memory = memory
         self._user_id = user_id
         self._heading = _HEADINGS.get(language, _HEADINGS["en"])
@@ -94,11 +86,11 @@ class Mem0Memory:
         Raises:
             TransportError: a model behind mem0 could not be reached.
         """
-        said = [("user", user_text), ("assistant", assistant_text)]
+        exchange = [("user", user_text), ("assistant", assistant_text)]
         if self._unsaved != (user_text, assistant_text):  # else it is tried again
-            self._window.extend(ShortTermTurn(role=role, content=text) for role, text in said)
+            self._window.extend(ShortTermTurn(role=role, content=text) for role, text in exchange)
         self._unsaved = (user_text, assistant_text)
-        messages = [{"role": role, "content": text} for role, text in said]
+        messages = [{"role": role, "content": text} for role, text in exchange]
         with translated_errors():
             await self._memory.add(messages, user_id=self._user_id)
         self._unsaved = None
@@ -145,11 +137,11 @@ def mem0_memory(
     """Return the factory of memories that each have a store of their own.
 
     Args:
-        model: which model extracts facts.
-        embedding_model: which model embeds them; both are models of the agent's endpoint.
+        model: the model that extracts facts.
+        embedding_model: the model that embeds them; both are models of the agent's endpoint.
         dimensions: length of the embedding model's vectors.
-        top_k: how many facts are recalled at most.
-        window: how many exchanges the model gets word for word.
+        top_k: maximum number of recalled facts.
+        window: number of exchanges that the model gets word for word.
 
     Raises:
         UsageError: (the factory) there is no endpoint, or mem0 would not use it.
@@ -181,7 +173,7 @@ def shared_mem0(memory: AsyncMemory, *, top_k: int = 5, window: int = 3) -> Call
 
 
 def _reached(endpoint: Endpoint) -> dict[str, str]:
-    """Return how mem0's clients reach the endpoint; raise `UsageError` when they would not."""
+    """Return the settings of mem0's clients for the endpoint; raise `UsageError` if it is unusable."""
     if os.environ.get("OPENROUTER_API_KEY"):
         raise UsageError(
             "mem0 sends everything to OpenRouter while OPENROUTER_API_KEY is set, whatever the agent's "

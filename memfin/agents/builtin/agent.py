@@ -174,7 +174,7 @@ class BuiltinAgent:
         return reply
 
     def _tool(self, name: str, args: dict[str, Any], call: Callable[[], T]) -> T:
-        """Return what a tool returns, and observe the call."""
+        """Return the result of a tool, and observe the call."""
         start = time.perf_counter()
         result = call()
         excerpt = msgspec.json.encode(result).decode()[:_EXCERPT]
@@ -203,17 +203,17 @@ class BuiltinAgent:
         return position_lines(self._client.profile, self._client.rules) + constraints
 
     def _confirmation(self, statements: list[Statement]) -> str:
-        """Return the sentence that confirms what the client has just said about herself, or nothing."""
+        """Return the sentence that confirms the client's statements of this turn, or nothing."""
         rules, items = self._client.rules, []
-        for said in statements:
-            words = rules.words[said.value][said.field] if said.value else said.words
-            phrase = "item" if said.holds else "item_denied"
-            items.append(self._say(phrase, label=rules.labels[said.field], words=words))
-        phrase = "noted" if all(said.holds for said in statements) else "corrected"
+        for each in statements:
+            words = rules.words[each.value][each.field] if each.value else each.words
+            phrase = "item" if each.holds else "item_denied"
+            items.append(self._say(phrase, label=rules.labels[each.field], words=words))
+        phrase = "noted" if all(each.holds for each in statements) else "corrected"
         return self._say(phrase, items=self._joined(items, "enumerate")) if items else ""
 
     def _summary(self) -> str:
-        """Return what is known about the client so far and what is missing."""
+        """Return the known and the missing facts about the client."""
         lines, rules = self._profile_lines(), self._client.rules
         missing = [rules.labels[field] for field in LEVEL_FIELDS if field not in self._client.profile.levels]
         text = self._say("summary", lines=self._joined(lines)) if lines else ""
@@ -229,7 +229,7 @@ class BuiltinAgent:
         return opening + self._say("reason", facts=self._joined(facts)) + balance
 
     def _ties(self, topic: Topic, conflict: str | None) -> tuple[str, str | None]:
-        """Return how a topic bears on the client, and a warning where it does not suit her."""
+        """Return the ties of a topic to the client, and a warning where it does not suit her."""
         levels, words = self._client.profile.levels, self._client.rules.words
         clauses, warning, turn = [], None, self._client.memory.turn_index
         if conflict is not None:
@@ -279,14 +279,14 @@ class BuiltinAgent:
         return text + self._say("allocation_reasons")
 
     def _recalled(self, heard: Heard) -> str:
-        """Return what the client said earlier: from the profile where it is kept, else from memory."""
+        """Return an earlier statement of the client: from the profile where it is kept, else from memory."""
         asked = [name for name, pattern in self._known.recall_fields.items() if pattern.search(heard.text)]
         labels = tuple(f"{self._client.rules.labels[name]}: " for name in asked)
         if words := [line for line in self._profile_lines() if line.startswith(labels)]:
             return self._say("recalled_field", words=self._joined(words))
-        said = [each for each in self._client.memory.exchanges if each.user]
-        if asked or not said:
+        earlier = [each for each in self._client.memory.exchanges if each.user]
+        if asked or not earlier:
             return self._say("nothing_recalled")
         shared = set(terms(heard.text))
-        found = max(reversed(said), key=lambda each: len(shared.intersection(terms(each.user or ""))))
+        found = max(reversed(earlier), key=lambda each: len(shared.intersection(terms(each.user or ""))))
         return self._say("recalled_text", words=(found.user or "")[:_QUOTED], turn=found.turn_index)

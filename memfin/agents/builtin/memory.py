@@ -135,14 +135,14 @@ class GovernedMemory:
         nothing: list[list[str]] = [[], []]
         for position, constraints in (texts, nothing):  # texts may be sensitive together
             stated = ("；" if rules.language == "zh" else "; ").join(position) or None
-            said = ContextFields(user_stated_position_context=stated, constraints=constraints)
-            self._kept = said.replace(language_preference=rules.language)
+            fields = ContextFields(user_stated_position_context=stated, constraints=constraints)
+            self._kept = fields.replace(language_preference=rules.language)
             with suppress(MemoryRefusal):
                 self._save(self._kept)
                 return
 
     def load(self) -> LoadedMemory:
-        """Return what the layer gives a turn: the block to inject, and the slices it is made of."""
+        """Return the block that the layer gives a turn, and the slices it is made of."""
         if self._loaded is None:  # nothing was kept since, and the store has no other writers
             task, thread_id = self._kept.replace(language_preference=None), self._thread_id or None
             self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)
@@ -168,8 +168,8 @@ def _consented_store(language: Language) -> tuple[str, Mapping[str, bytes]]:
     files = store.contents()
     words = "1,000,000 of what I own, and no more than that, may be lost in any one year that is to come"
     header = store.save_thread(_CLIENT, "dialogue", "dialogue", {})
-    said = ContextFields(user_stated_position_context=words, constraints=[words])
-    store.refresh_thread(_CLIENT, header.thread_id, user_supplied_context=said)
+    fields = ContextFields(user_stated_position_context=words, constraints=[words])
+    store.refresh_thread(_CLIENT, header.thread_id, user_supplied_context=fields)
     return consent.consent_id, MappingProxyType(files)
 
 

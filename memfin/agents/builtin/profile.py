@@ -75,7 +75,7 @@ class Clause(NamedTuple):
 
 
 class Statement(Record):
-    """One thing that the client said about herself, or takes back where it does not hold."""
+    """A statement of the client about herself, taken back where it does not hold."""
 
     field: str
     words: str
@@ -153,7 +153,7 @@ def _constraints(clause: Clause, rules: Rules, profile: "ClientProfile") -> Iter
 
 
 def _is_constraint(predicate: Predicate, clause: Clause, rules: Rules) -> bool:
-    """Return whether a predicate is one that the client states, and of something known."""
+    """Return True if the client states the predicate, and of something known."""
     if isinstance(predicate, Ban):
         return predicate.term in _WHOLE_KINDS or load_vocabulary().term(predicate.term) is not None
     if isinstance(predicate, _NOT_KEPT) or rules.patterns["product"].search(clause.text):
@@ -195,7 +195,7 @@ class ClientProfile(Record):
 
     @property
     def max_acceptable_loss(self) -> float | None:
-        """The largest loss she accepts as a fraction, the tightest of what she said."""
+        """The largest loss she accepts as a fraction, the tightest one stated."""
         limits = []
         for found in self.constraints:
             if isinstance(found.predicate, kinds.MaxDrawdown):
@@ -208,35 +208,35 @@ class ClientProfile(Record):
         """Return the profile with new statements taken in; later ones override earlier ones."""
         return reduce(ClientProfile._with, statements, self)
 
-    def _with(self, said: Statement) -> "ClientProfile":
-        if said.predicate is not None:
-            others = [found for found in self.constraints if _key(found.predicate) != _key(said.predicate)]
-            if not said.holds:
+    def _with(self, new: Statement) -> "ClientProfile":
+        if new.predicate is not None:
+            others = [found for found in self.constraints if _key(found.predicate) != _key(new.predicate)]
+            if not new.holds:
                 return self.replace(constraints=others)
-            kept = [*others, Constraint(words=said.words, predicate=said.predicate)][-_MAX_KEPT:]
-            ban = said.predicate if isinstance(said.predicate, Ban) else None
+            kept = [*others, Constraint(words=new.words, predicate=new.predicate)][-_MAX_KEPT:]
+            ban = new.predicate if isinstance(new.predicate, Ban) else None
             liked = [words for words in self.preferences if ban is None or not rules_out(ban, words)]
             return self.replace(constraints=kept, preferences=liked)
-        if said.field == "preference":
-            liked = [words for words in self.preferences if words.casefold() != said.words.casefold()]
-            return self.replace(preferences=[*liked, said.words][-_MAX_KEPT:] if said.holds else liked)
-        if said.field == "principal":
-            return self.replace(principal=said.amount)
-        # "I am not conservative" takes the level back; which one holds instead, she has not said.
+        if new.field == "preference":
+            liked = [words for words in self.preferences if words.casefold() != new.words.casefold()]
+            return self.replace(preferences=[*liked, new.words][-_MAX_KEPT:] if new.holds else liked)
+        if new.field == "principal":
+            return self.replace(principal=new.amount)
+        # "I am not conservative" takes the level back; she has not given another one.
         levels = {
-            name: level for name, level in self.levels.items() if (name, level) != (said.field, said.value)
+            name: level for name, level in self.levels.items() if (name, level) != (new.field, new.value)
         }
-        return self.replace(levels=levels | {said.field: said.value} if said.holds else levels)
+        return self.replace(levels=levels | {new.field: new.value} if new.holds else levels)
 
 
 def _key(predicate: Predicate) -> str:
-    """Return which constraint a predicate is: the later of two with one key holds."""
+    """Return the identity of a constraint: the later of two with one key holds."""
     about: str | None = getattr(predicate, "term", None)
     return about or f"{type(predicate).__name__} {getattr(predicate, 'asset_class', '')}"
 
 
 def rules_out(ban: Ban, text: str) -> bool:
-    """Return whether a text names what a ban is about."""
+    """Return True if a text names the subject of a ban."""
     form, term = normalize(text), load_vocabulary().term(ban.term)
     names = (*term.names, *term.alone) if term else (ban.term,)
     in_words = any(len(name) > 1 and name in form for name in names)
@@ -244,7 +244,7 @@ def rules_out(ban: Ban, text: str) -> bool:
 
 
 def _term_name(name: str, language: Language) -> str:
-    """Return what a vocabulary term is called in a language."""
+    """Return the name of a vocabulary term in a language."""
     term = load_vocabulary().term(name)
     names = (*term.names, *term.alone, *term.words) if term else ()
     return next((each for each in names if each.isascii() == (language == "en")), name)

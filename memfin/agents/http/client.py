@@ -22,7 +22,7 @@ from memfin.agents.http.protocol import (
 )
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.client.body import ACCEPTED_ENCODING, read_body
-from memfin.client.endpoint import Endpoint, tls_hint
+from memfin.client.endpoint import Endpoint, parse_url, tls_hint
 from memfin.client.errors import RequestError
 from memfin.client.limiter import retry_after_seconds
 from memfin.contracts import ModelUsage, Record
@@ -66,7 +66,7 @@ class JsonService:
         self._protocol = protocol
         self._limit = limit
         self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
-        self._endpoint.headers()  # a token that no header can carry is told now
+        self._endpoint.headers()  # fails now for a token that no header can carry
         self._http: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class JsonService:
 
     def failed(self, text: str) -> CallFailed:
         """Return an error of this service, without secrets."""
-        return CallFailed(self._told(text))
+        return CallFailed(self._scrubbed(text))
 
     async def _send(
         self, method: str, path: str | None, body: Record | None
@@ -138,14 +138,14 @@ class JsonService:
                 return response.status, response.headers, await read_body(response, MAX_ANSWER_BYTES)
         except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
-                raise TransportError(self._told(str(problem))) from problem
+                raise TransportError(self._scrubbed(str(problem))) from problem
             raise self.failed(str(problem)) from problem
         except TimeoutError as problem:
-            raise TransportError(self._told("no answer in time")) from problem
+            raise TransportError(self._scrubbed("no answer in time")) from problem
         except aiohttp.ClientConnectorSSLError as problem:
             raise self.failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
         except (aiohttp.ClientError, OSError) as problem:
-            raise TransportError(self._told(f"{type(problem).__name__}: {problem}")) from problem
+            raise TransportError(self._scrubbed(f"{type(problem).__name__}: {problem}")) from problem
 
     def _session(self) -> aiohttp.ClientSession:
         """Return the shared connections, opened with the first call on the loop that makes it."""
@@ -160,32 +160,26 @@ class JsonService:
 
     def _refusal(self, status: int, headers: Mapping[str, str], error: Problem) -> Exception:
         if error.code == f"{self._what}_failed":
-            return CallFailed(error.message)  # its own error, told as if it were in this process
+            return CallFailed(error.message)  # the agent's own error, as if it were in this process
         if error.code == f"{self._what}_timed_out":
             return CallTimedOut(error.message)
         line = " ".join(part for part in (f"HTTP {status}", error.code, error.message) if part)
         if status in TRANSPORT_STATUSES:
             after = retry_after_seconds(headers.get("Retry-After"), datetime.now(UTC))
-            return TransportError(error.message or self._told(line), retry_after=after)
+            return TransportError(error.message or self._scrubbed(line), retry_after=after)
         if status // 100 == _REDIRECT:
             line = f"HTTP {status}: redirections are not followed; name the service's own URL"
         if status in _NOT_THERE and not error.code:
             line += f"; is this the base URL of a service that speaks MemFin's {self._protocol}?"
         return self.failed(line)
 
-    def _told(self, text: str) -> str:
+    def _scrubbed(self, text: str) -> str:
         return one_line(self._endpoint.scrubber().scrub(f"{self.url}: {text}"))
 
 
 def checked_url(text: str, what: str) -> URL:
     """Return the base URL of a service; raise `UsageError` when it is none, without showing secrets."""
-    try:
-        url = URL(text)
-        usable = url.scheme in {"http", "https"} and bool(url.host) and url.port != 0
-    except ValueError:
-        url, usable = URL(), False
-    if not usable:
-        raise UsageError(f"{what}: not an HTTP URL; it should look like http://127.0.0.1:8765")
+    url = parse_url(text, f"{what}: not an HTTP URL; it should look like http://127.0.0.1:8765")
     if url.user is not None or url.password is not None or url.query_string or url.fragment:
         raise UsageError(
             f"{what} {url.host}: the URL may have no user, query or fragment, since it goes into the run's "
@@ -220,7 +214,7 @@ class HttpAgents:
 
     Args:
         url: base URL of the service, without credentials; the ``reference`` and ``model`` of a run.
-        turn_timeout: seconds that a call may take; the service is told.
+        turn_timeout: seconds that a call may take; the service gets them, too.
         environ: where the token is read from; None is the process's own environment.
 
     Raises:

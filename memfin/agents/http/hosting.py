@@ -79,7 +79,7 @@ def require_token(what: str, host: str, token: str | None) -> None:
 
 
 def _bearer_middleware(token: str | None) -> Any:
-    """Return what refuses callers who do not show the token; None lets everyone in."""
+    """Return the middleware that requires the bearer token; None admits everyone."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:

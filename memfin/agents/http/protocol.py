@@ -11,6 +11,8 @@ Whatever goes wrong is answered with an `ErrorAnswer` and a status of 400 or mor
 so that a request that is sent again after a broken connection gets the answer that the first one got.
 """
 
+import importlib.resources
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -60,17 +62,16 @@ class TurnRequest(Record):
 
 
 class CommitRequest(Record):
-    """The reply that counts as said at a turn: the agent's own, or the reference in forced history."""
+    """The effective reply of a turn: the agent's own, or the reference in forced history."""
 
     turn: TurnNumber
     assistant_text: str
 
 
 class Observations(Record, omit_defaults=True):
-    """What the agent recalled, called and checked during a turn, in the contract's form.
+    """The agent's recall, tool calls and checks during a turn, in the contract's form.
 
-    ``observation_error`` tells that an observation was malformed and left out; the turn then counts
-    as failed.
+    ``observation_error`` reports an observation that was malformed and left out.
     """
 
     recall: RecallTrace | None = None
@@ -88,7 +89,7 @@ class TurnAnswer(Observations, kw_only=True, omit_defaults=True):
 
 
 class Problem(Record):
-    """What went wrong: a stable code and one line for people."""
+    """Reason of a failure: a stable code and one line for people."""
 
     code: str
     message: str
@@ -121,3 +122,34 @@ CODES: Final = {
     "too_many_sessions": "the server holds as many sessions as it may; send again later",
 }
 """The codes of errors that MemFin's own server uses."""
+
+
+class Health(msgspec.Struct):
+    """The server is up."""
+
+    status: str
+    protocol: int
+    version: str
+    sessions: int
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the agent protocol as plain data."""
+    types = (OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health)
+    document = protocol_document("agent", CODES, types)
+    document["components"]["schemas"]["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
+    return document
+
+
+def protocol_document(name: str, codes: Mapping[str, str], types: Iterable[type]) -> dict[str, Any]:
+    """Return an OpenAPI document: its file in ``memfin/data/openapi``, with error codes and schemas."""
+    source = importlib.resources.files("memfin").joinpath("data", "openapi", f"{name}-protocol.json")
+    document: dict[str, Any] = msgspec.json.decode(source.read_bytes())
+    _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = " ".join(schema["description"].split())
+    document["components"]["schemas"] = schemas
+    lines = "\n".join(f"- `{code}`: {meaning}" for code, meaning in codes.items())
+    document["info"]["description"] = document["info"]["description"].replace("{codes}", lines)
+    return document

@@ -21,7 +21,6 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -29,7 +28,6 @@ from aiohttp import web
 
 from memfin.agents.calls import AgentCalls, TransportError, asked_pause
 from memfin.agents.http.hosting import Refusal, json_answer, protocol_application, read_json, require_token
-from memfin.agents.http.openapi import openapi_document
 from memfin.agents.http.protocol import (
     API_KEY,
     PROTOCOL,
@@ -39,6 +37,7 @@ from memfin.agents.http.protocol import (
     SessionOpened,
     TurnAnswer,
     TurnRequest,
+    openapi_document,
 )
 from memfin.agents.observer import Observed, TurnObserver, check_usage
 from memfin.agents.protocol import AgentFactory, AgentReply
@@ -57,7 +56,7 @@ MAX_SWEEP_INTERVAL: Final = 60.0
 
 
 def refusal_of(problem: Exception, observations: Observations | None = None) -> Refusal:
-    """Return how a failed call into an agent is answered."""
+    """Return the answer to a failed call into an agent."""
     if isinstance(problem, CallTimedOut):
         return Refusal(500, "agent_timed_out", one_line(str(problem)), observations=observations)
     if isinstance(problem, TransportError | ConnectionError):
@@ -90,7 +89,7 @@ class AgentSession:
 
     @property
     def busy(self) -> bool:
-        """Return whether a turn is being answered."""
+        """True while a turn is being answered."""
         return self._turn is not None and not self._turn.task.done()
 
     async def turn(self, request: TurnRequest) -> TurnAnswer:
@@ -133,12 +132,12 @@ class AgentSession:
             self._committed = request
 
     async def close(self) -> None:
-        """End what runs and close the agent; its failure at that is nobody's loss."""
+        """End a running turn and close the agent; a failure to close is ignored."""
         await self._end_turn()
         try:
             await self.calls.close(min(CLOSE_LIMIT, self._limit))
         except (CallFailed, TransportError, ConnectionError):
-            return  # the caller is gone or going; there is nobody to tell
+            return  # the caller is gone or going
 
     async def _end_turn(self) -> None:
         if self._turn is not None and not self._turn.task.done():
@@ -173,35 +172,46 @@ def _answer(reply: AgentReply, observed: Observed) -> TurnAnswer:
     return TurnAnswer(text=reply.text, usage=usage, **dict(observations))
 
 
-class SessionTable:
-    """The open sessions by id: ``max_sessions`` at most, none idle for longer than ``idle_limit`` seconds."""
+class AgentService:
+    """The calls of the protocol on the open sessions, and the limits of these.
 
-    def __init__(self, max_sessions: int, idle_limit: float, clock: Callable[[], float]) -> None:
+    There are ``max_sessions`` at most, and none stays idle for longer than ``idle_limit`` seconds.
+    """
+
+    def __init__(
+        self, factory: Callable[..., Any], max_sessions: int, idle_limit: float, clock: Callable[[], float]
+    ) -> None:
+        self._factory = factory
         self._max_sessions = max_sessions
         self._idle_limit = idle_limit
         self._clock = clock
         self._sessions: dict[str, AgentSession] = {}
-        self._opening: dict[object, str] = {}
+        self._opening: dict[AgentSession, str] = {}
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._sessions)
+    def health(self) -> dict[str, int]:
+        """Return the fields of ``/healthz``."""
+        return {"protocol": PROTOCOL, "sessions": len(self._sessions)}
 
-    async def open(self, factory: Callable[..., Any], request: OpenSession) -> tuple[str, AgentSession]:
-        """Create an agent and return it with its id, or raise `Refusal`; the same session id is replaced."""
-        wanted = request.session.session_id
+    async def open(self, request: web.Request) -> web.Response:
+        """Create an agent; an open session with the same session id is replaced."""
+        asked = await read_json(request, OpenSession)
+        if asked.protocol != PROTOCOL:
+            message = f"this server speaks version {PROTOCOL} of the protocol, not {asked.protocol}"
+            raise Refusal(400, "unsupported_protocol", message)
+        wanted = asked.session.session_id
         for key in [key for key, each in self._sessions.items() if each.session.session_id == wanted]:
-            await self.close(key)
-        await self.expire()
+            await self._close(key)
+        await self._expire()
         if self._closed or len(self._sessions) + len(self._opening) >= self._max_sessions:
             raise Refusal(503, "too_many_sessions", retry_after=1.0)
         # An earlier request for it, whose caller is gone, may still be creating its agent.
         self._opening = {each: name for each, name in self._opening.items() if name != wanted}
-        session = AgentSession(request)
+        session = AgentSession(asked)
         self._opening[session] = wanted
         kept = False
         try:
-            await session.open(factory)
+            await session.open(self._factory)
             kept = self._opening.pop(session, None) is not None and not self._closed
             if not kept:
                 raise Refusal(409, "turn_conflict", "the session was opened again, or the server stops")
@@ -212,41 +222,66 @@ class SessionTable:
                     await session.close()
         key = secrets.token_urlsafe(18)
         self._sessions[key] = session
-        self.touch(key)
-        return key, session
+        session.last_use = self._clock()
+        return json_answer(201, SessionOpened(protocol=PROTOCOL, id=key, has_commit=session.calls.has_commit))
 
-    def find(self, key: str) -> AgentSession:
-        """Return an open session and count it as used; raise `Refusal` for an unknown one."""
-        session = self._sessions.get(key)
-        if session is None:
-            raise Refusal(404, "unknown_session")
-        self.touch(key)
-        return session
+    async def turn(self, request: web.Request) -> web.Response:
+        """Ask an agent."""
+        session = self._find(request)
+        try:
+            return json_answer(200, await session.turn(await read_json(request, TurnRequest)))
+        finally:
+            session.last_use = self._clock()  # the time that a turn took is no idleness
 
-    def touch(self, key: str) -> None:
-        """Count a session as used now, if it is open."""
-        if key in self._sessions:
-            self._sessions[key].last_use = self._clock()
+    async def commit(self, request: web.Request) -> web.Response:
+        """Put a reply into the history of an agent."""
+        session = self._find(request)
+        await session.commit(await read_json(request, CommitRequest))
+        return web.Response(status=204)
 
-    async def close(self, key: str) -> None:
-        """Close a session; nothing happens for one that is not open."""
-        session = self._sessions.pop(key, None)
-        if session is not None:
-            await session.close()
+    async def close(self, request: web.Request) -> web.Response:
+        """Close a session."""
+        self._find(request)
+        await self._close(request.match_info["id"])
+        return web.Response(status=204)
 
-    async def expire(self) -> None:
-        """Close what has idled for too long; a session with a turn in progress does not idle."""
-        oldest = self._clock() - self._idle_limit
-        for key, session in list(self._sessions.items()):
-            if session.last_use < oldest and not session.busy:
-                await self.close(key)
-
-    async def close_all(self) -> None:
-        """Close every session, all at once."""
+    async def stop(self, _: web.Application) -> None:
+        """Close every agent, all at once; the turns that still run are ended and answered."""
         keys, self._closed = list(self._sessions), True
         async with anyio.create_task_group() as group:
             for key in keys:
-                group.start_soon(self.close, key)
+                group.start_soon(self._close, key)
+
+    async def sweeping(self, _: web.Application) -> AsyncIterator[None]:
+        """Close idle sessions while the application runs."""
+
+        async def sweep() -> None:
+            while True:
+                await asyncio.sleep(min(MAX_SWEEP_INTERVAL, self._idle_limit / 2))
+                await self._expire()
+
+        task = asyncio.create_task(sweep(), name="memfin-agent-server-sweep")
+        yield
+        task.cancel()
+        await asyncio.wait([task])
+
+    def _find(self, request: web.Request) -> AgentSession:
+        """Return the session of a call and count it as used; raise `Refusal` for an unknown one."""
+        session = self._sessions.get(request.match_info["id"])
+        if session is None:
+            raise Refusal(404, "unknown_session")
+        session.last_use = self._clock()
+        return session
+
+    async def _close(self, key: str) -> None:
+        if (session := self._sessions.pop(key, None)) is not None:
+            await session.close()
+
+    async def _expire(self) -> None:
+        oldest = self._clock() - self._idle_limit
+        for key, session in list(self._sessions.items()):
+            if session.last_use < oldest and not session.busy:
+                await self._close(key)
 
 
 def application(
@@ -277,22 +312,16 @@ def application(
     """
     if not callable(agent_factory):
         raise UsageError(f"agent factory: expected a callable, got {type(agent_factory).__name__}")
-    table = SessionTable(most_sessions, idle_limit, clock)
-    service = _Service(agent_factory, table)
+    service = AgentService(agent_factory, most_sessions, idle_limit, clock)
     app = protocol_application(
-        openapi_document(),
-        lambda: {"protocol": PROTOCOL, "sessions": len(table)},
-        host=host,
-        names=names,
-        token=token,
-        largest_body=largest_body,
+        openapi_document(), service.health, host=host, names=names, token=token, largest_body=largest_body
     )
     app.router.add_post("/sessions", service.open)
     app.router.add_post("/sessions/{id}/turns", service.turn)
     app.router.add_post("/sessions/{id}/commit", service.commit)
     app.router.add_delete("/sessions/{id}", service.close)
     app.on_shutdown.append(service.stop)
-    app.cleanup_ctx.append(service.sweeping(min(MAX_SWEEP_INTERVAL, idle_limit / 2)))
+    app.cleanup_ctx.append(service.sweeping)
     return app
 
 
@@ -320,59 +349,3 @@ def serve(
     require_token("agent", host, token)
     app = application(agent_factory, host=host, token=token, **options)
     anyio.run(run, app, "agent", host, port)
-
-
-class _Service:
-    """The handlers of the protocol's calls."""
-
-    def __init__(self, factory: Callable[..., Any], table: SessionTable) -> None:
-        self._factory = factory
-        self._table = table
-
-    async def open(self, request: web.Request) -> web.Response:
-        asked = await read_json(request, OpenSession)
-        if asked.protocol != PROTOCOL:
-            message = f"this server speaks version {PROTOCOL} of the protocol, not {asked.protocol}"
-            raise Refusal(400, "unsupported_protocol", message)
-        key, session = await self._table.open(self._factory, asked)
-        return json_answer(201, SessionOpened(protocol=PROTOCOL, id=key, has_commit=session.calls.has_commit))
-
-    async def turn(self, request: web.Request) -> web.Response:
-        key = request.match_info["id"]
-        session = self._table.find(key)
-        try:
-            return json_answer(200, await session.turn(await read_json(request, TurnRequest)))
-        finally:
-            self._table.touch(key)  # the time that a turn took is no idleness
-
-    async def commit(self, request: web.Request) -> web.Response:
-        session = self._table.find(request.match_info["id"])
-        await session.commit(await read_json(request, CommitRequest))
-        return web.Response(status=204)
-
-    async def close(self, request: web.Request) -> web.Response:
-        key = request.match_info["id"]
-        self._table.find(key)
-        await self._table.close(key)
-        return web.Response(status=204)
-
-    def sweeping(self, interval: float) -> Callable[[web.Application], AsyncIterator[None]]:
-        async def context(app: web.Application) -> AsyncIterator[None]:
-            del app
-            task = asyncio.create_task(self._sweep(interval), name="memfin-agent-server-sweep")
-            yield
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-        return context
-
-    async def stop(self, app: web.Application) -> None:
-        """Close every agent; the turns that still run are ended and answered."""
-        del app
-        await self._table.close_all()
-
-    async def _sweep(self, interval: float) -> None:
-        while True:
-            await asyncio.sleep(interval)
-            await self._table.expire()

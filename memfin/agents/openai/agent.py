@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
-from memfin.contracts import ModelUsage, ParameterChange, RecallTrace, Record, ShortTermTurn
+from memfin.contracts import ModelUsage, ParameterChange, RecallTrace, ShortTermTurn
 from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
@@ -50,7 +50,7 @@ class Prompt(NamedTuple):
 
 
 def build_prompt(
-    system: str, context: str, said: Sequence[ShortTermTurn], question: str, budget: int
+    system: str, context: str, history: Sequence[ShortTermTurn], question: str, budget: int
 ) -> Prompt:
     """Return the messages within a budget of estimated tokens.
 
@@ -59,36 +59,23 @@ def build_prompt(
     """
     head = f"{system}\n\n{context}" if context else system
     room = budget - _tokens(head) - _tokens(question)
-    turns = _turns(said)
-    kept: list[list[ShortTermTurn]] = []
-    for turn in reversed(turns):
-        room -= sum(_tokens(utterance.content) for utterance in turn)
+    starts = [index for index, each in enumerate(history) if each.role == "user" or index == 0]
+    first, end = len(history), len(history)
+    trimmed = len(starts)
+    for start in reversed(starts):
+        room -= sum(_tokens(utterance.content) for utterance in history[start:end])
         if room < 0:
             break
-        kept.append(turn)
-    kept.reverse()
-    conversation = [utterance for turn in kept for utterance in turn]
+        first = end = start
+        trimmed -= 1
+    kept = list(history[first:])
     messages: list[dict[str, Any]] = [{"role": "system", "content": head}]
-    for role, content in [*((each.role, each.content) for each in conversation), ("user", question)]:
+    for role, content in [*((each.role, each.content) for each in kept), ("user", question)]:
         if messages[-1]["role"] == role:
             messages[-1]["content"] += f"\n\n{content}"
         else:
             messages.append({"role": role, "content": content})
-    return Prompt(messages, conversation, len(turns) - len(kept))
-
-
-def _turns(said: Sequence[ShortTermTurn]) -> list[list[ShortTermTurn]]:
-    """Cut a conversation before every utterance of the client."""
-    turns: list[list[ShortTermTurn]] = []
-    for utterance in said:
-        if utterance.role == "user" or not turns:
-            turns.append([])
-        turns[-1].append(utterance)
-    return turns
-
-
-def _said(role: Literal["user", "assistant"], text: str) -> ShortTermTurn:
-    return ShortTermTurn(role=role, content=text)
+    return Prompt(messages, kept, trimmed)
 
 
 def _tokens(text: str) -> int:
@@ -96,17 +83,6 @@ def _tokens(text: str) -> int:
 
 
 BEYOND_TURN = 30.0  # seconds for which a request outlives its turn; the replay has given up by then
-
-
-class ModelSettings(Record):
-    """Settings of the agents of one model; times in seconds."""
-
-    model: str
-    temperature: float | None = 0.0
-    max_tokens: int | None = None
-    context_tokens: int = 32_000
-    seed: int | None = 0
-    call_timeout: float = 120.0
 
 
 def usage_of(answer: ChatAnswer, *, trimmed_turns: int = 0) -> ModelUsage:
@@ -146,30 +122,15 @@ class OpenAIAgent:
     ``usage`` adds up over dialogues.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        observer: Observer,
-        *,
-        chat: ChatClient,
-        settings: ModelSettings,
-        system: str,
-        memory: MemoryFactory | None = None,
-        tools: Mapping[str, BoundTool] | None = None,
-        usage: UsageTotal | None = None,
-    ) -> None:
+    def __init__(self, session: Session, observer: Observer, agents: "OpenAIAgents") -> None:
         self._session = session
         self._observer = observer
-        self._chat = chat
-        self._settings = settings
-        self._system = system
-        self._tools = tools or {}
-        self._total = usage or UsageTotal()
+        self._agents = agents
+        self._system = agents.system.text(session.language)
         self._history: list[ShortTermTurn] = []
         self._open: str | None = None
         self._unrecorded: str | None = None
         self._lost: _Turn | None = None
-        self._make_memory = memory
         self._memory: Memory | None = None
         self._memory_calls = UserCalls("memory", session.dialog_id, _PASSING)
         self._tool_calls = UserCalls("tool", session.dialog_id, _PASSING)
@@ -192,10 +153,13 @@ class OpenAIAgent:
             raise
 
     async def commit(self, assistant_text: str) -> None:
-        """Put the reply that counts as said into the history and the memory."""
+        """Put the turn's effective reply into the history and the memory."""
         user_text, self._open = self._open, None
         if user_text is not None:
-            self._history += [_said("user", user_text), _said("assistant", assistant_text)]
+            self._history += [
+                ShortTermTurn(role="user", content=user_text),
+                ShortTermTurn(role="assistant", content=assistant_text),
+            ]
             self._unrecorded = user_text
         elif self._unrecorded is None:
             return
@@ -215,23 +179,21 @@ class OpenAIAgent:
 
     async def _begin(self, user_text: str) -> "_Turn":
         """Open a turn: recall, and put the messages together."""
-        if self._open is not None:  # the turn before got no reply, but was heard
-            self._history.append(_said("user", self._open))
+        if self._open is not None:  # the previous turn got no reply
+            self._history.append(ShortTermTurn(role="user", content=self._open))
         self._open = user_text
         remembered = await self._recall(user_text)
-        said = self._history if remembered.turns is None else remembered.turns
-        prompt = build_prompt(
-            self._system, remembered.context, said, user_text, self._settings.context_tokens
-        )
+        history = self._history if remembered.turns is None else remembered.turns
+        budget = self._agents.settings["context_tokens"]
+        prompt = build_prompt(self._system, remembered.context, history, user_text, budget)
         return _Turn(user_text, remembered, prompt)
 
     async def _recall(self, user_text: str) -> MemoryContext:
-        if self._make_memory is None:
+        if self._agents.memory is None:
             return MemoryContext()
-        memory = self._memory
-        if memory is None:
-            memory = self._memory = await self._ask_memory(self._make_memory, self._session)
-        remembered = await self._ask_memory(memory.recall, user_text)
+        if self._memory is None:
+            self._memory = await self._ask_memory(self._agents.memory, self._session)
+        remembered = await self._ask_memory(self._memory.recall, user_text)
         if not isinstance(remembered, MemoryContext):
             raise CallFailed(f"memory: returned {type(remembered).__name__}; expected MemoryContext")
         return remembered
@@ -241,7 +203,7 @@ class OpenAIAgent:
         calls = self._memory_calls
         try:
             return await calls.bounded(
-                lambda: calls.invoke(call, *args, on_loop=on_loop), self._settings.call_timeout
+                lambda: calls.invoke(call, *args, on_loop=on_loop), self._agents.call_timeout
             )
         except CallFailed as problem:
             raise CallFailed(f"memory: {problem}") from problem
@@ -259,14 +221,15 @@ class OpenAIAgent:
             turn.add_round(answer, results)
 
     async def _request(self, turn: "_Turn") -> ChatAnswer:
-        settings = self._settings
-        offers = [tool.offer for tool in self._tools.values()] or None
+        agents = self._agents
+        offers = [tool.offer for tool in agents.tools.values()] or None
+        settings = agents.settings
         request = ChatRequest(
-            model=settings.model,
+            model=agents.model,
             messages=turn.messages,
-            temperature=settings.temperature,
-            seed=settings.seed,
-            max_tokens=settings.max_tokens,
+            temperature=settings["temperature"],
+            seed=settings["seed"],
+            max_tokens=settings["max_tokens"],
             tools=offers,
             tool_choice="none" if offers and turn.rounds >= MAX_ROUNDS else None,
         )
@@ -278,23 +241,23 @@ class OpenAIAgent:
             raise CallFailed(str(problem)) from problem
         used = usage_of(answer, trimmed_turns=turn.trimmed if turn.usage.total is None else 0)
         turn.usage.add(used)
-        self._total.add(used)
-        refuse_incomplete(answer, self._settings.max_tokens)
+        agents.usage.add(used)
+        refuse_incomplete(answer, settings["max_tokens"])
         return answer
 
     async def _attempt(self, request: ChatRequest) -> ChatAnswer:
         begun = time.perf_counter()
         try:
-            return await self._chat.stream(request)
+            return await self._agents.chat.stream(request)
         except BaseException:  # when the turn's time is over, too
-            self._total.add_failed((time.perf_counter() - begun) * _MS)
+            self._agents.usage.add_failed((time.perf_counter() - begun) * _MS)
             raise
 
     async def _execute(self, call: ToolCall) -> str:
-        """Execute a call, record it, and return what the model is told."""
+        """Execute a call, record it, and return its result for the model."""
         start = time.perf_counter()
         result, error = "", None
-        tool = self._tools.get(call.name)
+        tool = self._agents.tools.get(call.name)
         if tool is None:
             error = UNAVAILABLE
         else:
@@ -315,7 +278,7 @@ class OpenAIAgent:
 
     async def _called(self, tool: BoundTool, keywords: dict[str, Any]) -> Any:
         calls, call, on_loop = self._tool_calls, partial(tool.function, **keywords), is_async(tool.function)
-        return await calls.bounded(lambda: calls.invoke(call, on_loop=on_loop), self._settings.call_timeout)
+        return await calls.bounded(lambda: calls.invoke(call, on_loop=on_loop), self._agents.call_timeout)
 
 
 class _Turn:
@@ -330,7 +293,7 @@ class _Turn:
         self._profile = remembered.profile
         self._recall = remembered.recall
         if prompt.trimmed and remembered.turns is not None and self._recall is not None:
-            with suppress(msgspec.ValidationError):  # which the observer is going to tell
+            with suppress(msgspec.ValidationError):  # the observer reports it
                 recall = msgspec.convert(self._recall, RecallTrace)
                 self._recall = recall.replace(**prompt_fields(remembered.context, prompt.kept))
 
@@ -414,25 +377,24 @@ class OpenAIAgents:
         self.reference = f"openai:{model}"
         self.version: str | None = None
         self._endpoint = endpoint or Endpoint.from_environment("agent")
-        self._endpoint.headers()  # a key that no header can carry is told now
-        self._system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
+        self._endpoint.headers()  # fails now for a key that no header can carry
+        self.system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
         self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
-        self._memory = resolve_memory(memory)
-        if self._memory is BuiltinMemory:
+        self.memory = resolve_memory(memory)
+        if self.memory is BuiltinMemory:
             # The first one compiles the rules; done here, no event loop waits for it.
             BuiltinMemory(Session(run_id="", dialog_id="", session_id="", user_id=""))
-        self._tools = bind_tools(tools)
-        self._settings = ModelSettings(
-            model=model,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            context_tokens=context_tokens,
-            seed=seed,
-            call_timeout=turn_timeout,
-        )
+        self.tools = bind_tools(tools)
+        self.settings: dict[str, Any] = {
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "context_tokens": context_tokens,
+            "seed": seed,
+        }
+        self.call_timeout = turn_timeout
         limit = turn_timeout + BEYOND_TURN
-        self._chat = ChatClient(self._endpoint, total=limit, read=limit)
-        self._usage = UsageTotal()
+        self.chat = ChatClient(self._endpoint, total=limit, read=limit)
+        self.usage = UsageTotal()
 
     @classmethod
     def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
@@ -444,45 +406,35 @@ class OpenAIAgents:
 
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
         """Return the agent of a dialogue."""
-        return OpenAIAgent(
-            session,
-            observer,
-            chat=self._chat,
-            settings=self._settings,
-            system=self._system.text(session.language),
-            memory=self._memory,
-            tools=self._tools,
-            usage=self._usage,
-        )
+        return OpenAIAgent(session, observer, self)
 
     @property
     def total_usage(self) -> ModelUsage | None:
         """Usage of the model so far, failed turns included."""
-        return self._usage.of_run()
+        return self.usage.of_run()
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
         """Take the receiver of notes for the user."""
-        self._chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
+        self.chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
 
     def parameter_changes(self) -> list[ParameterChange]:
-        """Return which parameters the model has refused so far."""
-        return self._chat.parameters.changes()
+        """Return the parameters that the model has refused so far."""
+        return self.chat.parameters.changes()
 
     @property
     def inputs(self) -> dict[str, Any]:
         """Settings that the answers depend on, for the fingerprint; no secrets."""
-        settings = self._settings
         return {
             "base_url": self._endpoint.base_url,
-            "system_prompt_sha256": dict(self._system.hashes()),
+            "system_prompt_sha256": self.system.hashes(),
             "memory": self._memory_name,
             "memory_version": package_version(self._memory_name.partition(":")[0]),
-            "tools_sha256": tools_hash(self._tools),
-            **{name: settings[name] for name in ("temperature", "max_tokens", "context_tokens", "seed")},
+            "tools_sha256": tools_hash(self.tools),
+            **self.settings,
         }
 
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
-        self._usage = UsageTotal()
-        self._chat.parameters.forget()
-        await self._chat.close()
+        self.usage = UsageTotal()
+        self.chat.parameters.forget()
+        await self.chat.close()

@@ -1,9 +1,7 @@
 """System prompts of agents that are models: the ones that ship with MemFin, or one from a file."""
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from memfin.contracts import Record
@@ -23,11 +21,9 @@ class SystemPrompt(Record):
         """Return the prompt for a session's language: English for ``en`` and its kin, else Chinese."""
         return self.texts["en" if language.lower().startswith("en") else "zh"]
 
-    def hashes(self) -> Mapping[str, str]:
+    def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of each text by its language."""
-        return MappingProxyType(
-            {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(self.texts.items())}
-        )
+        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(self.texts.items())}
 
 
 def shipped_prompt(prompt: str = "adviser-v1") -> SystemPrompt:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import anyio
 
 from memfin.agents.calls import FIRST_BACKOFF, TransportError, UsageTotal, with_retries
-from memfin.agents.masking import scrubber_of_replies
+from memfin.agents.observer import scrubber_of_replies
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.errors import UsageError
