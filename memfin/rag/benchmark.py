@@ -14,9 +14,8 @@ from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, Requir
 from memfin.contracts.rag import RagSection, RagSpeaker, RagType
 from memfin.contracts.reading import open_input, read_document, read_json, shown
 from memfin.errors import UsageError
-from memfin.rag.document import TEXT_SUFFIXES, Document, Page, load_document
+from memfin.rag.document import TEXT_SUFFIXES, Document, Page, load_document, segments
 from memfin.rag.extraction.normalize import contains, find_quote, fold, quote_parts
-from memfin.rag.transcript import segments
 from memfin.validation import Finding, Violation, path_text, validate_benchmark
 from memfin.validation.findings import Steps, file_text
 from memfin.validation.rag import FOLDER, line_ranges

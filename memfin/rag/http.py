@@ -39,7 +39,7 @@ from memfin.agents.http.protocol import CODES as AGENT_CODES
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.systems.http import QueryAnswer, QueryError, QueryRequest
-from memfin.rag.systems.registry import load_system
+from memfin.rag.systems.under_test import load_system
 from memfin.sandbox.calls import CallFailed, CallTimedOut
 from memfin.sandbox.references import describe, one_line
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.agents.bm25 import terms
-from memfin.rag.document import Document
+from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
 from memfin.rag.extraction.normalize import joint, plain
-from memfin.rag.transcript import FURNITURE, TURN, Segment, segments
 from memfin.text.clauses import sentences
 
 MAX_PASSAGE_CHARS: Final = 600

@@ -11,8 +11,17 @@ from memfin.rag.extraction.answers import (
     choose_range,
     polarity,
 )
-from memfin.rag.extraction.dates import PartialDate, find_dates, find_ranges, find_times, parse_date
-from memfin.rag.extraction.facts import find_facts, find_names, is_name, ordering_masked
+from memfin.rag.extraction.facts import (
+    PartialDate,
+    find_dates,
+    find_facts,
+    find_names,
+    find_ranges,
+    find_times,
+    is_name,
+    ordering_masked,
+    parse_date,
+)
 from memfin.rag.extraction.normalize import (
     contains,
     find_quote,

@@ -6,8 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
-from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked, quotations, unit_asked
+from memfin.rag.extraction.facts import (
+    Fact,
+    FactKind,
+    FoundRange,
+    PartialDate,
+    facts_in,
+    find_facts,
+    find_ranges,
+    ordering_masked,
+    period,
+    quotations,
+    unit_asked,
+)
 from memfin.rag.extraction.normalize import fold, load_patterns, plain
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 

@@ -8,11 +8,9 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
-from memfin.rag.document import Document
+from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
-from memfin.rag.extraction.dates import Fact, PartialDate
-from memfin.rag.extraction.facts import find_facts
-from memfin.rag.transcript import Segment, segments
+from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
 
 MAX_PLACES: Final = 256
 """Places of one quote that are looked at; a quote with more is too short to point at anything."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction import answers
-from memfin.rag.extraction.dates import PartialDate, parse_date
+from memfin.rag.extraction.facts import PartialDate, parse_date
 from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
 
