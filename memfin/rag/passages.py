@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from memfin.agents.bm25 import terms
 from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
-from memfin.rag.extraction.normalize import joint, plain
+from memfin.rag.extraction.normalize import plain
 from memfin.text.clauses import sentences
 
 MAX_PASSAGE_CHARS: Final = 600
@@ -184,7 +184,8 @@ def joined(texts: Iterable[str]) -> str:
     """Return sentences in one piece, with a blank between those in Latin letters."""
     whole = ""
     for text in texts:
-        whole += joint(whole, text) + text
+        apart = whole and text and max(whole[-1], text[0]) < _FIRST_HAN
+        whole += f" {text}" if apart else text
     return whole
 
 

@@ -202,18 +202,18 @@ def make_bench_plan(
     reads = make_judge_of(RagTask(), judge, config, board.warn)
     config = config.replace(agent=system.reference, judge=judge_name(reads))
     plan = BenchPlan(config, benchmark, loaded, system, reads, board)
-    if loaded is not None:
+    if plan.document_index is not None:
         validated = None if config.document else chosen
-        plan.warnings = (*plan.warnings, *_unfounded(benchmark, loaded, validated))
+        plan.warnings = (*plan.warnings, *_unfounded(benchmark, plan.document_index, validated))
     return plan
 
 
-def _unfounded(benchmark: Benchmark, document: Document, path: str | os.PathLike[str] | None) -> list[str]:
+def _unfounded(benchmark: Benchmark, index: DocumentIndex, path: str | os.PathLike[str] | None) -> list[str]:
     """Return a line where the document does not bear the questions out: such cannot be answered rightly.
 
     ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
-    findings = unfounded(benchmark.files, document)
+    findings = unfounded(benchmark.files, index)
     first = next(findings, None)
     if first is None:
         return []

@@ -26,9 +26,6 @@ from memfin.rag.extraction.normalize import (
     contains,
     find_quote,
     fold,
-    fold_with_origins,
-    joint,
-    occurrences,
     plain,
     quote_parts,
 )
@@ -144,21 +141,6 @@ def test_an_ellipsis_in_a_quote_stands_for_words_left_out() -> None:
     assert not list(find_quote(quote_parts("..."), text))
     far = fold("具体请了谁吃饭" + "一" * 500 + "都忘记了")
     assert not list(find_quote(quote_parts("具体请了谁吃饭...都忘记了"), far))
-
-
-def test_folding_with_origins_is_folding_and_points_back() -> None:
-    text = "问：２，０００ 元，cafe\u0301 ﬁne？\n答：1、2000元。"
-    folded, origins = fold_with_origins(text)
-    assert folded == fold(text)
-    assert len(folded) == len(origins)
-    assert text[origins[folded.index("答")]] == "答"
-    assert [text[origins[start]] for start, _ in occurrences("2000元", folded)] == ["２", "2"]
-
-
-def test_texts_are_joined_as_they_would_be_folded() -> None:
-    assert joint("in 2020", "30 days") == " "
-    assert joint("给了", "2000元") == ""
-    assert joint("", "2000") == ""
 
 
 @each_case(

@@ -24,7 +24,6 @@ _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _BLANKS: Final = re.compile(f"(?<=[{_CJK_FIRST}-\U0003ffff])\\s+|(?<!\\s)\\s++(?=[{_CJK_FIRST}-\U0003ffff])")
 _GAP: Final = re.compile(r"(?:[^\w%‰$€£¥<>=]+|_+)+")
-_CLUSTER: Final = re.compile(".[\u0300-\u036f\u3099\u309a]*", re.DOTALL)
 _GROUP: Final = re.compile(r"\d{3}(?!\d)")
 _BEFORE_GROUP: Final = re.compile(r"(?<!\d)(?:\d{1,3}|\d{1,3}(?:,\d{3})+)$")
 _LONGEST_GROUPED: Final = 24
@@ -76,35 +75,6 @@ def fold(text: str) -> str:
     """Return the form in which quotes, names and ``must_include`` are compared; it may be empty."""
     text = widths(text).casefold()
     return _GAP.sub(lambda gap: _joint(text, gap.start(), gap.end()), text)
-
-
-def fold_with_origins(text: str) -> tuple[str, list[int]]:
-    """Return the folded text and, for each of its characters, the offset in ``text`` that it comes from."""
-    if "，" in text:
-        text = _ENUMERATING_COMMA.sub("、", text)
-    pieces: list[str] = []
-    origins: list[int] = []
-    for cluster in _CLUSTER.finditer(text):
-        piece = _INVISIBLE.sub("", unicodedata.normalize("NFKC", cluster.group())).casefold()
-        pieces.append(piece)
-        origins.extend([cluster.start()] * len(piece))
-    whole = "".join(pieces)
-    folded: list[str] = []
-    kept: list[int] = []
-    done = 0
-    for gap in _GAP.finditer(whole):
-        joint = _joint(whole, gap.start(), gap.end())
-        folded += (whole[done : gap.start()], joint)
-        kept += (*origins[done : gap.start()], *[origins[gap.start()]] * len(joint))
-        done = gap.end()
-    folded.append(whole[done:])
-    kept.extend(origins[done:])
-    return "".join(folded), kept
-
-
-def joint(left: str, right: str) -> str:
-    """Return the joint of two folded texts, one after the other: a blank or nothing."""
-    return " " if left and right and left[-1] < _CJK_FIRST and right[0] < _CJK_FIRST else ""
 
 
 def _joint(text: str, start: int, end: int) -> str:

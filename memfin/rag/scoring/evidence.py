@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
@@ -42,33 +42,36 @@ class DocumentIndex:
     """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
-    offsets into it. ``paged`` is True if it has several pages.
+    offsets into it. ``paged`` is True if it has several pages,
+    ``is_record`` if it has questions and answers.
     """
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.paged = len(document.pages) > 1
-        self.text = last = ""
+        of_pages = groupby(segments(document), key=lambda part: part.page)
+        parts = {page: list(of_page) for page, of_page in of_pages}
+        self.is_record = bool(parts)
         self._starts: list[int] = []
-        origins: dict[int, list[int]] = {}
+        self._parts: list[tuple[int, int, Segment]] = []
         pieces: list[str] = []
-        length = 0
+        length, last = 0, ""
         for page in document.pages:
-            folded, origins[page.number] = normalize.fold_with_origins(page.text)
-            between = normalize.joint(last, folded)
-            pieces.append(between + folded)
-            self._starts.append(length + len(between))
-            length += len(between) + len(folded)
-            last = folded or last
+            whole = Segment(page.number, 0, len(page.text), "header", None, 0)
+            of_page = parts.get(page.number, [whole])
+            for part in of_page:
+                folded = normalize.fold(page.text[part.start : part.end])
+                between = normalize.fold(f"{last[-1:]}|{folded[:1]}")[1:-1]
+                pieces += (between, folded)
+                start, length = length + len(between), length + len(between) + len(folded)
+                last = folded or last
+                if part is of_page[0]:
+                    self._starts.append(start)
+                self._parts.append((start, length, part))
         self.text = "".join(pieces)
         self._numbers = [page.number for page in document.pages]
-        ends = [*self._starts[1:], len(self.text)]
+        ends = [*self._starts[1:], length]
         self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
-        self._parts: list[tuple[int, int, Segment]] = []
-        for part in segments(document):
-            base, places = self._pages[part.page][0], origins[part.page]
-            start, end = (base + bisect_right(places, place - 1) for place in (part.start, part.end))
-            self._parts.append((start, end, part))
         self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
 
     def page_span(self, number: int) -> Span | None:
@@ -122,10 +125,11 @@ class DocumentIndex:
             start, end = self.page_span(page) or (0, len(self.text))
             spans = normalize.occurrences(normalize.fold(required.must_include), self.text)
             found = tuple(span for span in spans if span[0] < end and span[1] > start)
-            self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
+            self._required[key] = tuple(span for span in found if self.meets(span, required)) or found
         return self._required[key]
 
-    def _meets(self, span: Span, required: RequiredEvidence) -> bool:
+    def meets(self, span: Span, required: RequiredEvidence) -> bool:
+        """Return True if a span touches the section and the words of the speaker that are required."""
         if required.section is None and required.speaker is None:
             return True
         return any(
