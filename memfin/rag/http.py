@@ -49,11 +49,11 @@ PATH: Final = "/query"
 """Where MemFin's own server answers; the root does so too."""
 
 _SHARED: Final = (
-    *("invalid_json", "invalid_request", "unauthorized", "not_found", "method_not_allowed", "too_large"),
-    *("too_slow", "unknown_host", "foreign_origin"),
+    "invalid_json invalid_request unauthorized not_found method_not_allowed too_large too_slow unknown_host "
+    "foreign_origin"
 )
 CODES: Final = {
-    **{code: AGENT_CODES[code] for code in _SHARED},
+    **{code: AGENT_CODES[code] for code in _SHARED.split()},
     "system_failed": "the system broke its contract or raised; the message is its error",
     "system_timed_out": "the system did not answer within the server's limit",
     "system_unreachable": "what the system depends on could not be reached; send again",

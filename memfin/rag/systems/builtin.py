@@ -232,6 +232,7 @@ class Oracle(KnownSystem):
 
     reference = model = "oracle"
     version = __version__
+    sees_truth = True
 
     async def query(self, question: RagQuestion) -> RagAnswer:
         """Return the right answer to a question."""

@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -60,6 +60,15 @@ class Asked(Record):
 class SystemUnderTest:
     """A system for one run: `open` it, `ask` it from any number of tasks, `close` it in the end.
 
+    Args:
+        reference: the name of the system.
+        make: the factory of the system, which is called with the document.
+        given: the system itself, if there is no factory.
+        document: the document.
+        owned: True to close the given system with the run.
+        timeout: seconds for a question, retries included.
+        retries: number of retries of a question that failed on its way.
+
     Attributes:
         reference: the reference as given, or the dotted name of a factory or class.
         version: version of the system's package where it has one.
@@ -75,22 +84,9 @@ class SystemUnderTest:
         given: Any = None,
         document: Any = None,
         owned: bool = False,
-        sees_truth: bool = False,
         timeout: float = 120.0,
         retries: int = 2,
     ) -> None:
-        """Prepare; nothing runs yet.
-
-        Args:
-            reference: the name of the system.
-            make: the factory of the system, which is called with the document.
-            given: the system itself, if there is no factory.
-            document: the document.
-            owned: True to close the given system with the run.
-            sees_truth: True for a system that gets the whole question, as only the oracle does.
-            timeout: seconds for a question, retries included.
-            retries: number of retries of a question that failed on its way.
-        """
         known = self._known = given if isinstance(given, KnownSystem) else None
         self.reference = self.model_name = reference
         self.version = package_version(reference.partition(":")[0])
@@ -100,7 +96,6 @@ class SystemUnderTest:
             self.inputs = dict(known.inputs)
         self._instances = _Instances(reference, make, given, document)
         self._owned = owned
-        self._sees_truth = sees_truth
         self._timeout = timeout
         self._retries = retries
         self._usage = UsageTotal()
@@ -129,7 +124,8 @@ class SystemUnderTest:
     async def open(self) -> None:
         """Make the system before a run begins; raise `UsageError` if that fails."""
         try:
-            self._instances.back(await self._instances.lend())
+            async with self._instances.lent():
+                pass
         except CallFailed as problem:
             raise UsageError(f"rag {self.reference}: {one_line(str(problem))}") from problem
 
@@ -141,11 +137,8 @@ class SystemUnderTest:
             CallTimedOut: it did not answer in time.
             TransportError, ConnectionError: the question failed on its way and may be asked again.
         """
-        calls = await self._instances.lend()
-        try:
+        async with self._instances.lent() as calls:
             return await calls.query(self._words(question), limit)
-        finally:
-            self._instances.back(calls)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
         """Return the outcome of a question; nothing that the system does is raised."""
@@ -157,11 +150,10 @@ class SystemUnderTest:
             return Asked(status=status, latency_ms=elapsed, error=error, retries=len(retries))
 
         try:
-            lent = await self._instances.lend()
-            start, made = time.perf_counter(), True
-            try:
+            async with self._instances.lent() as calls:
+                start, made = time.perf_counter(), True
                 reply = await with_retries(
-                    lambda left: lent.query(self._words(question), left),
+                    lambda left: calls.query(self._words(question), left),
                     TransportError,
                     ConnectionError,
                     limit=self._timeout,
@@ -169,15 +161,13 @@ class SystemUnderTest:
                     first_pause=FIRST_BACKOFF,
                     on_retry=lambda: retries.append(None),
                 )
-            finally:
-                self._instances.back(lent)
         except CallTimedOut as problem:
             over = made and time.perf_counter() - start >= self._timeout
             return outcome("timeout", f"no answer within {self._timeout:g} s" if over else _text(problem))
         except _PASSING as problem:
             return outcome("error", _text(problem))
-        if lent.blocked > self._timeout:
-            return outcome("timeout", f"answered after {lent.blocked:.1f} s, over {self._timeout:g} s")
+        if calls.blocked > self._timeout:
+            return outcome("timeout", f"answered after {calls.blocked:.1f} s, over {self._timeout:g} s")
         found = outcome("ok")
         if self._scrubber is None:  # systems may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
@@ -194,7 +184,8 @@ class SystemUnderTest:
                 await close()
 
     def _words(self, question: RagQuestion | str) -> Any:
-        return question if self._sees_truth or isinstance(question, str) else question.question
+        sees_truth = self._known is not None and self._known.sees_truth
+        return question if sees_truth or isinstance(question, str) else question.question
 
 
 class _Calls(FactoryCalls):
@@ -223,7 +214,7 @@ class _Calls(FactoryCalls):
 
 
 class _Instances:
-    """Pool of calls into a system, which come `back` after each question.
+    """Pool of calls into a system, which are `lent` for each question.
 
     1. An asynchronous system is made once and shared by all callers.
     2. A plain one has one caller at a time, in its own thread, and is made again when all are in use. One
@@ -244,23 +235,25 @@ class _Instances:
         queued = given is not None and not is_async(given.query)
         self._queue = anyio.Semaphore(1) if queued else None
 
-    async def lend(self) -> _Calls:
-        """Return calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[_Calls]:
+        """Lend calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
         if sum(calls.stuck for calls in self.all) >= MAX_STUCK:
             raise CallFailed(f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked")
-        if self._queue is not None:
-            await self._queue.acquire()
-        if self._idle or self._shared is not None:
-            return self._known()
-        if self._plain:
-            return await self._made()
-        async with self._first:
-            return self._known() if self._idle or self._shared is not None else await self._made()
+        async with self._queue or nullcontext():
+            calls = await self._lend()
+            try:
+                yield calls
+            finally:
+                self._back(calls)
 
-    def back(self, calls: _Calls) -> None:
-        """Take back what was lent."""
-        if self._queue is not None:
-            self._queue.release()
+    async def _lend(self) -> _Calls:
+        if self._plain or self._idle or self._shared is not None:
+            return self._known() or await self._made()
+        async with self._first:
+            return self._known() or await self._made()
+
+    def _back(self, calls: _Calls) -> None:
         if not calls.stuck:
             self._idle.append(calls)
             return
@@ -281,9 +274,11 @@ class _Instances:
             calls.stop()
         self._idle = []
 
-    def _known(self) -> _Calls:
+    def _known(self) -> _Calls | None:
         if self._idle:
             return self._idle.pop()
+        if self._shared is None:
+            return None
         self.all.append(_Calls(self._name, self._shared))
         return self.all[-1]
 
@@ -345,54 +340,49 @@ def load_system(
     """
     settings = settings or AgentSettings()
     limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries}
-    if isinstance(system, str) and system.startswith(OPENAI):
-        from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
-
-        model = system.removeprefix(OPENAI)
-        return _owned(OpenAIRag.from_settings(model, _needed(system, document), settings), **limits)
-    settings.refuse_model_settings(system if isinstance(system, str) else "a Python system")
+    factory: Callable[..., Any]
     if not isinstance(system, str):
-        return _object(system, document, limits)
-    if system == "oracle":
-        from memfin.rag.systems.builtin import Oracle  # noqa: PLC0415 - only when used
-
-        return _owned(Oracle(), sees_truth=True, **limits)
-    if system == "builtin":
-        from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
-
-        return _owned(BuiltinRag(_needed(system, document)), **limits)
-    if system.lower().startswith(("http://", "https://")):
-        from memfin.rag.systems.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
-
-        return _owned(HttpRag(system, timeout=settings.turn_timeout), **limits)
-    if _ADDRESS.match(system):
-        raise UsageError(f"rag {system!r}: an address needs its scheme, as in http://{system}")
-    return _made(system, import_reference("rag", system, FORMS), document, limits)
-
-
-def _made(
-    reference: str, factory: Callable[..., Any], document: Document | None, limits: dict[str, Any]
-) -> SystemUnderTest:
+        settings.refuse_model_settings("a Python system")
+        if callable(getattr(system, "query", None)) and not isinstance(system, type):
+            return SystemUnderTest(reference_of(type(system)), given=system, **limits)
+        if not callable(system):
+            kind = type(system).__name__
+            raise UsageError(
+                f"rag: expected a reference, a factory or an object with a query method, got {kind}"
+            )
+        reference, factory = reference_of(system), system
+    elif (known := _known_system(system, document, settings)) is not None:
+        return SystemUnderTest(known.reference, given=known, owned=True, **limits)
+    else:
+        reference, factory = system, import_reference("rag", system, FORMS)
     check_signature(f"rag {reference!r}", factory, ("document",), EXPECTED)
     return SystemUnderTest(reference, factory, document=document, **limits)
 
 
-def _object(system: Any, document: Document | None, limits: dict[str, Any]) -> SystemUnderTest:
-    if callable(getattr(system, "query", None)) and not isinstance(system, type):
-        return SystemUnderTest(reference_of(type(system)), given=system, **limits)
-    if callable(system):
-        return _made(reference_of(system), system, document, limits)
-    kind = type(system).__name__
-    raise UsageError(f"rag: expected a reference, a factory or an object with a query method, got {kind}")
+def _known_system(reference: str, document: Document | None, settings: AgentSettings) -> KnownSystem | None:
+    """Return the system of a reference, None for one that names a factory."""
+    if not reference.startswith(OPENAI):
+        settings.refuse_model_settings(reference)
+        if reference == "oracle":
+            from memfin.rag.systems.builtin import Oracle  # noqa: PLC0415 - loads its rules only when used
 
+            return Oracle()
+        if reference.lower().startswith(("http://", "https://")):
+            from memfin.rag.systems.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
 
-def _owned(system: KnownSystem, **limits: Any) -> SystemUnderTest:
-    return SystemUnderTest(system.reference, given=system, owned=True, **limits)
-
-
-def _needed(reference: str, document: Document | None) -> Document:
+            return HttpRag(reference, timeout=settings.turn_timeout)
+        if _ADDRESS.match(reference):
+            raise UsageError(f"rag {reference!r}: an address needs its scheme, as in http://{reference}")
+        if reference != "builtin":
+            return None
     if document is None:
         raise UsageError(
             f"rag {reference!r}: reads the document itself, and there is none; name it with --document"
         )
-    return document
+    if reference == "builtin":
+        from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
+
+        return BuiltinRag(document)
+    from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
+
+    return OpenAIRag.from_settings(reference.removeprefix(OPENAI), document, settings)
