@@ -210,7 +210,7 @@ def test_the_29th_of_february_is_there_in_leap_years() -> None:
 )
 def test_what_one_end_of_a_period_leaves_out_the_other_one_gives(text: str, first: str, last: str) -> None:
     (found,) = find_ranges(plain(text))
-    assert (found.first.iso(), found.last.iso()) == (first, last)
+    assert (found[0].iso(), found[1].iso()) == (first, last)
 
 
 @each_case(
@@ -456,7 +456,7 @@ def test_the_period_that_an_answer_gives() -> None:
     ):
         period = choose_range(ReadAnswer(text)).value
         assert period is not None
-        assert (period.first.iso(), period.last.iso()) == ("2020-07-01", "2020-08-30")
+        assert (period[0].iso(), period[1].iso()) == ("2020-07-01", "2020-08-30")
     assert choose_range(ReadAnswer("2020年7月1日")).value is None
     assert choose_range(ReadAnswer("无")).reason == "none_found"
 

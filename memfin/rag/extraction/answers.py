@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from memfin.rag.extraction.facts import (
     Fact,
     FactKind,
-    FoundRange,
     PartialDate,
+    Period,
     facts_in,
     find_facts,
     find_ranges,
@@ -71,11 +71,20 @@ _BEFORE: Final = 24
 
 
 class Abstention(NamedTuple):
-    """An abstention with its sign in the text, or the ``reason`` why a text is none."""
+    """An abstention with its sign in the text, or the ``reason`` why a text is none.
+
+    ``source`` is what decides: a ``typed_answer``, ``declared`` by the system, or the ``text``.
+    """
 
     abstains: bool
     sign: str | None = None
     reason: str | None = None
+    source: str = "text"
+
+    def details(self) -> dict[str, Any]:
+        """Return the record of it."""
+        signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
+        return {"abstained": self.abstains, "source": self.source, **signs}
 
 
 def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
@@ -341,7 +350,7 @@ def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
     return Chosen(None, "several_candidates" if kept else "none_found", tuple(found))
 
 
-def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
+def choose_range(read: ReadAnswer) -> Chosen[Period]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
     found = read.of_kind("date")
     ranges = set(find_ranges(read.text, found))

@@ -66,20 +66,16 @@ class Fact(NamedTuple):
     unit: str = ""
 
 
-class FoundRange(NamedTuple):
-    """A period; `period` makes one of two dates."""
-
-    first: PartialDate
-    last: PartialDate
+Period = tuple[PartialDate, PartialDate]
 
 
-def period(first: PartialDate, last: PartialDate) -> FoundRange:
+def period(first: PartialDate, last: PartialDate) -> Period:
     """Return the period between two dates, each completed by the year and month that the other one gives."""
     if last.year is None:
         last = PartialDate(first.year, last.month or first.month, last.day)
     elif first.year is None:
         first = PartialDate(last.year, first.month, first.day)
-    return FoundRange(first, last)
+    return first, last
 
 
 _DATES: Final = load_patterns("dates")
@@ -170,7 +166,7 @@ def find_dates(text: str) -> list[Fact]:
     return kept
 
 
-def find_ranges(text: str, dates: list[Fact] | None = None) -> list[FoundRange]:
+def find_ranges(text: str, dates: list[Fact] | None = None) -> list[Period]:
     """Return the periods of a `plain` text: two dates with 至, 到, a dash, ``to`` or the like between."""
     return [
         period(left.value, right.value)

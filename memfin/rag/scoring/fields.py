@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -31,48 +31,13 @@ _OR_BEFORE: Final = re.compile(r"(?:或者?|还是|、|/|\bor)\s?$", re.IGNORECA
 _OR_AFTER: Final = re.compile(r"\s?(?:或者?|还是|、|/|or\b)", re.IGNORECASE)
 
 
-class Stance(NamedTuple):
-    """Abstention of an answer, its source (``declared``, ``text``, ``typed_answer``), sign, and reason."""
-
-    abstains: bool
-    source: str
-    sign: str | None = None
-    reason: str | None = None
-
-    def details(self) -> dict[str, Any]:
-        """Return the record of it."""
-        signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
-        return {"abstained": self.abstains, "source": self.source, **signs}
-
-
-class Match(NamedTuple):
-    """One expected field, the value that the answer gives and its source, and why it does not match."""
-
-    field: str
-    expected: Any
-    got: Any
-    source: str
-    reason: str | None
-    candidates: Sequence[Any] = ()
-
-    def details(self) -> dict[str, Any]:
-        """Return the record of it."""
-        details = {"field": self.field, "matched": self.reason is None, "expected": self.expected}
-        details |= {"got": self.got, "source": self.source}
-        if self.reason:
-            details["reason"] = self.reason
-        if len(self.candidates) > 1:
-            details["candidates"] = list(self.candidates)[:MAX_SHOWN_CANDIDATES]
-        return details
-
-
 class Given(NamedTuple):
     """An answer with its question, the facts of its text, and its stance."""
 
     question: RagQuestion
     answer: RagAnswer
     read: answers.ReadAnswer
-    stance: Stance
+    stance: answers.Abstention
 
     def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
         """Return True if the text gives other values than a field, not only those of the question."""
@@ -84,63 +49,75 @@ def has_typed_answer(answer: RagAnswer) -> bool:
     return any(getattr(answer, name) is not None for name in _TYPED)
 
 
-def stance(answer: RagAnswer, question: str) -> Stance:
-    """Return the stance of an answer: a typed field decides, then ``abstained``, then the answer's words."""
+def stance(answer: RagAnswer, question: str) -> answers.Abstention:
+    """Return the abstention of an answer: a typed field decides, then ``abstained``, then its words."""
     if has_typed_answer(answer):
-        return Stance(abstains=False, source="typed_answer")
+        return answers.Abstention(abstains=False, source="typed_answer")
     if answer.abstained is not None:
-        return Stance(abstains=answer.abstained, source="declared")
+        return answers.Abstention(abstains=answer.abstained, source="declared")
     found = answers.recognize_abstention(answer.answer, question)
-    if not found.abstains and found.reason == "empty" and answer.text:
+    if found.reason == "empty" and answer.text:
         found = answers.recognize_abstention(answer.text, question)
-    return Stance(found.abstains, "text", found.sign, found.reason)
+    return found
 
 
-def matches(given: Given) -> Iterator[Match]:
-    """Yield one match for every typed field that the question expects."""
-    for name, compare in _FIELDS.items():
-        if getattr(given.question.expected, name) is not None:
-            yield compare(given)
+def matches(given: Given) -> list[dict[str, Any]]:
+    """Return a record for every typed field that the question expects."""
+    expected = given.question.expected
+    return [
+        {"field": name, **compare(given)} for name, compare in _FIELDS.items() if expected[name] is not None
+    ]
 
 
-def _compared(field: str, expected: Any, got: Any, source: str = "field", *, same: bool) -> Match:
-    return Match(field, expected, got, source, None if same else "differs")
+def _match(
+    expected: Any, got: Any, reason: str | None, source: str = "field", candidates: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """Return the record of a field; ``reason`` says why it does not match, None if it does."""
+    record = {"matched": reason is None, "expected": expected, "got": got, "source": source}
+    if reason:
+        record["reason"] = reason
+    if len(candidates) > 1:
+        record["candidates"] = list(candidates)[:MAX_SHOWN_CANDIDATES]
+    return record
+
+
+def _compared(expected: Any, got: Any, source: str = "field", *, same: bool) -> dict[str, Any]:
+    return _match(expected, got, None if same else "differs", source)
 
 
 def _extracted(
-    field: str,
     expected: Any,
     chosen: answers.Chosen[Any],
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
-) -> Match:
+) -> dict[str, Any]:
     """Compare the value that was chosen from the text of an answer."""
     candidates = tuple(map(shown, chosen.candidates))
     if chosen.value is None:
-        return Match(field, expected, None, "answer", chosen.reason, candidates)
+        return _match(expected, None, chosen.reason, "answer", candidates)
     reason = None if same(chosen.value) else "differs"
-    return Match(field, expected, shown(chosen.value), "answer", reason, candidates)
+    return _match(expected, shown(chosen.value), reason, "answer", candidates)
 
 
 def _same(got: float, expected: float, *, exact: bool) -> bool:
     return math.isclose(got, expected, rel_tol=1e-9 if exact else INEXACT_SHARE, abs_tol=1e-6)
 
 
-def _amount(given: Given) -> Match:
+def _amount(given: Given) -> dict[str, Any]:
     expected = given.question.expected.amount_total or 0.0
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
         chosen = answers.choose_amount(given.read)
-        return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
+        return _extracted(expected, chosen, lambda value: _same(value, expected, exact=exact))
     values = [fact.value for fact in answers.amounts(given.read) if fact.kind == "amount"]
     agrees = any(_same(value, got, exact=True) for value in (*values, sum(values)))
     if given.contradicts(values, agrees=agrees):
-        return Match("amount_total", expected, got, "field", "contradicts_text", values)
-    return _compared("amount_total", expected, got, same=_same(got, expected, exact=exact))
+        return _match(expected, got, "contradicts_text", candidates=values)
+    return _compared(expected, got, same=_same(got, expected, exact=exact))
 
 
-def _breakdown(given: Given) -> Match:
+def _breakdown(given: Given) -> dict[str, Any]:
     expected = list(given.question.expected.breakdown() or ())
     exact = given.question.scoring.numeric_exact
 
@@ -154,8 +131,8 @@ def _breakdown(given: Given) -> Match:
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted("amount_breakdown", expected, answers.choose_breakdown(given.read), same, list)
-    return _compared("amount_breakdown", expected, list(got), same=same(got))
+        return _extracted(expected, answers.choose_breakdown(given.read), same, list)
+    return _compared(expected, list(got), same=same(got))
 
 
 def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool) -> bool:
@@ -164,86 +141,84 @@ def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool
     return got.agrees(expected) and not (got.month is None and expected.month is not None)
 
 
-def _date(given: Given) -> Match:
+def _date(given: Given) -> dict[str, Any]:
     text = given.question.expected.date or ""
     expected = parse_date(text)
     exact = given.question.scoring.date_exact
     if expected is None:
-        return Match("date", text, None, "answer", "expected_unreadable")
+        return _match(text, None, "expected_unreadable", "answer")
     if given.answer.date is None:
         chosen = answers.choose_date(given.read)
         same = partial(_date_matches, expected=expected, exact=exact)
-        return _extracted("date", text, chosen, same, PartialDate.iso)
+        return _extracted(text, chosen, same, PartialDate.iso)
     got = parse_date(given.answer.date)
     if got is None:
-        return Match("date", text, given.answer.date, "field", "unreadable")
+        return _match(text, given.answer.date, "unreadable")
     values = [date for date in answers.dates(given.read) if date.day is not None]
     if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
-        return Match("date", text, got.iso(), "field", "contradicts_text")
-    return _compared("date", text, got.iso(), same=_date_matches(got, expected, exact=exact))
+        return _match(text, got.iso(), "contradicts_text")
+    return _compared(text, got.iso(), same=_date_matches(got, expected, exact=exact))
 
 
-def _range(given: Given) -> Match:
+def _range(given: Given) -> dict[str, Any]:
     wanted, exact = given.question.expected.date_range, given.question.scoring.date_exact
     first, last = (parse_date(wanted.start), parse_date(wanted.end)) if wanted else (None, None)
     expected = {"start": wanted.start, "end": wanted.end} if wanted else None
     if first is None or last is None:
-        return Match("date_range", expected, None, "answer", "expected_unreadable")
+        return _match(expected, None, "expected_unreadable", "answer")
     period = given.answer.date_range
     if period is None:
         chosen = answers.choose_range(given.read)
         if chosen.value is None:
-            return Match("date_range", expected, None, "answer", chosen.reason)
-        got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
+            return _match(expected, None, chosen.reason, "answer")
+        got: tuple[PartialDate | None, PartialDate | None] = chosen.value
     else:
         got = (parse_date(period.start or ""), parse_date(period.end or ""))
     same = all(_date_matches(end, wish, exact=exact) for end, wish in zip(got, (first, last), strict=True))
     shown = {name: end and end.iso() for name, end in zip(("start", "end"), got, strict=True)}
-    return _compared("date_range", expected, shown, "answer" if period is None else "field", same=same)
+    return _compared(expected, shown, "answer" if period is None else "field", same=same)
 
 
-def _count(given: Given) -> Match:
+def _count(given: Given) -> dict[str, Any]:
     expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
     if got is None:
-        return _extracted(
-            "count", expected, answers.choose_count(given.read), lambda value: value == expected
-        )
+        return _extracted(expected, answers.choose_count(given.read), lambda value: value == expected)
     values = {fact.value for fact in answers.counts(given.read) if fact.kind == "count" and fact.unit == unit}
     if unit and values and float(got) not in values:
-        return Match("count", expected, got, "field", "contradicts_text")
-    return _compared("count", expected, got, same=got == expected)
+        return _match(expected, got, "contradicts_text")
+    return _compared(expected, got, same=got == expected)
 
 
-def _boolean(given: Given) -> Match:
+def _boolean(given: Given) -> dict[str, Any]:
     expected, got = given.question.expected.boolean_answer, given.answer.boolean
     if got is None:
         if given.stance.abstains:
-            return Match("boolean_answer", expected, None, "answer", "abstains")
+            return _match(expected, None, "abstains", "answer")
         if (got := answers.polarity(_words(given))) is None:
-            return Match("boolean_answer", expected, None, "answer", "undecided")
-        return _compared("boolean_answer", expected, got, "answer", same=got is expected)
+            return _match(expected, None, "undecided", "answer")
+        return _compared(expected, got, "answer", same=got is expected)
     shown = plain(given.answer.answer)
     lead = False if _NOT_DONE.match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
-        return Match("boolean_answer", expected, got, "field", "contradicts_text")
-    return _compared("boolean_answer", expected, got, same=got is expected)
+        return _match(expected, got, "contradicts_text")
+    return _compared(expected, got, same=got is expected)
 
 
-def _text(given: Given) -> Match:
+def _text(given: Given) -> dict[str, Any]:
     expected = given.question.expected.text_answer or ""
     answer = given.answer
     source, got = ("answer", answer.answer) if answer.text is None else ("field", answer.text)
     reason = _missing(expected, got, alone=False)
-    return Match("text_answer", expected, got[:MAX_SHOWN_TEXT], source, reason)
+    return _match(expected, got[:MAX_SHOWN_TEXT], reason, source)
 
 
-def _entity(given: Given) -> Match:
+def _entity(given: Given) -> dict[str, Any]:
     expected, got = given.question.expected.entity or "", given.answer.entity
     if got is not None:
         same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
-        return _compared("entity", expected, got, same=same or fold(got) == fold(expected))
+        return _compared(expected, got, same=same or fold(got) == fold(expected))
     reason = _missing(expected, _words(given), alone=True)
-    return Match("entity", expected, expected if reason is None else None, "answer", reason)
+    return _match(expected, expected if reason is None else None, reason, "answer")
 
 
 def _words(given: Given) -> str:
@@ -276,7 +251,7 @@ def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
     return "one_of_several" if alone and (_OR_BEFORE.search(before) or _OR_AFTER.match(after)) else None
 
 
-_FIELDS: Final[dict[str, Callable[[Given], Match]]] = {
+_FIELDS: Final[dict[str, Callable[[Given], dict[str, Any]]]] = {
     "amount_total": _amount,
     "amount_breakdown": _breakdown,
     "date": _date,

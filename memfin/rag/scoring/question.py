@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -75,7 +75,7 @@ def _weighted(
 def _fact_exact(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
-    found = [match.details() for match in matches(given)]
+    found = matches(given)
     void = {}
     if not found:
         void = {"reason": "nothing_expected"}
@@ -134,19 +134,20 @@ def _conflict_gap(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> 
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
     correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
     check = check_answer(question, answer, index)
+    sound = not check["invented"]
     quoted, quote = _quote(question, answer, index)
     details: dict[str, Any] = {
         "correct_abstention": float(correct),
-        "no_hallucination": float(check.passed),
+        "no_hallucination": float(sound),
         "quote_included": float(quoted),
         "should_abstain": question.should_abstain,
         "abstention": found_stance.details(),
-        "hallucination": check.details(),
+        "hallucination": check,
         "quote": quote,
     }
     if question.hallucination_penalty is not None:
-        details["hallucination"]["penalty"] = question.hallucination_penalty
-    return ABSTENTION * correct + NO_HALLUCINATION * check.passed + QUOTE * quoted, details
+        check["penalty"] = question.hallucination_penalty
+    return ABSTENTION * correct + NO_HALLUCINATION * sound + QUOTE * quoted, details
 
 
 def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[bool, dict[str, Any]]:
@@ -188,29 +189,11 @@ def _right_page(
     return location is None
 
 
-class Check(NamedTuple):
-    """The outcome of a check: the invented facts, and those that only repeat the question.
+def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> dict[str, Any]:
+    """Return the record of looking up every amount, date, count, share, number, id and name of an answer.
 
+    ``invented`` are the facts that were not found, ``echoed`` those that only repeat the question, and
     ``checked`` is False if there was nothing to check against.
-    """
-
-    checked: bool = False
-    invented: tuple[dict[str, str], ...] = ()
-    echoed: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """No fact is invented."""
-        return not self.invented
-
-    def details(self) -> dict[str, Any]:
-        """Return the record of it."""
-        echoed = {"echoed": list(self.echoed)} if self.echoed else {}
-        return {"checked": self.checked, "invented": list(self.invented), **echoed}
-
-
-def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex | None) -> Check:
-    """Look up every amount, date, count, share, number, phone, id and marked name of an answer.
 
     Facts come from the answer's text, its typed fields, and quotes and evidence that the document does not
     hold as they are. Values count, not spellings. Figures that order the text are left out, and so is a fact
@@ -222,7 +205,7 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex 
     """
     if index is None:
         if not question.should_abstain:
-            return Check()
+            return {"checked": False, "invented": []}
         quotes = [question.required_quote or "", *question.additional_quotes]
         required = (item.must_include for item in question.required_evidence)
         known = _facts_of([question.question, *quotes, *required])
@@ -238,7 +221,8 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: DocumentIndex 
             echoed.append(words)
         elif (entry := {"kind": fact.kind, "text": words, "where": where}) not in invented:
             invented.append(entry)
-    return Check(checked=True, invented=tuple(invented), echoed=tuple(dict.fromkeys(echoed)))
+    record = {"checked": True, "invented": invented}
+    return record | {"echoed": list(dict.fromkeys(echoed))} if echoed else record
 
 
 def _facts_of(texts: Iterable[str]) -> KnownFacts:
@@ -246,7 +230,7 @@ def _facts_of(texts: Iterable[str]) -> KnownFacts:
     return KnownFacts(find_facts(whole, names=False, indefinite=True), fold(whole))
 
 
-def _facts(answer: RagAnswer, index: DocumentIndex | None) -> Iterator[tuple[Fact, str, str, str, str]]:
+def _facts(answer: RagAnswer, index: AnyIndex) -> Iterator[tuple[Fact, str, str, str, str]]:
     """Yield the facts of an answer with their words, where they stand, their sentence and their clause."""
     texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
