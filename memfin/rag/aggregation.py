@@ -15,8 +15,7 @@ from memfin.rag.judging import MARKS, JudgeState
 
 _PERCENT: Final = 100
 
-AnyResult = RagResult | RagIndividual
-"""A line of the results, or what the summary has of it."""
+AnyResult = RagResult | RagIndividual  # a line of the results, or what the summary has of it
 
 
 class Sums(NamedTuple):

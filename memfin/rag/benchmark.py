@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CHUNK: Final = 64
-"""Records that are compressed, and made anew, at a time."""
+_CHUNK: Final = 64  # records that are compressed, and made anew, at a time
 
 
 class Packed(Collection[T], Generic[T]):
@@ -60,9 +59,7 @@ class Packed(Collection[T], Generic[T]):
         return any(one == record for one in self)
 
 
-SAMPLE: Final = Path(__file__).parents[1] / "data" / "rag"
-"""The benchmark that is shipped."""
-
+SAMPLE: Final = Path(__file__).parents[1] / "data" / "rag"  # the benchmark that is shipped
 _SUFFIXES: Final = ("", *sorted(TEXT_SUFFIXES), ".pdf")
 
 

@@ -12,9 +12,7 @@ from memfin.contracts.rag import RagSection, RagSpeaker
 from memfin.contracts.reading import open_input
 from memfin.errors import UsageError
 
-MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
-"""The largest text that is read as a document, in bytes; of a directory, all its pages together."""
-
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024  # of all pages of a directory together
 TEXT_SUFFIXES: Final = frozenset({".md", ".markdown", ".txt", ".text"})
 _PDF_MAGIC: Final = b"%PDF-"
 _TOO_LARGE: Final = f"holds more than {MAX_DOCUMENT_BYTES >> 20} MiB of text; divide it"

@@ -45,9 +45,7 @@ from memfin.sandbox.references import describe, one_line
 
 PROTOCOL: Final = 1
 
-PATH: Final = "/query"
-"""Where MemFin's own server answers; the root does so too."""
-
+PATH: Final = "/query"  # where MemFin's own server answers; the root does so too
 _SHARED: Final = (
     "invalid_json invalid_request unauthorized not_found method_not_allowed too_large too_slow unknown_host "
     "foreign_origin"
@@ -119,11 +117,8 @@ def openapi_document() -> dict[str, Any]:
 
 
 DEFAULT_PORT: Final = 8766
-TIMEOUT: Final = 600.0
-"""Seconds that the system may take for a question; the caller usually gives up earlier."""
-
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Bytes of a request."""
+TIMEOUT: Final = 600.0  # seconds for a question; the caller usually gives up earlier
+MAX_BODY_BYTES: Final = 1024 * 1024  # of a request
 
 
 def application(

@@ -33,8 +33,7 @@ from memfin.rag.extraction.normalize import language_of, quote_parts
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems.builtin import right_answer
 
-MAX_PAGE_CHARS: Final = 40_000
-"""Characters of pages after which pages that only the answer points at are left out."""
+MAX_PAGE_CHARS: Final = 40_000  # from here on, pages that only the answer points at are left out
 
 
 def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex) -> RagJudgeRequest:
@@ -194,8 +193,7 @@ class RagVotes(VoteStats):
 
 RagJudge = Judge[RagJudgeRequest, RagVerdict]
 
-_FRAME_TOKENS: Final = 1500
-"""Tokens of the fixed part of the prompt, and of an answer."""
+_FRAME_TOKENS: Final = 1500  # tokens of the fixed part of the prompt, and of an answer
 
 
 class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):

@@ -16,18 +16,14 @@ from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
 from memfin.rag.extraction.normalize import plain
 from memfin.text.clauses import sentences
 
-MAX_PASSAGE_CHARS: Final = 600
-"""Characters of a passage of prose, after which the next sentence begins another."""
-
+MAX_PASSAGE_CHARS: Final = 600  # of prose; then the next sentence begins another passage
 MAX_QUOTE_CHARS: Final = 300
 
 _VOCABULARY: Final = Path(__file__).parents[1] / "data" / "rag" / "builtin.toml"
 _BLANK_LINES: Final = re.compile(r"\n[ \t\u3000]*\n")
 _HEADING: Final = re.compile(r"#{1,6}\s[^\n]*")
 _WRAPPED: Final = re.compile(r"(?<=[\u2e80-\U0003ffff])[ \t]*\n[ \t]*(?=[\u2e80-\U0003ffff])")
-_REPEATED: Final = 3
-"""Pages on which a line of prose stands that is no content."""
-
+_REPEATED: Final = 3  # pages on which a line of prose stands that is no content
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")

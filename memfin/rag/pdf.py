@@ -16,14 +16,8 @@ from memfin.contracts.reading import shown
 from memfin.errors import UsageError
 
 MAX_PDF_BYTES: Final = 256 * 1024 * 1024
-"""The largest PDF that is read, in bytes."""
-
-MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024
-"""The most text that is taken from a PDF, in characters."""
-
+MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024  # of text
 MAX_PDF_SECONDS: Final = 120.0
-"""The time that reading a PDF may take."""
-
 _LINE_END: Final = re.compile(r"\r\n?")
 
 

@@ -59,12 +59,9 @@ _BARE: Final = frozenset(
         *("无", "未知", "不详", "无答案", "拒答", "没有答案"),
     )
 )
-MAX_CANDIDATES: Final = 100
-"""Candidates of a value; an answer with more lists figures and gives none."""
-
+MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _TWO_ENDS: Final = 2
-_MAX_SILENT: Final = 4
-"""Sentences without a sign in an abstention whose sign is not in the first sentence."""
+_MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14
 _BEFORE: Final = 24
 """Characters before a sign, and before a value, in which a negation or question counts."""

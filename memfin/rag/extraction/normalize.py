@@ -28,8 +28,7 @@ _GROUP: Final = re.compile(r"\d{3}(?!\d)")
 _BEFORE_GROUP: Final = re.compile(r"(?<!\d)(?:\d{1,3}|\d{1,3}(?:,\d{3})+)$")
 _LONGEST_GROUPED: Final = 24
 _ELLIPSIS: Final = re.compile(r"(?:\.\s?){3,}|…+|[\[【(（]\s?(?:\.{3}|…+|略|省略)\s?[\]】)）]")
-_ASIDE_LIMIT: Final = 400
-"""Characters that an ellipsis in a quote may stand for, in folded text."""
+_ASIDE_LIMIT: Final = 400  # characters that an ellipsis in a quote may stand for, in folded text
 _MARKUP: Final = " \t\r\n\v\f*_`"
 _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)

@@ -12,19 +12,13 @@ from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
 from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
 
-MAX_PLACES: Final = 256
-"""Places of one quote that are looked at; a quote with more is too short to point at anything."""
-
+MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
 MAX_PASSAGE_PAGES: Final = 2
 MAX_PASSAGE_CHARS: Final = 5000
 """Pages that a passage may run over, and its folded characters where there are no pages."""
 
-_SHORT_PAGE: Final = 60
-"""Folded characters; a page with no more may well be the answer."""
-
-_COMPARED: Final = 8
-"""Places of a passage that are looked at to tell whether it is another one again."""
-
+_SHORT_PAGE: Final = 60  # folded characters; a page with no more may well be the answer
+_COMPARED: Final = 8  # places of a passage that are compared with those of another
 _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
@@ -148,8 +142,7 @@ class DocumentIndex:
 
 
 AnyIndex = DocumentIndex | None
-Scored = tuple[float, dict[str, Any]]
-"""A share of a score with its details."""
+Scored = tuple[float, dict[str, Any]]  # a share of a score with its details
 
 
 class KnownFacts:

@@ -13,9 +13,7 @@ from memfin.rag.extraction.facts import PartialDate, parse_date
 from memfin.rag.extraction.normalize import contains, fold, plain
 from memfin.text.clauses import clauses
 
-INEXACT_SHARE: Final = 0.01
-"""The share by which an amount may be off where ``numeric_exact`` is false."""
-
+INEXACT_SHARE: Final = 0.01  # how far an amount may be off without ``numeric_exact``
 MAX_SHOWN_CANDIDATES: Final = 8
 MAX_SHOWN_TEXT: Final = 200
 

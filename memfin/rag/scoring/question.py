@@ -25,8 +25,7 @@ ABSTENTION: Final = 0.4
 NO_HALLUCINATION: Final = 0.4
 QUOTE: Final = 0.2
 
-_SLACK: Final = 1e-9
-"""Binary error of a sum of the weights above."""
+_SLACK: Final = 1e-9  # binary error of a sum of the weights above
 
 
 class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from memfin.rag.systems.protocol import KnownSystem
 SPOKEN: Final = "RAG protocol"
 
 MAX_QUESTION_CHARS: Final = 100_000
-"""Characters."""
 
 
 class QueryRequest(Record):

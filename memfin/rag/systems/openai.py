@@ -31,12 +31,8 @@ from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, unit
 from memfin.rag.systems.protocol import KnownSystem, RagReply
 from memfin.sandbox.calls import CallFailed
 
-_FRAME_TOKENS: Final = 1_200
-"""Estimated tokens of the answer, and of the messages besides their texts."""
-
-_MARGIN_TOKENS: Final = 2
-"""Tokens of a line of the fence besides its words."""
-
+_FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
+_MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
 PROMPT: Final = "rag-v1"
 
 
@@ -91,11 +87,8 @@ def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
             lead = ""
 
 
-NAME: Final = "answer"
-"""Name of an answer in requests and errors."""
-
+NAME: Final = "answer"  # of an answer, in requests and errors
 MAX_ANSWER_CHARS: Final = 262_144
-"""Characters of an answer."""
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -165,8 +158,7 @@ def read_answer(text: str) -> ModelAnswer:
     return ModelAnswer(RagAnswer(**kept), tuple(dropped))
 
 
-_BEYOND: Final = 30.0
-"""Seconds for which a request outlives the question that it was made for; the run has given up by then."""
+_BEYOND: Final = 30.0  # seconds for which a request outlives its question; the run has given up by then
 
 
 class OpenAIRag(KnownSystem):

@@ -77,12 +77,8 @@ class KnownSystem(Protocol):
 
 
 _INVALID: Final = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
-MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of an answer as JSON."""
-
-_NAMES: Final = RagAnswer.__struct_fields__
-"""The fields that are read; further ones may hold anything."""
-
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024  # of an answer as JSON
+_NAMES: Final = RagAnswer.__struct_fields__  # further fields may hold anything
 _EXPECTED: Final = "expected RagAnswer, a mapping of its fields, or str"
 
 

@@ -34,9 +34,7 @@ CLOSE_LIMIT: Final = 10.0
 SHORT_CLOSE_LIMIT: Final = 0.2
 """Seconds to make a system, such as to index the document; for its ``close``; for that of a cancelled run."""
 
-MAX_STUCK: Final = 16
-"""Questions that hang in threads of their own before no more are asked."""
-
+MAX_STUCK: Final = 16  # questions that hang in threads of their own before no more are asked
 Status = Literal["ok", "timeout", "error"]
 
 _PASSING: Final = (CallFailed, TransportError, ConnectionError)
