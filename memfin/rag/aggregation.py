@@ -1,15 +1,16 @@
 """Summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
 
 import operator
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
 from memfin.contracts.base import Record
-from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary, RagType
+from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary
 from memfin.contracts.reading import InvalidRecord, decode
 from memfin.rag.judging import MARKS, JudgeState
 
@@ -27,10 +28,6 @@ class Sums(NamedTuple):
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
 
-    def plus(self, other: "Sums") -> "Sums":
-        """Return the sums of both groups."""
-        return Sums(*map(operator.add, self, other))  # pyright: ignore[reportArgumentType]
-
     def group(self) -> RagGroup:
         """Return the sums in the form of the summary."""
         score, max_score = float(self.score), float(self.max_score)
@@ -44,13 +41,8 @@ class RagState:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], Sums] = {}
+        self._groups: defaultdict[tuple[str, str], Sums] = defaultdict(Sums)
         self._judged = JudgeState()
-
-    @property
-    def total(self) -> Sums:
-        """The sums of all results so far."""
-        return self._groups.get(("all", ""), Sums())
 
     def add(self, result: RagResult) -> None:
         """Count a result."""
@@ -58,31 +50,25 @@ class RagState:
         scores = Fraction(repr(result.score)), Fraction(repr(result.max_score))
         sums = Sums(1, int(result.passed), int(result.error is not None), *scores)
         for key in _groups_of(result):
-            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
+            self._count(key, sums)
         if result.judge is not msgspec.UNSET:
             self._judged.add(result.type, result.judge)
 
     def merge(self, other: Self) -> None:
         """Add the counts of another state, which stays as it is."""
         for key, sums in other._groups.items():
-            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
+            self._count(key, sums)
         self._judged.merge(other._judged)
+
+    def _count(self, key: tuple[str, str], sums: Sums) -> None:
+        self._groups[key] = Sums(*map(operator.add, self._groups[key], sums))  # pyright: ignore[reportArgumentType]
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
         return {name: sums.group() for (of, name), sums in sorted(self._groups.items()) if of == kind}
 
-    def summary(
-        self,
-        run_id: str,
-        *,
-        benchmark_path: str | None = None,
-        document: str | None = None,
-        system: str | None = None,
-        type_filter: RagType | None = None,
-        config_fingerprint: str | None = None,
-    ) -> RagSummary:
-        """Return the summary so far, without the individual results."""
-        total = self.total
+    def summary(self, run_id: str, **names: Any) -> RagSummary:
+        """Return the summary so far, without the individual results; ``names`` are its names."""
+        total = self._groups["all", ""]
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
             run_id=run_id,
@@ -97,12 +83,8 @@ class RagState:
             by_category=self._by("category"),
             by_tag=self._by("tag"),
             errors=total.errors,
-            benchmark_path=benchmark_path,
-            document=document,
-            system=system,
-            type_filter=type_filter,
-            config_fingerprint=config_fingerprint,
             judge=self._judged.summary(),
+            **names,
         )
 
 

@@ -19,7 +19,9 @@ _TOO_LARGE: Final = f"holds more than {MAX_DOCUMENT_BYTES >> 20} MiB of text; di
 _BOM: Final = "\ufeff"
 _LINE_END: Final = re.compile(r"\r\n?")
 _MARKER: Final = re.compile(r"<!--[ \t]*page[ \t]*+:?[ \t]*([0-9]{1,9})[ \t]*-->", re.IGNORECASE)
-_PAGE_FILE: Final = re.compile(r"(?:.*[^0-9])?([0-9]{1,9})", re.DOTALL)
+_PAGE_FILE: Final = re.compile(
+    r"(?!\.)(?:.*[^0-9])?([0-9]{1,9})\.(?:md|markdown|txt|text)", re.DOTALL | re.IGNORECASE
+)
 
 
 class Page(NamedTuple):
@@ -44,9 +46,6 @@ class Document:
         self.name = name
         self.pages = pages
         self._by_number = {page.number: page for page in pages}
-
-    def __repr__(self) -> str:
-        return f"Document({self.name!r}, {len(self.pages)} pages)"
 
     def page(self, number: int) -> Page | None:
         """Return the page of that number, or None when there is none."""
@@ -94,25 +93,20 @@ def text_pages(text: str, name: str = "document") -> Iterator[Page]:
     Raises:
         UsageError: when the numbers of markers do not ascend from 1 on; the message has the line.
     """
-    markers = list(_MARKER.finditer(text))
-    if not markers:
+    lead, *rest = _MARKER.split(text)
+    if not rest:
         yield from _fed_pages(text)
         return
-    lead, last = text[: markers[0].start()], 0
-    if lead.strip() and int(markers[0][1]) != 1:
-        yield Page(1, lead)
-        lead, last = "", 1
-    line, position = 1, 0
-    for marker, end in zip(markers, [*(one.start() for one in markers[1:]), len(text)], strict=True):
-        line += text.count("\n", position, marker.start())
-        position = marker.start()
-        number = int(marker[1])
+    line, last, before = 1 + lead.count("\n"), 0, lead if lead.strip() else ""
+    if before and int(rest[0]) != 1:
+        yield Page(1, before)
+        last, before = 1, ""
+    for number, body in zip(map(int, rest[::2]), rest[1::2], strict=True):
         if number <= last:
             raise UsageError(f"{name}:{line}: {_disorder(number, last)}; the numbers of pages ascend")
-        body = text[marker.end() : end]
-        leads = marker is markers[0] and lead.strip()
-        yield Page(number, lead + body) if leads else Page(number, body, line)
-        last = number
+        yield Page(number, before + body) if before else Page(number, body, line)
+        line += body.count("\n")
+        last, before = number, ""
 
 
 def _disorder(number: int, last: int) -> str:
@@ -144,16 +138,13 @@ def _file_pages(path: Path) -> Iterator[Page]:
 
 
 def _directory_pages(directory: Path) -> Iterator[Page]:
-    """Yield the pages of a directory of numbered files; other files are no pages."""
     try:
         names = sorted(item.name for item in directory.iterdir())
     except OSError as problem:
         raise UsageError(f"document {directory}: {problem.strerror or problem}") from None
     numbered: dict[int, str] = {}
     for name in names:
-        stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
-        match = _PAGE_FILE.fullmatch(stem)
-        if suffix.lower() not in TEXT_SUFFIXES or name.startswith(".") or match is None:
+        if (match := _PAGE_FILE.fullmatch(name)) is None:
             continue
         number = int(match[1])
         if number == 0:
@@ -189,14 +180,7 @@ def _text(file: BinaryIO, path: Path) -> str:
     return _LINE_END.sub("\n", text.removeprefix(_BOM))
 
 
-_SPEAKERS: Final[dict[str, RagSpeaker]] = {
-    "问": "question",
-    "q": "question",
-    "question": "question",
-    "答": "answer",
-    "a": "answer",
-    "answer": "answer",
-}
+_ANSWERERS: Final = frozenset(("答", "a", "answer"))
 _DECORATION: Final = r"[ \t\u3000>*_#\-]*"
 TURN: Final = re.compile(
     rf"^{_DECORATION}(?P<name>问|答|question|answer|q|a)[ \t\u3000]*+[0-9]{{0,4}}[.、]?[*_]*[ \t\u3000]*[:：]"
@@ -239,7 +223,8 @@ def segments(document: Document) -> tuple[Segment, ...]:
     for page in document.pages:
         matches = TURN.finditer(page.text)
         turns: list[tuple[int, RagSpeaker]] = [
-            (one.start(), _SPEAKERS[(one["name"] or one["inner"]).lower()]) for one in matches
+            (one.start(), "answer" if (one["name"] or one["inner"]).lower() in _ANSWERERS else "question")
+            for one in matches
         ]
         ends = [*(start for start, _ in turns), len(page.text)]
         starts: list[tuple[int, RagSpeaker | None]] = [(0, None), *turns]

@@ -207,10 +207,9 @@ def serve(
 
 def _refusal(problem: Exception) -> Refusal:
     """Return the answer to a question on which the system failed."""
-    if isinstance(problem, CallTimedOut):
-        return Refusal(500, "system_timed_out", one_line(str(problem)))
     if isinstance(problem, CallFailed):
-        return Refusal(500, "system_failed", one_line(str(problem)) or "CallFailed")
+        code = "system_timed_out" if isinstance(problem, CallTimedOut) else "system_failed"
+        return Refusal(500, code, one_line(str(problem)) or "CallFailed")
     message = one_line(str(problem)) if isinstance(problem, TransportError) else ""
     after = asked_pause(problem) or None
     return Refusal(503, "system_unreachable", message or describe(problem), retry_after=after)

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -18,6 +17,7 @@ from memfin.errors import UsageError
 MAX_PDF_BYTES: Final = 256 * 1024 * 1024
 MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024  # of text
 MAX_PDF_SECONDS: Final = 120.0
+logging.getLogger("pypdf").addHandler(logging.NullHandler())  # else what it logs goes to standard error
 _LINE_END: Final = re.compile(r"\r\n?")
 
 
@@ -47,8 +47,7 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
 
     def read() -> None:
         try:
-            with _quiet():
-                pages = list(_pages(file, path, check))
+            pages = list(_pages(file, path, check))
         except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
             reason = shown(str(problem) or type(problem).__name__, 120).strip("'\"")
             unreadable = UsageError(f"document {path}: cannot be read as a PDF: {reason}")
@@ -86,14 +85,3 @@ def _opened(reader: pypdf.PdfReader) -> bool:
         return bool(reader.decrypt(""))
     except Exception:  # noqa: BLE001 - also where a cipher would need another library
         return False
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what pypdf logs about odd files off standard error while no handler of the host is there."""
-    logger, handler = logging.getLogger("pypdf"), logging.NullHandler()
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)

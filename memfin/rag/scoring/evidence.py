@@ -72,15 +72,10 @@ class DocumentIndex:
         """Return the span of a page, or None when the document has no page of that number."""
         return self._pages.get(number)
 
-    def pages_of(self, start: int, end: int) -> tuple[int, int]:
-        """Return the numbers of the first and the last page that a span touches."""
-        first = max(bisect_right(self._starts, start) - 1, 0)
-        last = max(bisect_right(self._starts, end - 1) - 1, 0)
-        return self._numbers[first], self._numbers[last]
-
-    def crossed(self, start: int, end: int) -> int:
-        """Return how many pages a span touches."""
-        return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
+    def pages_of(self, start: int, end: int) -> list[int]:
+        """Return the numbers of the pages that a span touches, in their order."""
+        last = bisect_right(self._starts, max(start, end - 1))
+        return self._numbers[bisect_right(self._starts, start) - 1 : last]
 
     def is_recited(self, text: str) -> bool:
         """Return True if a text contains a whole page: a copy of the document is no answer."""
@@ -211,7 +206,7 @@ class Passage(NamedTuple):
     @property
     def key(self) -> tuple[int, str]:
         """Page and text, by which equal passages are one."""
-        return (0 if self.page is None else self.page, self.text)
+        return (self.page or 0, self.text)
 
 
 def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
@@ -222,17 +217,18 @@ def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
     """
     parts = normalize.quote_parts(text)
     folded = " ".join(parts)
+    spans: tuple[Span, ...] | None = None
+    problem: Mismatch | None = None
     if not parts:
-        return Passage(page, folded, parts, None, "empty")
-    if not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
-        return Passage(page, folded, parts, None, "too_long")
-    if index is None:
-        return Passage(page, folded, parts, None, None)
-    spans = index.locate(parts, page if index.paged else None)
-    if not spans:
-        return Passage(page, folded, parts, (), "not_in_document")
-    short = tuple(span for span in spans if index.crossed(*span) <= MAX_PASSAGE_PAGES)
-    return Passage(page, folded, parts, short, None if short else "too_long")
+        problem = "empty"
+    elif not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
+        problem = "too_long"
+    elif index is not None:
+        located = index.locate(parts, page if index.paged else None)
+        spans = tuple(span for span in located if len(index.pages_of(*span)) <= MAX_PASSAGE_PAGES)
+        if not spans:
+            problem = "too_long" if located else "not_in_document"
+    return Passage(page, folded, parts, spans, problem)
 
 
 def mismatch(  # noqa: PLR0911 - one return a reason
