@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from memfin.contracts.base import Record
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary
 from memfin.contracts.reading import InvalidRecord, decode
 from memfin.rag.judging import MARKS, JudgeState
@@ -27,11 +26,6 @@ class Sums(NamedTuple):
     errors: int = 0
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
-
-    def group(self) -> RagGroup:
-        """Return the sums in the form of the summary."""
-        score, max_score = float(self.score), float(self.max_score)
-        return RagGroup(count=self.questions, passed=self.passed, total_score=score, max_score=max_score)
 
 
 class RagState:
@@ -64,7 +58,16 @@ class RagState:
         self._groups[key] = Sums(*map(operator.add, self._groups[key], sums))  # pyright: ignore[reportArgumentType]
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
-        return {name: sums.group() for (of, name), sums in sorted(self._groups.items()) if of == kind}
+        return {
+            name: RagGroup(
+                count=sums.questions,
+                passed=sums.passed,
+                total_score=float(sums.score),
+                max_score=float(sums.max_score),
+            )
+            for (of, name), sums in sorted(self._groups.items())
+            if of == kind
+        }
 
     def summary(self, run_id: str, **names: Any) -> RagSummary:
         """Return the summary so far, without the individual results; ``names`` are its names."""
@@ -128,11 +131,7 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
     return values
 
 
-class _Name(Record):
-    """The fields of a line that its place in the summary depends on."""
-
-    id: str
-    question_index: int
+_Name = msgspec.defstruct("_Name", [("id", str), ("question_index", int)])
 
 
 def individual_results(path: Path) -> Iterator[RagIndividual]:
@@ -149,7 +148,7 @@ def individual_results(path: Path) -> Iterator[RagIndividual]:
     with path.open("rb") as file:
         try:
             for line in file:
-                name = decode(line, _Name)
+                name: Any = decode(line, _Name)
                 places.append((name.id, name.question_index, offset))
                 offset += len(line)
             for *_, place in sorted(places):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
-from memfin.contracts.rag import RagType
 from memfin.contracts.reading import open_input, read_document, read_json, shown
 from memfin.errors import UsageError
 from memfin.rag.document import TEXT_SUFFIXES, load_document
@@ -77,11 +76,6 @@ class Benchmark(NamedTuple):
     document: Path | None
     document_name: str | None
     digest: str
-    descriptions: tuple[str, ...] = ()
-
-    def of_type(self, question_type: RagType | None) -> tuple[RagQuestion, ...]:
-        """Return the questions of a type, all of them for None."""
-        return tuple(one for one in self.questions if question_type in (None, one.type))
 
 
 def load_benchmark(path: str | Path) -> Benchmark:
@@ -94,14 +88,12 @@ def load_benchmark(path: str | Path) -> Benchmark:
     place = Path(path)
     documents: dict[Path, str | None] = {}
     questions = Packed[RagQuestion](RagQuestion)
-    descriptions: list[str] = []
     findings: list[Finding] = []
 
     def take(file: Path, content: RagBenchmark) -> None:
         if findings:
             return
         documents[file] = content.document
-        descriptions.extend([content.description] if content.description else [])
         for one in _questions(content):
             questions.append(one)
 
@@ -111,15 +103,7 @@ def load_benchmark(path: str | Path) -> Benchmark:
         more = len(findings) - 1
         raise UsageError(f"{findings[0]}" + (f" (and {more} more: memfin validate {path})" if more else ""))
     document, name = find_document(place, documents)
-    return Benchmark(
-        path=place,
-        files=tuple(documents),
-        questions=questions,
-        document=document,
-        document_name=name,
-        digest=_digest(documents),
-        descriptions=tuple(descriptions),
-    )
+    return Benchmark(place, tuple(documents), questions, document, name, _digest(documents))
 
 
 def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:

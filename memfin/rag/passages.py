@@ -27,8 +27,8 @@ _REPEATED: Final = 3  # pages on which a line of prose stands that is no content
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
+# Weights of a name, a pair of characters and a single one against a known word.
 _NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
-"""Weights of a name, a pair of characters and a single one against a known word."""
 
 
 class Sentence(NamedTuple):

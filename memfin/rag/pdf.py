@@ -29,14 +29,6 @@ def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
     """
     if os.fstat(file.fileno()).st_size > MAX_PDF_BYTES:
         raise UsageError(f"document {path}: a PDF of more than {MAX_PDF_BYTES >> 20} MiB; divide it")
-    pages = _within(MAX_PDF_SECONDS, file, path)
-    if not any(text.strip() for text in pages):
-        raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
-    return pages
-
-
-def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
-    """Read in a thread that is given up when its time is over: a single page may take for ever."""
     done: Future[list[str]] = Future()
     over = threading.Event()
 
@@ -55,13 +47,18 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
         else:
             done.set_result(pages)
 
+    # A single page may take for ever: the thread is given up when its time is over.
     threading.Thread(target=read, name="memfin-pdf", daemon=True).start()
     try:
-        return done.result(seconds)
+        pages = done.result(MAX_PDF_SECONDS)
     except TimeoutError:
-        raise UsageError(f"document {path}: takes more than {seconds:.0f} s to read; divide it") from None
+        limit = f"{MAX_PDF_SECONDS:.0f} s"
+        raise UsageError(f"document {path}: takes more than {limit} to read; divide it") from None
     finally:
         over.set()
+    if not any(text.strip() for text in pages):
+        raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
+    return pages
 
 
 def _pages(file: BinaryIO, path: Path, check: Callable[..., None]) -> Iterator[str]:

@@ -53,18 +53,11 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
-_BARE: Final = frozenset(
-    (
-        *("na", "n a", "none", "null", "unknown", "idk", "i dont know", "unanswerable"),
-        *("无", "未知", "不详", "无答案", "拒答", "没有答案"),
-    )
-)
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _TWO_ENDS: Final = 2
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
-_REACH: Final = 14
-_BEFORE: Final = 24
-"""Characters before a sign, and before a value, in which a negation or question counts."""
+_REACH: Final = 14  # characters before a sign in which a negation or a question counts
+_BEFORE: Final = 24  # the same before a value
 
 
 class Abstention(NamedTuple):
@@ -129,7 +122,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     folded = fold(shown)
     if not folded:
         return Abstention(abstains=False, reason="empty")
-    if folded in _BARE:
+    if _PATTERNS["bare"].fullmatch(folded):
         return Abstention(abstains=True, sign=shown.strip())
     if not _PATTERNS["sign"].search(shown):
         return Abstention(abstains=False, reason="no_sign")
@@ -284,12 +277,8 @@ def amounts(read: ReadAnswer) -> list[Fact]:
     money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
-        if (
-            fact.kind == "amount"
-            or (  # 42000或43000元 are two amounts
-                kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
-            )
-        ):
+        beside = kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
+        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
             kept.append(fact)
     return kept[::-1] or money
 

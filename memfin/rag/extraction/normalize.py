@@ -35,15 +35,15 @@ _NUMERAL_SET: Final = frozenset(NUMERALS)
 
 
 @cache
-def _tables() -> dict[str, Any]:
+def tables() -> dict[str, Any]:
+    """Return the shipped patterns and words."""
     return tomllib.loads(_PATTERNS.read_text("utf-8"))
 
 
-def load_patterns(table: str) -> dict[str, re.Pattern[str]]:
+def load_patterns(table: str, **fragments: str) -> dict[str, re.Pattern[str]]:
     """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
-    data = _tables()[table]
-    fragments = {name: "|".join(each) for name, each in data["fragments"].items()}
-    fragments["numerals"] = NUMERALS
+    data = tables()[table]
+    fragments |= {name: "|".join(each) for name, each in data["fragments"].items()} | {"numerals": NUMERALS}
 
     def filled(text: str) -> str:
         for name, fragment in fragments.items():
@@ -120,18 +120,14 @@ def contains(needle: str, text: str) -> bool:
 
 
 def _begins(needle: str, text: str, start: int) -> bool:
-    if not start:
-        return True
-    first, before = needle[0], text[start - 1]
+    first, before = needle[0], text[max(0, start - 1) : start]
     if first.isdigit():
         return not (before.isdigit() or (before == "." and start > 1 and text[start - 2].isdigit()))
     return first not in _NUMERAL_SET or before not in _NUMERAL_SET
 
 
 def _ends(needle: str, text: str, end: int) -> bool:
-    if end >= len(text):
-        return True
-    last, after = needle[-1], text[end]
+    last, after = needle[-1], text[end : end + 1]
     if last.isdigit():
         fraction = after == "." and text[end + 1 : end + 2].isdigit()
         return not (after.isdigit() or fraction or after in _SCALES)
@@ -140,9 +136,6 @@ def _ends(needle: str, text: str, end: int) -> bool:
 
 def quote_parts(quote: str) -> tuple[str, ...]:
     """Return the folded parts of a quote between its ellipses; a quote without words has none."""
-    if "." not in quote and "…" not in quote and "略" not in quote:
-        folded = fold(quote)
-        return (folded,) if folded else ()
     return tuple(part for piece in _ELLIPSIS.split(quote) if (part := fold(piece)))
 
 

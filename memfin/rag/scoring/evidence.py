@@ -13,10 +13,8 @@ from memfin.rag.extraction import normalize
 from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
 
 MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
-MAX_PASSAGE_PAGES: Final = 2
-MAX_PASSAGE_CHARS: Final = 5000
-"""Pages that a passage may run over, and its folded characters where there are no pages."""
-
+MAX_PASSAGE_PAGES: Final = 2  # pages that a passage may run over
+MAX_PASSAGE_CHARS: Final = 5000  # its folded characters where there are no pages
 _SHORT_PAGE: Final = 60  # folded characters; a page with no more may well be the answer
 _COMPARED: Final = 8  # places of a passage that are compared with those of another
 _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")

@@ -1,7 +1,6 @@
 """Typed values and abstention of an answer against the expected ones (spec section 9)."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.extraction import answers
 from memfin.rag.extraction.facts import PartialDate, parse_date
-from memfin.rag.extraction.normalize import contains, fold, plain
+from memfin.rag.extraction.normalize import contains, fold, load_patterns, plain
 from memfin.text.clauses import clauses
 
 INEXACT_SHARE: Final = 0.01  # how far an amount may be off without ``numeric_exact``
@@ -18,15 +17,7 @@ MAX_SHOWN_CANDIDATES: Final = 8
 MAX_SHOWN_TEXT: Final = 200
 
 _TYPED: Final = ("amount", "amount_breakdown", "date", "date_range", "count", "boolean", "entity")
-_TITLE: Final = re.compile(r"(?:先生|女士|小姐|同志)$|[(（].*[)）]$|^(?:mr|mrs|ms|dr)\.?\s", re.IGNORECASE)
-_DENIED: Final = re.compile(
-    r"(?:不是|并非|而非|不[在叫姓住]|不位于|不属于|没有|不会是|\bnot|\bnever|n't|rather than|instead of)"
-    r"\s?(?:the\s)?$",
-    re.IGNORECASE,
-)
-_NOT_DONE: Final = re.compile(r"(?:从?未|从?没有?|并没有?|并未)(?!来|必|[忘错否少不没问])[\u4e00-\u9fff]")
-_OR_BEFORE: Final = re.compile(r"(?:或者?|还是|、|/|\bor)\s?$", re.IGNORECASE)
-_OR_AFTER: Final = re.compile(r"\s?(?:或者?|还是|、|/|or\b)", re.IGNORECASE)
+_PATTERNS: Final = load_patterns("fields")
 
 
 class Given(NamedTuple):
@@ -196,7 +187,7 @@ def _boolean(given: Given) -> dict[str, Any]:
             return _match(expected, None, "undecided", "answer")
         return _compared(expected, got, "answer", same=got is expected)
     shown = plain(given.answer.answer)
-    lead = False if _NOT_DONE.match(shown) else answers.leading_polarity(shown)
+    lead = False if _PATTERNS["not_done"].match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
         return _match(expected, got, "contradicts_text")
     return _compared(expected, got, same=got is expected)
@@ -213,8 +204,8 @@ def _text(given: Given) -> dict[str, Any]:
 def _entity(given: Given) -> dict[str, Any]:
     expected, got = given.question.expected.entity or "", given.answer.entity
     if got is not None:
-        same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
-        return _compared(expected, got, same=same or fold(got) == fold(expected))
+        bare, wanted = (fold(_PATTERNS["title"].sub("", name.strip())) for name in (got, expected))
+        return _compared(expected, got, same=bare == wanted or fold(got) == fold(expected))
     reason = _missing(expected, _words(given), alone=True)
     return _match(expected, expected if reason is None else None, reason, "answer")
 
@@ -244,9 +235,10 @@ def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
         return "nothing_known_of_it"
     place = clause.casefold().find(words.casefold())
     before, after = (clause[:place], clause[place + len(words) :]) if place >= 0 else ("", "")
-    if _DENIED.search(before):
+    if _PATTERNS["denied"].search(before):
         return "denied"
-    return "one_of_several" if alone and (_OR_BEFORE.search(before) or _OR_AFTER.match(after)) else None
+    is_listed = _PATTERNS["or_before"].search(before) or _PATTERNS["or_after"].match(after)
+    return "one_of_several" if alone and is_listed else None
 
 
 _FIELDS: Final[dict[str, Callable[[Given], dict[str, Any]]]] = {

@@ -16,14 +16,9 @@ from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, KnownFacts, Sco
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
-EXACT_MATCH: Final = 0.7
-CITATION_CORRECTNESS: Final = 0.3
-RECALL: Final = 0.5
-PRECISION: Final = 0.3
-CITATION_PROVIDED: Final = 0.2
-ABSTENTION: Final = 0.4
-NO_HALLUCINATION: Final = 0.4
-QUOTE: Final = 0.2
+EXACT_MATCH, CITATION_CORRECTNESS = 0.7, 0.3
+RECALL, PRECISION, CITATION_PROVIDED = 0.5, 0.3, 0.2
+ABSTENTION, NO_HALLUCINATION, QUOTE = 0.4, 0.4, 0.2
 
 _SLACK: Final = 1e-9  # binary error of a sum of the weights above
 

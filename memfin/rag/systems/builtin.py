@@ -13,10 +13,8 @@ from memfin.rag.systems.protocol import KnownSystem
 from memfin.text.clauses import clauses
 from memfin.version import __version__
 
-MIN_SUPPORT: Final = 0.5
-MIN_VALUE_SUPPORT: Final = 0.35
-"""Share of a question that a passage meets to support an answer, and one that is a typed value or a list."""
-
+MIN_SUPPORT: Final = 0.5  # share of a question that a passage meets to support an answer
+MIN_VALUE_SUPPORT: Final = 0.35  # the same for a typed value or a list
 NEAR: Final = 0.6  # score of passages that are read beside the best one, as a share of its
 _SAME_KIND: Final = 0.2  # bonus of a passage whose own question asks for the same kind of value
 _TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization", "clock", "id"))

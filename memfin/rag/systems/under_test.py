@@ -29,11 +29,9 @@ from memfin.sandbox.references import (
 )
 from memfin.secrets import Scrubber
 
-OPEN_LIMIT: Final = 600.0
-CLOSE_LIMIT: Final = 10.0
-SHORT_CLOSE_LIMIT: Final = 0.2
-"""Seconds to make a system, such as to index the document; for its ``close``; for that of a cancelled run."""
-
+OPEN_LIMIT: Final = 600.0  # seconds to make a system, such as to index the document
+CLOSE_LIMIT: Final = 10.0  # seconds for its ``close``
+SHORT_CLOSE_LIMIT: Final = 0.2  # the same in a cancelled run
 MAX_STUCK: Final = 16  # questions that hang in threads of their own before no more are asked
 Status = Literal["ok", "timeout", "error"]
 
