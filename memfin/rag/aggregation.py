@@ -59,19 +59,15 @@ class RagState:
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
         return {
-            name: RagGroup(
-                count=sums.questions,
-                passed=sums.passed,
-                total_score=float(sums.score),
-                max_score=float(sums.max_score),
-            )
-            for (of, name), sums in sorted(self._groups.items())
+            name: RagGroup(count=count, passed=passed, total_score=float(score), max_score=float(max_score))
+            for (of, name), (count, passed, _, score, max_score) in sorted(self._groups.items())
             if of == kind
         }
 
     def summary(self, run_id: str, **names: Any) -> RagSummary:
         """Return the summary so far, without the individual results; ``names`` are its names."""
         total = self._groups["all", ""]
+        names |= {f"by_{kind}": self._by(kind) for kind in ("type", "difficulty", "category", "tag")}
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
             run_id=run_id,
@@ -81,10 +77,6 @@ class RagState:
             overall_score=float(total.score),
             max_score=float(total.max_score),
             overall_percentage=float(_PERCENT * total.score / total.max_score) if total.max_score else 0.0,
-            by_type=self._by("type"),
-            by_difficulty=self._by("difficulty"),
-            by_category=self._by("category"),
-            by_tag=self._by("tag"),
             errors=total.errors,
             judge=self._judged.summary(),
             **names,

@@ -163,9 +163,6 @@ def _digest(files: Iterable[Path]) -> str:
     return sha256.hexdigest()
 
 
-_BOM = b"\xef\xbb\xbf"
-
-
 def check_benchmark(path: str | Path, document: str | Path | None = None) -> Iterator[Finding]:
     """Yield every finding in a benchmark, and those of its sound files against the document.
 
@@ -198,7 +195,7 @@ def unfounded(files: Iterable[Path], index: "DocumentIndex") -> Iterator[Finding
         for steps, message in _violations(read_json(file, RagBenchmark), index):
             if locator is None:
                 with open_input(file) as opened:
-                    locator = Locator(read_document(opened).removeprefix(_BOM).decode())
+                    locator = Locator(read_document(opened).decode("utf-8-sig"))
             line = locator.line(steps)
             yield Finding(file=file_text(file), line=line, path=path_text(steps), message=message)
 
@@ -212,13 +209,9 @@ def _violations(content: RagBenchmark, index: "DocumentIndex") -> Iterator[Viola
             if message:
                 yield Violation((*steps, "required_evidence", place, field), message)
         location = entry.evidence_location
-        quotes: list[tuple[Steps, str | None, int | None]] = [
-            (("required_quote",), entry.required_quote, None if location is None else location.page),
-            *(
-                (("additional_quotes", place), quote, None)
-                for place, quote in enumerate(entry.additional_quotes)
-            ),
-        ]
+        required, page = entry.required_quote, None if location is None else location.page
+        quotes: list[tuple[Steps, str | None, int | None]] = [(("required_quote",), required, page)]
+        quotes += [(("additional_quotes", n), text, None) for n, text in enumerate(entry.additional_quotes)]
         for field_steps, quote, page in quotes:
             known = page is not None and index.page_span(page) is not None
             if quote is not None and not index.locate(quote_parts(quote), page if known else None):

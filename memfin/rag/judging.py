@@ -119,19 +119,14 @@ def _written(value: Any) -> str:
 
 
 MARKS: Final = ("faithfulness", "answer_correctness")
-_HIGHEST: Final = 5.0
+
+_NAMES: Final = [name for mark in MARKS for name in (f"{mark}_reason", mark)]  # the mark after its reason
+_MARK: Final = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "properties": {
-        field: schema
-        for mark in MARKS
-        for field, schema in (
-            (f"{mark}_reason", {"type": "string"}),  # first, so that the mark follows from it
-            (mark, {"type": "integer", "enum": [1, 2, 3, 4, 5]}),
-        )
-    },
-    "required": [field for mark in MARKS for field in (f"{mark}_reason", mark)],
+    "properties": {name: _MARK if name in MARKS else {"type": "string"} for name in _NAMES},
+    "required": _NAMES,
     "additionalProperties": False,
 }
 """The JSON schema of an answer; it holds nothing of the request."""
@@ -246,7 +241,7 @@ def mark_of(scores: Mapping[float, int]) -> RagMark:
     each = [score for score, count in scores.items() for _ in range(count)]
     if not each:
         return RagMark()
-    interval = ratio_interval(((score, 1.0) for score in each), LOWEST, _HIGHEST)
+    interval = ratio_interval(((score, 1.0) for score in each), LOWEST, 5.0)
     return RagMark(count=len(each), mean=fmean(each), ci95=interval)
 
 

@@ -54,7 +54,6 @@ def is_negated(clause: str) -> bool:
 
 
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
-_TWO_ENDS: Final = 2
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
 _BEFORE: Final = 24  # the same before a value
@@ -340,7 +339,7 @@ def choose_range(read: ReadAnswer) -> Chosen[Period]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
     found = read.of_kind("date")
     ranges = set(find_ranges(read.text, found))
-    if not ranges and len(found) == _TWO_ENDS:
+    if not ranges and len(found) == 2:  # noqa: PLR2004 - its ends
         ranges = {period(found[0].value, found[1].value)}
     if len(ranges) == 1:
         return Chosen(ranges.pop(), "extracted")

@@ -34,8 +34,7 @@ class DocumentIndex:
     """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
-    offsets into it. ``paged`` is True if it has several pages,
-    ``is_record`` if it has questions and answers.
+    offsets into it. ``paged`` is True if it has several pages, ``is_record`` if it has questions and answers.
     """
 
     def __init__(self, document: Document) -> None:
@@ -301,19 +300,17 @@ def supported(
 
     Numbers under ``supports`` count required items from 0.
     """
-    found = [False] * len(required)
     entries: list[dict[str, Any]] = []
     for each in passages:
         results = [mismatch(each, item, index) for item in required]
         supports = [place for place, result in enumerate(results) if result is None]
-        for place in supports:
-            found[place] = True
         entry: dict[str, Any] = {"page": each.page, "supports": supports}
         if not supports:  # the reason of the item that came nearest
             near = [result for result in ("other_place", "wrong_page") if result in results]
             entry["reason"] = next(iter([*near, each.problem or next(iter(results), None)]))
         entries.append(entry)
-    return found, entries
+    found = {place for entry in entries for place in entry["supports"]}
+    return [place in found for place in range(len(required))], entries
 
 
 def citation_correctness(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:

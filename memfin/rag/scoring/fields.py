@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.rag import RagAnswer, RagQuestion
+import msgspec
+
+from memfin.contracts.rag import RagAnswer, RagDateRange, RagQuestion
 from memfin.rag.extraction import answers
 from memfin.rag.extraction.facts import PartialDate, parse_date
 from memfin.rag.extraction.normalize import contains, fold, load_patterns, plain
@@ -50,78 +52,80 @@ def stance(answer: RagAnswer, question: str) -> answers.Abstention:
     return found
 
 
+class Match(NamedTuple):
+    """The value that an answer gives for a field, its source, and the reason why it does not match."""
+
+    got: Any
+    reason: str | None = None
+    source: str = "field"
+    candidates: Sequence[Any] = ()
+
+
 def matches(given: Given) -> list[dict[str, Any]]:
     """Return a record for every typed field that the question expects."""
     expected = given.question.expected
-    return [
-        {"field": name, **compare(given)} for name, compare in _FIELDS.items() if expected[name] is not None
-    ]
+    records: list[dict[str, Any]] = []
+    for name, compare in _FIELDS.items():
+        wanted = expected.breakdown() if name == "amount_breakdown" else expected[name]
+        if wanted is None:
+            continue
+        match = compare(given, wanted)
+        record = {"field": name, "matched": match.reason is None, "expected": msgspec.to_builtins(wanted)}
+        record |= {"got": match.got, "source": match.source}
+        if match.reason:
+            record["reason"] = match.reason
+        if len(match.candidates) > 1:
+            record["candidates"] = list(match.candidates)[:MAX_SHOWN_CANDIDATES]
+        records.append(record)
+    return records
 
 
-def _match(
-    expected: Any, got: Any, reason: str | None, source: str = "field", candidates: Sequence[Any] = ()
-) -> dict[str, Any]:
-    """Return the record of a field; ``reason`` says why it does not match, None if it does."""
-    record = {"matched": reason is None, "expected": expected, "got": got, "source": source}
-    if reason:
-        record["reason"] = reason
-    if len(candidates) > 1:
-        record["candidates"] = list(candidates)[:MAX_SHOWN_CANDIDATES]
-    return record
-
-
-def _compared(expected: Any, got: Any, source: str = "field", *, same: bool) -> dict[str, Any]:
-    return _match(expected, got, None if same else "differs", source)
+def _differs(same: object) -> str | None:
+    return None if same else "differs"
 
 
 def _extracted(
-    expected: Any,
     chosen: answers.Chosen[Any],
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
-) -> dict[str, Any]:
+) -> Match:
     """Compare the value that was chosen from the text of an answer."""
     candidates = tuple(map(shown, chosen.candidates))
     if chosen.value is None:
-        return _match(expected, None, chosen.reason, "answer", candidates)
-    reason = None if same(chosen.value) else "differs"
-    return _match(expected, shown(chosen.value), reason, "answer", candidates)
+        return Match(None, chosen.reason, "answer", candidates)
+    return Match(shown(chosen.value), _differs(same(chosen.value)), "answer", candidates)
 
 
 def _same(got: float, expected: float, *, exact: bool) -> bool:
     return math.isclose(got, expected, rel_tol=1e-9 if exact else INEXACT_SHARE, abs_tol=1e-6)
 
 
-def _amount(given: Given) -> dict[str, Any]:
-    expected = given.question.expected.amount_total or 0.0
+def _amount(given: Given, expected: float) -> Match:
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
         chosen = answers.choose_amount(given.read)
-        return _extracted(expected, chosen, lambda value: _same(value, expected, exact=exact))
+        return _extracted(chosen, lambda value: _same(value, expected, exact=exact))
     values = [fact.value for fact in answers.amounts(given.read) if fact.kind == "amount"]
     agrees = any(_same(value, got, exact=True) for value in (*values, sum(values)))
     if given.contradicts(values, agrees=agrees):
-        return _match(expected, got, "contradicts_text", candidates=values)
-    return _compared(expected, got, same=_same(got, expected, exact=exact))
+        return Match(got, "contradicts_text", candidates=values)
+    return Match(got, _differs(_same(got, expected, exact=exact)))
 
 
-def _breakdown(given: Given) -> dict[str, Any]:
-    expected = list(given.question.expected.breakdown() or ())
-    exact = given.question.scoring.numeric_exact
-
+def _breakdown(given: Given, expected: Sequence[float]) -> Match:
     def same(got: Sequence[float]) -> bool:
         counted, wanted = (Counter(round(value, 4) for value in values) for values in (got, expected))
         return counted == wanted or (
-            not exact
+            not given.question.scoring.numeric_exact
             and len(got) == len(expected)
             and all(_same(a, b, exact=False) for a, b in zip(sorted(got), sorted(expected), strict=True))
         )
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted(expected, answers.choose_breakdown(given.read), same, list)
-    return _compared(expected, list(got), same=same(got))
+        return _extracted(answers.choose_breakdown(given.read), same, list)
+    return Match(list(got), _differs(same(got)))
 
 
 def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool) -> bool:
@@ -130,84 +134,77 @@ def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool
     return got.agrees(expected) and not (got.month is None and expected.month is not None)
 
 
-def _date(given: Given) -> dict[str, Any]:
-    text = given.question.expected.date or ""
+def _date(given: Given, text: str) -> Match:
     expected = parse_date(text)
-    exact = given.question.scoring.date_exact
     if expected is None:
-        return _match(text, None, "expected_unreadable", "answer")
+        return Match(None, "expected_unreadable", "answer")
+    same = partial(_date_matches, expected=expected, exact=given.question.scoring.date_exact)
     if given.answer.date is None:
-        chosen = answers.choose_date(given.read)
-        same = partial(_date_matches, expected=expected, exact=exact)
-        return _extracted(text, chosen, same, PartialDate.iso)
+        return _extracted(answers.choose_date(given.read), same, PartialDate.iso)
     got = parse_date(given.answer.date)
     if got is None:
-        return _match(text, given.answer.date, "unreadable")
+        return Match(given.answer.date, "unreadable")
     values = [date for date in answers.dates(given.read) if date.day is not None]
     if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
-        return _match(text, got.iso(), "contradicts_text")
-    return _compared(text, got.iso(), same=_date_matches(got, expected, exact=exact))
+        return Match(got.iso(), "contradicts_text")
+    return Match(got.iso(), _differs(same(got)))
 
 
-def _range(given: Given) -> dict[str, Any]:
-    wanted, exact = given.question.expected.date_range, given.question.scoring.date_exact
-    first, last = (parse_date(wanted.start), parse_date(wanted.end)) if wanted else (None, None)
-    expected = {"start": wanted.start, "end": wanted.end} if wanted else None
+def _range(given: Given, expected: RagDateRange) -> Match:
+    exact, period = given.question.scoring.date_exact, given.answer.date_range
+    first, last = parse_date(expected.start), parse_date(expected.end)
     if first is None or last is None:
-        return _match(expected, None, "expected_unreadable", "answer")
-    period = given.answer.date_range
+        return Match(None, "expected_unreadable", "answer")
     if period is None:
         chosen = answers.choose_range(given.read)
         if chosen.value is None:
-            return _match(expected, None, chosen.reason, "answer")
+            return Match(None, chosen.reason, "answer")
         got: tuple[PartialDate | None, PartialDate | None] = chosen.value
     else:
         got = (parse_date(period.start or ""), parse_date(period.end or ""))
     same = all(_date_matches(end, wish, exact=exact) for end, wish in zip(got, (first, last), strict=True))
     shown = {name: end and end.iso() for name, end in zip(("start", "end"), got, strict=True)}
-    return _compared(expected, shown, "answer" if period is None else "field", same=same)
+    return Match(shown, _differs(same), "answer" if period is None else "field")
 
 
-def _count(given: Given) -> dict[str, Any]:
-    expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
+def _count(given: Given, expected: int) -> Match:
+    got, unit = given.answer.count, given.read.unit
     if got is None:
-        return _extracted(expected, answers.choose_count(given.read), lambda value: value == expected)
+        return _extracted(answers.choose_count(given.read), lambda value: value == expected)
     values = {fact.value for fact in answers.counts(given.read) if fact.kind == "count" and fact.unit == unit}
     if unit and values and float(got) not in values:
-        return _match(expected, got, "contradicts_text")
-    return _compared(expected, got, same=got == expected)
+        return Match(got, "contradicts_text")
+    return Match(got, _differs(got == expected))
 
 
-def _boolean(given: Given) -> dict[str, Any]:
-    expected, got = given.question.expected.boolean_answer, given.answer.boolean
+def _boolean(given: Given, expected: object) -> Match:
+    got = given.answer.boolean
     if got is None:
         if given.stance.abstains:
-            return _match(expected, None, "abstains", "answer")
+            return Match(None, "abstains", "answer")
         if (got := answers.polarity(_words(given))) is None:
-            return _match(expected, None, "undecided", "answer")
-        return _compared(expected, got, "answer", same=got is expected)
+            return Match(None, "undecided", "answer")
+        return Match(got, _differs(got is expected), "answer")
     shown = plain(given.answer.answer)
     lead = False if _PATTERNS["not_done"].match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
-        return _match(expected, got, "contradicts_text")
-    return _compared(expected, got, same=got is expected)
+        return Match(got, "contradicts_text")
+    return Match(got, _differs(got is expected))
 
 
-def _text(given: Given) -> dict[str, Any]:
-    expected = given.question.expected.text_answer or ""
+def _text(given: Given, expected: str) -> Match:
     answer = given.answer
     source, got = ("answer", answer.answer) if answer.text is None else ("field", answer.text)
-    reason = _missing(expected, got, alone=False)
-    return _match(expected, got[:MAX_SHOWN_TEXT], reason, source)
+    return Match(got[:MAX_SHOWN_TEXT], _missing(expected, got, alone=False), source)
 
 
-def _entity(given: Given) -> dict[str, Any]:
-    expected, got = given.question.expected.entity or "", given.answer.entity
+def _entity(given: Given, expected: str) -> Match:
+    got = given.answer.entity
     if got is not None:
         bare, wanted = (fold(_PATTERNS["title"].sub("", name.strip())) for name in (got, expected))
-        return _compared(expected, got, same=bare == wanted or fold(got) == fold(expected))
+        return Match(got, _differs(bare == wanted or fold(got) == fold(expected)))
     reason = _missing(expected, _words(given), alone=True)
-    return _match(expected, expected if reason is None else None, reason, "answer")
+    return Match(expected if reason is None else None, reason, "answer")
 
 
 def _words(given: Given) -> str:
@@ -241,7 +238,7 @@ def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
     return "one_of_several" if alone and is_listed else None
 
 
-_FIELDS: Final[dict[str, Callable[[Given], dict[str, Any]]]] = {
+_FIELDS: Final[dict[str, Callable[[Given, Any], Match]]] = {
     "amount_total": _amount,
     "amount_breakdown": _breakdown,
     "date": _date,

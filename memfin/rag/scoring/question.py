@@ -173,14 +173,10 @@ def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[b
 def _right_page(
     question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: AnyIndex
 ) -> bool:
-    if citation.page is None or (index is not None and not index.paged):
+    location, page = question.evidence_location, citation.page
+    if page is None or (location is not None and page == location.page):
         return True
-    location = question.evidence_location
-    if location is not None and citation.page == location.page:
-        return True
-    if index is not None:
-        return bool(index.locate(parts, citation.page))
-    return location is None
+    return location is None if index is None else not index.paged or bool(index.locate(parts, page))
 
 
 def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> dict[str, Any]:

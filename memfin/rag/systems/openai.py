@@ -33,7 +33,6 @@ from memfin.sandbox.calls import CallFailed
 
 _FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
 _MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
-PROMPT: Final = "rag-v1"
 
 
 class Chunks:
@@ -200,7 +199,7 @@ class OpenAIRag(KnownSystem):
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is refused now
         instructions = prompt_of(system) if isinstance(system, str) else system
-        self._instructions = instructions or shipped_prompt(PROMPT)
+        self._instructions = instructions or shipped_prompt("rag-v1")
         self._chunks = Chunks(document)
         self._context_tokens = context_tokens
         self._sent: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
@@ -259,7 +258,7 @@ class OpenAIRag(KnownSystem):
         }
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Take the receiver of notices for the user."""
+        """Send warnings for the user to a receiver."""
         self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
         self._chat.parameters.on_notice = self._notify
 
@@ -308,7 +307,7 @@ class OpenAIRag(KnownSystem):
             raise
 
     def _notify_once(self, line: str) -> None:
-        """Notify the user of the same line once per run."""
+        """Send a warning to the user, once per run."""
         if line not in self._notified:
             self._notified.add(line)
             self._notify(line)

@@ -108,7 +108,7 @@ class SystemUnderTest:
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the system notify the user while it answers, if it has a ``listen``."""
+        """Have the system send its warnings to the user, if it has a ``listen``."""
         if callable(listen := getattr(self._known, "listen", None)):
             listen(on_notice)
 
