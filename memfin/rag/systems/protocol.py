@@ -53,13 +53,11 @@ class KnownSystem(Protocol):
 
     Attributes:
         reference, model, version: the names of the system, and its version if it has one.
-        sees_truth: True for a system that gets the whole question, as only the oracle does.
     """
 
     reference: str
     model: str
     version: str | None = None
-    sees_truth: bool = False
 
     @property
     def inputs(self) -> Mapping[str, Any]:

@@ -180,7 +180,7 @@ class SystemUnderTest:
                 await close()
 
     def _words(self, question: RagQuestion | str) -> Any:
-        sees_truth = self._known is not None and self._known.sees_truth
+        sees_truth = self._owned and getattr(self._known, "sees_truth", False)  # the oracle
         return question if sees_truth or isinstance(question, str) else question.question
 
 
