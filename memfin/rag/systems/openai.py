@@ -99,8 +99,8 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _typed(*types: str) -> dict[str, Any]:
-    return {"type": list(types) if len(types) > 1 else types[0]}
+def _typed(name: str, *others: str) -> dict[str, Any]:
+    return {"type": [name, *others] if others else name}
 
 
 SCHEMA: Final[dict[str, Any]] = _object(
