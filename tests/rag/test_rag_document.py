@@ -109,6 +109,7 @@ def test_a_text_without_sound_pages_is_one_line(tmp_path: Path, text: str | byte
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\f<"), max_size=40)
 
 
+@settings(max_examples=40)
 @given(bodies=st.lists(TEXT, min_size=1, max_size=6), led=st.booleans())
 def test_every_character_stands_on_its_page_and_line(bodies: list[str], *, led: bool) -> None:
     marked = "".join(f"<!-- page {number} -->{body}" for number, body in enumerate(bodies, 1))

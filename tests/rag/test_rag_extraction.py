@@ -1,6 +1,7 @@
 """What answers say: amounts, counts, dates, numbers in every form, ids, names, yes and no."""
 
 import math
+from functools import partial
 
 from memfin.rag.extraction.answers import (
     ReadAnswer,
@@ -30,7 +31,7 @@ from memfin.rag.extraction.normalize import (
     quote_parts,
 )
 from memfin.text.numbers import number_value
-from tests.support import each_case
+from tests.support import calls, each_case
 
 
 @each_case(
@@ -483,10 +484,17 @@ def test_the_period_that_an_answer_gives() -> None:
     ],
 )
 def test_texts_of_one_piece_again_and_again_are_read(piece: str) -> None:
-    text = piece * 2000
+    text = piece * 1000
     told = ReadAnswer(text, text)
     chosen = choose_amount(told).value
     assert chosen is None or math.isfinite(chosen)
     assert len({found.value for found in find_dates(plain(text))}) <= 1
     assert polarity(text) in (True, False, None)
     assert len(quote_parts(text)) <= 1
+
+
+@each_case("phrase", ["一半", "a@b.c ", "ab-12 ", "1,000 ", "2024年3月1日", "13812345678 "])
+def test_eight_times_the_text_is_about_eight_times_the_work(phrase: str) -> None:
+    find_facts(phrase)  # loads what is loaded once
+    short, long = (calls(partial(find_facts, phrase * count)) for count in (200, 1_600))
+    assert long < 12 * short
