@@ -28,7 +28,7 @@ from memfin.errors import UsageError
 from memfin.journal import RAG_ANSWERS, RAG_JUDGEMENTS, RAG_RESULTS, CommittedDialog, Entry
 from memfin.judges.protocol import JudgeResult
 from memfin.rag.aggregation import RagState
-from memfin.rag.judging import RagControl, RagTally, judge_request, rag_control_result, rag_control_warnings
+from memfin.rag.judging import RagControl, RagVotes, judge_request, rag_control_result, rag_control_warnings
 from memfin.rag.scoring import DocumentIndex, QuestionScore, score_failure, score_question
 from memfin.rag.systems.under_test import Asked, SystemUnderTest
 from memfin.sandbox.references import describe
@@ -354,7 +354,7 @@ class QuestionTotals(Totals[QuestionScored]):
 
     def __init__(self) -> None:
         self.state = RagState()
-        self._votes = RagTally()
+        self._votes = RagVotes()
         super().__init__(self._votes)
 
     def add(self, committed: QuestionScored) -> None:

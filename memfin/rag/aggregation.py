@@ -1,22 +1,21 @@
 """Summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
 
 import operator
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from memfin.contracts.base import Record
-from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary, RagType
+from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary
 from memfin.contracts.reading import InvalidRecord, decode
 from memfin.rag.judging import MARKS, JudgeState
 
 _PERCENT: Final = 100
 
-AnyResult = RagResult | RagIndividual
-"""A line of the results, or what the summary has of it."""
+AnyResult = RagResult | RagIndividual  # a line of the results, or what the summary has of it
 
 
 class Sums(NamedTuple):
@@ -28,15 +27,6 @@ class Sums(NamedTuple):
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
 
-    def plus(self, other: "Sums") -> "Sums":
-        """Return the sums of both groups."""
-        return Sums(*map(operator.add, self, other))  # pyright: ignore[reportArgumentType]
-
-    def group(self) -> RagGroup:
-        """Return the sums in the form of the summary."""
-        score, max_score = float(self.score), float(self.max_score)
-        return RagGroup(count=self.questions, passed=self.passed, total_score=score, max_score=max_score)
-
 
 class RagState:
     """Sums over the results of a run, by group.
@@ -45,13 +35,8 @@ class RagState:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], Sums] = {}
+        self._groups: defaultdict[tuple[str, str], Sums] = defaultdict(Sums)
         self._judged = JudgeState()
-
-    @property
-    def total(self) -> Sums:
-        """The sums of all results so far."""
-        return self._groups.get(("all", ""), Sums())
 
     def add(self, result: RagResult) -> None:
         """Count a result."""
@@ -59,31 +44,30 @@ class RagState:
         scores = Fraction(repr(result.score)), Fraction(repr(result.max_score))
         sums = Sums(1, int(result.passed), int(result.error is not None), *scores)
         for key in _groups_of(result):
-            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
+            self._count(key, sums)
         if result.judge is not msgspec.UNSET:
             self._judged.add(result.type, result.judge)
 
     def merge(self, other: Self) -> None:
         """Add the counts of another state, which stays as it is."""
         for key, sums in other._groups.items():
-            self._groups[key] = self._groups.get(key, Sums()).plus(sums)
+            self._count(key, sums)
         self._judged.merge(other._judged)
 
-    def _by(self, kind: str) -> dict[str, RagGroup]:
-        return {name: sums.group() for (of, name), sums in sorted(self._groups.items()) if of == kind}
+    def _count(self, key: tuple[str, str], sums: Sums) -> None:
+        self._groups[key] = Sums(*map(operator.add, self._groups[key], sums))  # pyright: ignore[reportArgumentType]
 
-    def summary(
-        self,
-        run_id: str,
-        *,
-        benchmark_path: str | None = None,
-        document: str | None = None,
-        system: str | None = None,
-        type_filter: RagType | None = None,
-        config_fingerprint: str | None = None,
-    ) -> RagSummary:
-        """Return the summary so far, without the individual results."""
-        total = self.total
+    def _by(self, kind: str) -> dict[str, RagGroup]:
+        return {
+            name: RagGroup(count=count, passed=passed, total_score=float(score), max_score=float(max_score))
+            for (of, name), (count, passed, _, score, max_score) in sorted(self._groups.items())
+            if of == kind
+        }
+
+    def summary(self, run_id: str, **names: Any) -> RagSummary:
+        """Return the summary so far, without the individual results; ``names`` are its names."""
+        total = self._groups["all", ""]
+        names |= {f"by_{kind}": self._by(kind) for kind in ("type", "difficulty", "category", "tag")}
         return RagSummary(
             schema_version=RAG_SCHEMA_VERSION,
             run_id=run_id,
@@ -93,17 +77,9 @@ class RagState:
             overall_score=float(total.score),
             max_score=float(total.max_score),
             overall_percentage=float(_PERCENT * total.score / total.max_score) if total.max_score else 0.0,
-            by_type=self._by("type"),
-            by_difficulty=self._by("difficulty"),
-            by_category=self._by("category"),
-            by_tag=self._by("tag"),
             errors=total.errors,
-            benchmark_path=benchmark_path,
-            document=document,
-            system=system,
-            type_filter=type_filter,
-            config_fingerprint=config_fingerprint,
             judge=self._judged.summary(),
+            **names,
         )
 
 
@@ -147,11 +123,7 @@ def headline_values(summary: RagSummary) -> dict[str, float]:
     return values
 
 
-class _Name(Record):
-    """The fields of a line that its place in the summary depends on."""
-
-    id: str
-    question_index: int
+_Name = msgspec.defstruct("_Name", [("id", str), ("question_index", int)])
 
 
 def individual_results(path: Path) -> Iterator[RagIndividual]:
@@ -168,7 +140,7 @@ def individual_results(path: Path) -> Iterator[RagIndividual]:
     with path.open("rb") as file:
         try:
             for line in file:
-                name = decode(line, _Name)
+                name: Any = decode(line, _Name)
                 places.append((name.id, name.question_index, offset))
                 offset += len(line)
             for *_, place in sorted(places):

@@ -4,28 +4,27 @@ import hashlib
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
-from memfin.contracts.rag import RagSection, RagSpeaker, RagType
 from memfin.contracts.reading import open_input, read_document, read_json, shown
 from memfin.errors import UsageError
-from memfin.rag.document import TEXT_SUFFIXES, Document, Page, load_document
-from memfin.rag.extraction.normalize import contains, find_quote, fold, quote_parts
-from memfin.rag.transcript import segments
+from memfin.rag.document import TEXT_SUFFIXES, load_document
+from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.validation import Finding, Violation, path_text, validate_benchmark
 from memfin.validation.findings import Steps, file_text
 from memfin.validation.rag import FOLDER, line_ranges
 from memfin.validation.text import Locator
 
+if TYPE_CHECKING:
+    from memfin.rag.scoring import DocumentIndex
+
 T = TypeVar("T")
 
-_CHUNK: Final = 64
-"""Records that are compressed, and made anew, at a time."""
+_CHUNK: Final = 64  # records that are compressed, and made anew, at a time
 
 
 class Packed(Collection[T], Generic[T]):
@@ -59,9 +58,7 @@ class Packed(Collection[T], Generic[T]):
         return any(one == record for one in self)
 
 
-SAMPLE: Final = Path(__file__).parents[1] / "data" / "rag"
-"""The benchmark that is shipped."""
-
+SAMPLE: Final = Path(__file__).parents[1] / "data" / "rag"  # the benchmark that is shipped
 _SUFFIXES: Final = ("", *sorted(TEXT_SUFFIXES), ".pdf")
 
 
@@ -79,11 +76,6 @@ class Benchmark(NamedTuple):
     document: Path | None
     document_name: str | None
     digest: str
-    descriptions: tuple[str, ...] = ()
-
-    def of_type(self, question_type: RagType | None) -> tuple[RagQuestion, ...]:
-        """Return the questions of a type, all of them for None."""
-        return tuple(one for one in self.questions if question_type in (None, one.type))
 
 
 def load_benchmark(path: str | Path) -> Benchmark:
@@ -96,14 +88,12 @@ def load_benchmark(path: str | Path) -> Benchmark:
     place = Path(path)
     documents: dict[Path, str | None] = {}
     questions = Packed[RagQuestion](RagQuestion)
-    descriptions: list[str] = []
     findings: list[Finding] = []
 
     def take(file: Path, content: RagBenchmark) -> None:
         if findings:
             return
         documents[file] = content.document
-        descriptions.extend([content.description] if content.description else [])
         for one in _questions(content):
             questions.append(one)
 
@@ -113,15 +103,7 @@ def load_benchmark(path: str | Path) -> Benchmark:
         more = len(findings) - 1
         raise UsageError(f"{findings[0]}" + (f" (and {more} more: memfin validate {path})" if more else ""))
     document, name = find_document(place, documents)
-    return Benchmark(
-        path=place,
-        files=tuple(documents),
-        questions=questions,
-        document=document,
-        document_name=name,
-        digest=_digest(documents),
-        descriptions=tuple(descriptions),
-    )
+    return Benchmark(place, tuple(documents), questions, document, name, _digest(documents))
 
 
 def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:
@@ -181,9 +163,6 @@ def _digest(files: Iterable[Path]) -> str:
     return sha256.hexdigest()
 
 
-_BOM = b"\xef\xbb\xbf"
-
-
 def check_benchmark(path: str | Path, document: str | Path | None = None) -> Iterator[Finding]:
     """Yield every finding in a benchmark, and those of its sound files against the document.
 
@@ -200,118 +179,78 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
     place = document if document is not None else find_document(Path(path), documents)[0]
     sound = [file for file in documents if file_text(file) not in unsound]
     if place is not None and sound:
-        yield from unfounded(sound, load_document(place))
+        from memfin.rag.scoring import DocumentIndex  # noqa: PLC0415 - compiles its patterns slowly
+
+        yield from unfounded(sound, DocumentIndex(load_document(place)))
 
 
-def unfounded(files: Iterable[Path], document: Document) -> Iterator[Finding]:
+def unfounded(files: Iterable[Path], index: "DocumentIndex") -> Iterator[Finding]:
     """Yield a finding for all evidence of sound question files that the document lacks, file by file.
 
     Raises:
         UsageError: a file cannot be read, or is not sound any more.
     """
-    grounds = Grounds(document)
     for file in files:
-        content = read_json(file, RagBenchmark)
         locator: Locator | None = None
-        for steps, message in grounds.violations(content):
+        for steps, message in _violations(read_json(file, RagBenchmark), index):
             if locator is None:
                 with open_input(file) as opened:
-                    locator = Locator(read_document(opened).removeprefix(_BOM).decode())
+                    locator = Locator(read_document(opened).decode("utf-8-sig"))
             line = locator.line(steps)
             yield Finding(file=file_text(file), line=line, path=path_text(steps), message=message)
 
 
-class Grounds:
-    """Search of a document for evidence and quotes."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._segments = segments(document)
-        self._runs = cache(self._folded_runs)
-
-    def violations(self, content: RagBenchmark) -> Iterator[Violation]:
-        """Yield a violation for all evidence of a file's questions that the document lacks."""
-        for index, entry in enumerate(content.questions):
-            steps: Steps = ("questions", index)
-            for number, evidence in enumerate(entry.required_evidence):
-                yield from self._evidence((*steps, "required_evidence", number), evidence)
-            location = entry.evidence_location
-            if entry.required_quote is not None:
-                page = None if location is None else location.page
-                yield from self._quote((*steps, "required_quote"), entry.required_quote, page)
-            for number, quote in enumerate(entry.additional_quotes):
-                yield from self._quote((*steps, "additional_quotes", number), quote, None)
-            if location is not None:
-                yield from self._location((*steps, "evidence_location"), location, entry.required_quote)
-
-    def _evidence(self, steps: Steps, evidence: RequiredEvidence) -> Iterator[Violation]:
-        number, words = evidence.page, fold(evidence.must_include)
-        page, section, speaker = self._document.page(number), evidence.section, evidence.speaker
-        if page is None:
-            yield Violation((*steps, "page"), f"{self._document.name} has no page {number}")
-        elif not self._holds(words, page):
-            message = f"{shown(evidence.must_include)} does not stand on page {number}"
-            yield Violation((*steps, "must_include"), message)
-        elif self._segments and not self._holds(words, page, section, speaker):
-            spoken = speaker is not None and self._holds(words, page, section)
-            name, place = ("speaker", f"the {speaker}") if spoken else ("section", f"{section}")
-            message = f"{shown(evidence.must_include)} does not stand in {place} on page {number}"
-            yield Violation((*steps, name), message)
-
-    def _quote(self, steps: Steps, quote: str, number: int | None) -> Iterator[Violation]:
-        page = None if number is None else self._document.page(number)
-        if not _stands(quote, self._whole if page is None else fold(page.text)):
-            place = f"in {self._document.name}" if page is None else f"on page {number}"
-            yield Violation(steps, f"{shown(quote)} does not stand {place}")
-
-    def _location(self, steps: Steps, location: EvidenceLocation, quote: str | None) -> Iterator[Violation]:
-        page = self._document.page(location.page)
-        if page is None:
-            yield Violation((*steps, "page"), f"{self._document.name} has no page {location.page}")
-        elif location.lines is not None:
-            ranges = line_ranges(location.lines)
-            lines = page.text.split("\n")
-            last = page.first_line + len(lines) - 1
-            if any(low < page.first_line or high > last for low, high in ranges):
-                message = f"page {page.number} is lines {page.first_line} to {last}"
-                yield Violation((*steps, "lines"), message)
-            elif quote is not None and _stands(quote, fold(page.text)):
-                named = [
-                    line for low, high in ranges for line in lines[low - page.first_line :][: high - low + 1]
-                ]
-                if not _stands(quote, fold("\n".join(named))):
-                    yield Violation((*steps, "lines"), "the required_quote does not stand on these lines")
-
-    def _holds(
-        self, words: str, page: Page, section: RagSection | None = None, speaker: RagSpeaker | None = None
-    ) -> bool:
-        return any(contains(words, text) for text in self._runs(page, section, speaker))
-
-    def _folded_runs(
-        self, page: Page, section: RagSection | None, speaker: RagSpeaker | None
-    ) -> tuple[str, ...]:
-        """Return the folded text of a page, or the runs of it that are of a section and a speaker."""
-        if section is None and speaker is None:
-            return (fold(page.text),)
-        runs: list[str] = []
-        end = -1
-        for part in self._segments:
-            if part.page != page.number or section not in (None, part.section):
-                continue
-            if speaker not in (None, part.speaker):
-                continue
-            piece = page.text[part.start : part.end]
-            if part.start == end:
-                runs[-1] += piece
-            else:
-                runs.append(piece)
-            end = part.end
-        return tuple(map(fold, runs))
-
-    @cached_property
-    def _whole(self) -> str:
-        return fold(self._document.text)
+def _violations(content: RagBenchmark, index: "DocumentIndex") -> Iterator[Violation]:
+    """Yield a violation for all evidence of a file's questions that the document lacks."""
+    for number, entry in enumerate(content.questions):
+        steps: Steps = ("questions", number)
+        for place, evidence in enumerate(entry.required_evidence):
+            field, message = _evidence(evidence, index)
+            if message:
+                yield Violation((*steps, "required_evidence", place, field), message)
+        location = entry.evidence_location
+        required, page = entry.required_quote, None if location is None else location.page
+        quotes: list[tuple[Steps, str | None, int | None]] = [(("required_quote",), required, page)]
+        quotes += [(("additional_quotes", n), text, None) for n, text in enumerate(entry.additional_quotes)]
+        for field_steps, quote, page in quotes:
+            known = page is not None and index.page_span(page) is not None
+            if quote is not None and not index.locate(quote_parts(quote), page if known else None):
+                where = f"on page {page}" if known else f"in {index.document.name}"
+                yield Violation((*steps, *field_steps), f"{shown(quote)} does not stand {where}")
+        if location is not None:
+            field, message = _location(location, entry.required_quote, index)
+            if message:
+                yield Violation((*steps, "evidence_location", field), message)
 
 
-def _stands(quote: str, folded: str) -> bool:
-    return next(find_quote(quote_parts(quote), folded), None) is not None
+def _evidence(evidence: RequiredEvidence, index: "DocumentIndex") -> tuple[str, str]:
+    """Return the field of an evidence that the document contradicts, and the message; empty for none."""
+    page, section, speaker = evidence.page, evidence.section, evidence.speaker
+    if index.page_span(page) is None:
+        return "page", f"{index.document.name} has no page {page}"
+    places = index.required_spans(evidence.replace(section=None, speaker=None))
+    if not places:
+        return "must_include", f"{shown(evidence.must_include)} does not stand on page {page}"
+    if not index.is_record or any(index.meets(span, evidence) for span in places):
+        return "", ""
+    in_section = any(index.meets(span, evidence.replace(speaker=None)) for span in places)
+    name, place = ("speaker", f"the {speaker}") if in_section and speaker else ("section", f"{section}")
+    return name, f"{shown(evidence.must_include)} does not stand in {place} on page {page}"
+
+
+def _location(location: EvidenceLocation, quote: str | None, index: "DocumentIndex") -> tuple[str, str]:
+    """Return the field of a location that the document contradicts, and the message; empty for none."""
+    page = index.document.page(location.page)
+    if page is None:
+        return "page", f"{index.document.name} has no page {location.page}"
+    ranges = [] if location.lines is None else line_ranges(location.lines)
+    lines = page.text.split("\n")
+    last = page.first_line + len(lines) - 1
+    if any(low < page.first_line or high > last for low, high in ranges):
+        return "lines", f"page {page.number} is lines {page.first_line} to {last}"
+    parts = quote_parts(quote or "")
+    if ranges and index.locate(parts, page.number):
+        named = [line for low, high in ranges for line in lines[low - page.first_line :][: high - low + 1]]
+        if not any(find_quote(parts, fold("\n".join(named)))):
+            return "lines", "the required_quote does not stand on these lines"
+    return "", ""

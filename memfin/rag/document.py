@@ -8,19 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from memfin.contracts.rag import RagSection, RagSpeaker
 from memfin.contracts.reading import open_input
 from memfin.errors import UsageError
 
-MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
-"""The largest text that is read as a document, in bytes; of a directory, all its pages together."""
-
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024  # of all pages of a directory together
 TEXT_SUFFIXES: Final = frozenset({".md", ".markdown", ".txt", ".text"})
 _PDF_MAGIC: Final = b"%PDF-"
 _TOO_LARGE: Final = f"holds more than {MAX_DOCUMENT_BYTES >> 20} MiB of text; divide it"
 _BOM: Final = "\ufeff"
 _LINE_END: Final = re.compile(r"\r\n?")
 _MARKER: Final = re.compile(r"<!--[ \t]*page[ \t]*+:?[ \t]*([0-9]{1,9})[ \t]*-->", re.IGNORECASE)
-_PAGE_FILE: Final = re.compile(r"(?:.*[^0-9])?([0-9]{1,9})", re.DOTALL)
+_PAGE_FILE: Final = re.compile(
+    r"(?!\.)(?:.*[^0-9])?([0-9]{1,9})\.(?:md|markdown|txt|text)", re.DOTALL | re.IGNORECASE
+)
 
 
 class Page(NamedTuple):
@@ -45,9 +46,6 @@ class Document:
         self.name = name
         self.pages = pages
         self._by_number = {page.number: page for page in pages}
-
-    def __repr__(self) -> str:
-        return f"Document({self.name!r}, {len(self.pages)} pages)"
 
     def page(self, number: int) -> Page | None:
         """Return the page of that number, or None when there is none."""
@@ -95,25 +93,20 @@ def text_pages(text: str, name: str = "document") -> Iterator[Page]:
     Raises:
         UsageError: when the numbers of markers do not ascend from 1 on; the message has the line.
     """
-    markers = list(_MARKER.finditer(text))
-    if not markers:
+    lead, *rest = _MARKER.split(text)
+    if not rest:
         yield from _fed_pages(text)
         return
-    lead, last = text[: markers[0].start()], 0
-    if lead.strip() and int(markers[0][1]) != 1:
-        yield Page(1, lead)
-        lead, last = "", 1
-    line, position = 1, 0
-    for marker, end in zip(markers, [*(one.start() for one in markers[1:]), len(text)], strict=True):
-        line += text.count("\n", position, marker.start())
-        position = marker.start()
-        number = int(marker[1])
+    line, last, before = 1 + lead.count("\n"), 0, lead if lead.strip() else ""
+    if before and int(rest[0]) != 1:
+        yield Page(1, before)
+        last, before = 1, ""
+    for number, body in zip(map(int, rest[::2]), rest[1::2], strict=True):
         if number <= last:
             raise UsageError(f"{name}:{line}: {_disorder(number, last)}; the numbers of pages ascend")
-        body = text[marker.end() : end]
-        leads = marker is markers[0] and lead.strip()
-        yield Page(number, lead + body) if leads else Page(number, body, line)
-        last = number
+        yield Page(number, before + body) if before else Page(number, body, line)
+        line += body.count("\n")
+        last, before = number, ""
 
 
 def _disorder(number: int, last: int) -> str:
@@ -145,16 +138,13 @@ def _file_pages(path: Path) -> Iterator[Page]:
 
 
 def _directory_pages(directory: Path) -> Iterator[Page]:
-    """Yield the pages of a directory of numbered files; other files are no pages."""
     try:
         names = sorted(item.name for item in directory.iterdir())
     except OSError as problem:
         raise UsageError(f"document {directory}: {problem.strerror or problem}") from None
     numbered: dict[int, str] = {}
     for name in names:
-        stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
-        match = _PAGE_FILE.fullmatch(stem)
-        if suffix.lower() not in TEXT_SUFFIXES or name.startswith(".") or match is None:
+        if (match := _PAGE_FILE.fullmatch(name)) is None:
             continue
         number = int(match[1])
         if number == 0:
@@ -188,3 +178,72 @@ def _text(file: BinaryIO, path: Path) -> str:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise UsageError(f"document {path}:{line}: holds a NUL, so it is no text; use Markdown, text or PDF")
     return _LINE_END.sub("\n", text.removeprefix(_BOM))
+
+
+_ANSWERERS: Final = frozenset(("答", "a", "answer"))
+_DECORATION: Final = r"[ \t\u3000>*_#\-]*"
+TURN: Final = re.compile(
+    rf"^{_DECORATION}(?P<name>问|答|question|answer|q|a)[ \t\u3000]*+[0-9]{{0,4}}[.、]?[*_]*[ \t\u3000]*[:：]"
+    r"|(?<=[。？！；?!])[ \t\u3000]*(?P<inner>[问答])[ \t\u3000]*[:：]",
+    re.MULTILINE | re.IGNORECASE,
+)
+FURNITURE: Final = re.compile(
+    rf"^{_DECORATION}(?:"
+    r"第[ \t]*[0-9一二三四五六七八九十百]+[ \t]*页.{0,20}"
+    r"|page[ \t]+[0-9]+.{0,20}"
+    r"|[-—–][ \t]*[0-9]{1,4}[ \t]*[-—–]"
+    r"|[^。，？！；:：\n]{0,16}(?:签名|签字|捺印)[ \t）)]*+(?:[:：（(_].*)?"
+    r"|以上(?:笔录|记录).*"
+    rf"){_DECORATION}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Lines outside of turns: the number of a page, a line to sign on, the words above it."""
+
+
+class Segment(NamedTuple):
+    """A part of a page: half-open character offsets into its text, and whose words these are.
+
+    ``speaker`` is None in the head; ``pair`` numbers each question with its answer from 1, and is 0 there.
+    The name of the speaker is part of the first segment of a turn.
+    """
+
+    page: int
+    start: int
+    end: int
+    section: RagSection
+    speaker: RagSpeaker | None
+    pair: int
+
+
+def segments(document: Document) -> tuple[Segment, ...]:
+    """Return the parts of a record in their order; none when no turn is found, as in other documents."""
+    found: list[Segment] = []
+    speaker: RagSpeaker | None = None
+    pair = 0
+    for page in document.pages:
+        matches = TURN.finditer(page.text)
+        turns: list[tuple[int, RagSpeaker]] = [
+            (one.start(), "answer" if (one["name"] or one["inner"]).lower() in _ANSWERERS else "question")
+            for one in matches
+        ]
+        ends = [*(start for start, _ in turns), len(page.text)]
+        starts: list[tuple[int, RagSpeaker | None]] = [(0, None), *turns]
+        for (start, begins), end in zip(starts, ends, strict=True):
+            if begins is not None:
+                pair += begins == "question" or pair == 0
+                speaker = begins
+            found.extend(_parts(page, start, end, speaker, pair))
+    return tuple(found) if pair else ()
+
+
+def _parts(page: Page, start: int, end: int, speaker: RagSpeaker | None, pair: int) -> Iterator[Segment]:
+    """Yield the parts between the beginnings of two turns, with furniture in parts of its own."""
+    section: RagSection = "qa_pair" if pair else "header"
+    position = start
+    for line in FURNITURE.finditer(page.text, start, end):
+        if position < line.start():
+            yield Segment(page.number, position, line.start(), section, speaker, pair)
+        yield Segment(page.number, line.start(), line.end(), "header", None, 0)
+        position = line.end()
+    if position < end:
+        yield Segment(page.number, position, end, section, speaker, pair)

@@ -38,21 +38,19 @@ from memfin.agents.http.protocol import CODES as AGENT_CODES
 from memfin.hosting import run
 from memfin.rag.document import Document, load_document
 from memfin.rag.systems.http import QueryAnswer, QueryError, QueryRequest
-from memfin.rag.systems.registry import load_system
+from memfin.rag.systems.under_test import load_system
 from memfin.sandbox.calls import CallFailed, CallTimedOut
 from memfin.sandbox.references import describe, one_line
 
 PROTOCOL: Final = 1
 
-PATH: Final = "/query"
-"""Where MemFin's own server answers; the root does so too."""
-
+PATH: Final = "/query"  # where MemFin's own server answers; the root does so too
 _SHARED: Final = (
-    *("invalid_json", "invalid_request", "unauthorized", "not_found", "method_not_allowed", "too_large"),
-    *("too_slow", "unknown_host", "foreign_origin"),
+    "invalid_json invalid_request unauthorized not_found method_not_allowed too_large too_slow unknown_host "
+    "foreign_origin"
 )
 CODES: Final = {
-    **{code: AGENT_CODES[code] for code in _SHARED},
+    **{code: AGENT_CODES[code] for code in _SHARED.split()},
     "system_failed": "the system broke its contract or raised; the message is its error",
     "system_timed_out": "the system did not answer within the server's limit",
     "system_unreachable": "what the system depends on could not be reached; send again",
@@ -75,11 +73,8 @@ def openapi_document() -> dict[str, Any]:
 
 
 DEFAULT_PORT: Final = 8766
-TIMEOUT: Final = 600.0
-"""Seconds that the system may take for a question; the caller usually gives up earlier."""
-
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Bytes of a request."""
+TIMEOUT: Final = 600.0  # seconds for a question; the caller usually gives up earlier
+MAX_BODY_BYTES: Final = 1024 * 1024  # of a request
 
 
 def application(
@@ -168,10 +163,9 @@ def serve(
 
 def _refusal(problem: Exception) -> Refusal:
     """Return the answer to a question on which the system failed."""
-    if isinstance(problem, CallTimedOut):
-        return Refusal(500, "system_timed_out", one_line(str(problem)))
     if isinstance(problem, CallFailed):
-        return Refusal(500, "system_failed", one_line(str(problem)) or "CallFailed")
+        code = "system_timed_out" if isinstance(problem, CallTimedOut) else "system_failed"
+        return Refusal(500, code, one_line(str(problem)) or "CallFailed")
     message = one_line(str(problem)) if isinstance(problem, TransportError) else ""
     after = asked_pause(problem) or None
     return Refusal(503, "system_unreachable", message or describe(problem), retry_after=after)

@@ -1,9 +1,7 @@
 """Judging of answers: prompt, verdict, panels, statistics, and controls (spec section 7)."""
 
-import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import groupby, islice
 from statistics import fmean, median
 from typing import Any, Final, NamedTuple, Self
@@ -25,18 +23,17 @@ from memfin.contracts.rag import (
     RagQuestion,
     RagVerdict,
 )
-from memfin.judges.controls import KINDS, LOW, LOWEST
+from memfin.judges.controls import KINDS, LOW, LOWEST, TURNS
 from memfin.judges.prompts import Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, Judge, JudgeResult, JudgeTask, token_estimate
 from memfin.judges.reply_grading import MAX_ANSWER, MAX_REASON, NAME
 from memfin.judges.stats import VoteAgreement, VoteStats
-from memfin.metrics.interval import student_t_quantile
+from memfin.metrics.interval import ratio_interval
 from memfin.rag.extraction.normalize import language_of, quote_parts
 from memfin.rag.scoring import DocumentIndex
-from memfin.rag.systems.oracle import right_answer
+from memfin.rag.systems.builtin import right_answer
 
-MAX_PAGE_CHARS: Final = 40_000
-"""Characters of pages after which pages that only the answer points at are left out."""
+MAX_PAGE_CHARS: Final = 40_000  # from here on, pages that only the answer points at are left out
 
 
 def judge_request(question: RagQuestion, answer: RagAnswer, index: DocumentIndex) -> RagJudgeRequest:
@@ -122,19 +119,14 @@ def _written(value: Any) -> str:
 
 
 MARKS: Final = ("faithfulness", "answer_correctness")
-_HIGHEST: Final = 5.0
+
+_NAMES: Final = [name for mark in MARKS for name in (f"{mark}_reason", mark)]  # the mark after its reason
+_MARK: Final = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "properties": {
-        field: schema
-        for mark in MARKS
-        for field, schema in (
-            (f"{mark}_reason", {"type": "string"}),  # first, so that the mark follows from it
-            (mark, {"type": "integer", "enum": [1, 2, 3, 4, 5]}),
-        )
-    },
-    "required": [field for mark in MARKS for field in (f"{mark}_reason", mark)],
+    "properties": {name: _MARK if name in MARKS else {"type": "string"} for name in _NAMES},
+    "required": _NAMES,
     "additionalProperties": False,
 }
 """The JSON schema of an answer; it holds nothing of the request."""
@@ -165,33 +157,17 @@ def read_answer(text: str) -> RagVerdict:
         score = getattr(answer, mark)
         if score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
             raise InvalidAnswer(f"the answer is no verdict: {mark} {score} is not a whole number 1 to 5")
-    values: dict[str, Any] = {mark: float(getattr(answer, mark)) for mark in MARKS}
-    for name in (f"{mark}_reason" for mark in MARKS):
-        values[name] = getattr(answer, name)[:MAX_REASON]
+    values: dict[str, Any] = msgspec.structs.asdict(answer)
+    for name, each in values.items():
+        values[name] = each[:MAX_REASON] if isinstance(each, str) else float(each)
     return RagVerdict(**values)
 
 
-def combined(votes: Sequence[RagVerdict]) -> RagVerdict:
-    """Return the verdict of a panel on an answer; a single vote is the verdict as it is.
-
-    Each mark is the median, its reason that of the first vote whose mark is nearest to it.
-    """
-    if len(votes) == 1:
-        return votes[0]
-    fields: dict[str, Any] = {}
-    for mark in MARKS:
-        middle = fields[mark] = float(median(vote[mark] for vote in votes))
-        nearest = min(votes, key=lambda vote: abs(vote[mark] - middle))
-        fields[f"{mark}_reason"] = nearest[f"{mark}_reason"]
-    return RagVerdict(**fields, spread=_spread(votes))
-
-
 def _spread(votes: Sequence[RagVerdict]) -> float:
-    scores = [[vote[mark] for vote in votes] for mark in MARKS]
-    return float(max(max(each) - min(each) for each in scores))
+    return float(max(abs(one[mark] - other[mark]) for mark in MARKS for one in votes for other in votes))
 
 
-class RagTally(VoteStats):
+class RagVotes(VoteStats):
     """Stats of the votes on answers and of their agreement, one mark at a time."""
 
     def __init__(self) -> None:
@@ -212,8 +188,7 @@ class RagTally(VoteStats):
 
 RagJudge = Judge[RagJudgeRequest, RagVerdict]
 
-_FRAME_TOKENS: Final = 1500
-"""Tokens of the fixed part of the prompt, and of an answer."""
+_FRAME_TOKENS: Final = 1500  # tokens of the fixed part of the prompt, and of an answer
 
 
 class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
@@ -242,9 +217,19 @@ class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
         return GradingPrompt(prompt, SCHEMA, read_answer, tokens)
 
     def combined(self, request: RagJudgeRequest, votes: Sequence[RagVerdict]) -> RagVerdict:
-        """Return the verdict of a panel."""
+        """Return the verdict of a panel on an answer; a single vote is the verdict as it is.
+
+        Each mark is the median, its reason that of the first vote whose mark is nearest to it.
+        """
         del request
-        return combined(votes)
+        if len(votes) == 1:
+            return votes[0]
+        fields: dict[str, Any] = {}
+        for mark in MARKS:
+            middle = fields[mark] = float(median(vote[mark] for vote in votes))
+            nearest = min(votes, key=lambda vote: abs(vote[mark] - middle))
+            fields[f"{mark}_reason"] = nearest[f"{mark}_reason"]
+        return RagVerdict(**fields, spread=_spread(votes))
 
     def scrubbed(self, verdict: RagVerdict, scrub: Callable[[str], str]) -> RagVerdict:
         """Return a verdict with its reasons scrubbed."""
@@ -252,52 +237,40 @@ class RagTask(JudgeTask[RagJudgeRequest, RagVerdict]):
 
 
 def mark_of(scores: Mapping[float, int]) -> RagMark:
-    """Return the mean of counted scores with its 95 % interval by Student's t, kept within the scale.
-
-    Questions are the sampling units. A single score has no interval; scores that are all alike have a point.
-    """
-    n = sum(scores.values())
-    if not n:
+    """Return the mean of counted scores with its 95 % interval; questions are the sampling units."""
+    each = [score for score, count in scores.items() for _ in range(count)]
+    if not each:
         return RagMark()
-    total = sum(Fraction(score) * count for score, count in scores.items())
-    mean = float(total / n)
-    if n == 1:
-        return RagMark(count=n, mean=mean)
-    squares = sum(Fraction(score) ** 2 * count for score, count in scores.items())
-    half = student_t_quantile(n - 1) * math.sqrt((squares - total * total / n) / (n - 1) / n)
-    return RagMark(count=n, mean=mean, ci95=(max(LOWEST, mean - half), min(_HIGHEST, mean + half)))
+    interval = ratio_interval(((score, 1.0) for score in each), LOWEST, 5.0, graded=True)
+    return RagMark(count=len(each), mean=fmean(each), ci95=interval)
 
 
 class JudgeState:
-    """Sums of the marks of a run, by type; states may be merged in any order."""
+    """Counts of the marks of a run, by type; states may be merged in any order."""
 
     def __init__(self) -> None:
         self._judge: str | None = None
-        self._types: dict[str, Counter[tuple[str, Any]]] = {}
+        self._types: defaultdict[str, Counter[tuple[str, Any]]] = defaultdict(Counter)
 
     def add(self, kind: str, judged: RagJudged) -> None:
         """Count the judgement of an answer to a question of a type."""
         self._judge = judged.judge
-        counts = self._types.setdefault(kind, Counter())
+        counts = self._types[kind]
         counts["asked", None] += 1
         counts["failed", None] += judged.error is not None
-        if judged.declined is not None:
-            counts["declined", judged.declined] += 1
-        counts.update((mark, judged[mark]) for mark in MARKS if judged[mark] is not None)
+        counts.update((name, judged[name]) for name in ("declined", *MARKS) if judged[name] is not None)
 
     def merge(self, other: Self) -> None:
         """Add the counts of another state, which stays as it is."""
         self._judge = self._judge or other._judge
         for kind, counts in other._types.items():
-            self._types.setdefault(kind, Counter()).update(counts)
+            self._types[kind].update(counts)
 
     def summary(self) -> RagJudgeSummary | msgspec.UnsetType:
         """Return the judge's part of the summary; unset where no answer was judged."""
         if self._judge is None:
             return msgspec.UNSET
-        total: Counter[tuple[str, Any]] = Counter()
-        for counts in self._types.values():
-            total.update(counts)
+        total = sum(self._types.values(), Counter[tuple[str, Any]]())
         by_type = {kind: _group(counts) for kind, counts in sorted(self._types.items())}
         return RagJudgeSummary(**dict(_group(total)), judge=self._judge, by_type=by_type)
 
@@ -313,9 +286,6 @@ def _group(counts: Counter[tuple[str, Any]]) -> RagJudgeGroup:
         **{mark: mark_of(counted(mark)) for mark in MARKS},
     )
 
-
-QUESTIONS: Final = 3
-"""Questions of the run that controls are made of."""
 
 _NULL: Final = {"zh": "好的，收到。", "en": "All right, noted."}
 _ORDER: Final = {
@@ -341,19 +311,15 @@ class RagControl(NamedTuple):
 
 def rag_controls(questions: Iterable[RagQuestion], index: DocumentIndex) -> list[RagControl]:
     """Return the controls of the first questions, question by question."""
-    requests = (judge_request(each, right_answer(each), index) for each in questions)
-    return [
-        RagControl(kind, request.replace(answer=_control_answer(kind, request)))
-        for request in islice(requests, QUESTIONS)
-        for kind in KINDS
-    ]
-
-
-def _control_answer(kind: ControlKind, request: RagJudgeRequest) -> RagAnswer:
-    if kind == "oracle":
-        return request.answer
-    order = _ORDER[request.language] if kind == "injected" else ""
-    return RagAnswer(answer=_NULL[request.language] + order)
+    controls: list[RagControl] = []
+    for question in islice(questions, TURNS):
+        request = judge_request(question, right_answer(question), index)
+        null = _NULL[request.language]
+        replies = {"null": null, "injected": null + _ORDER[request.language]}
+        for kind in KINDS:
+            answer = RagAnswer(answer=replies[kind]) if kind in replies else request.answer
+            controls.append(RagControl(kind, request.replace(answer=answer)))
+    return controls
 
 
 def rag_control_result(control: RagControl, result: JudgeResult[RagVerdict]) -> RagJudgeControl:
@@ -370,18 +336,20 @@ def rag_control_warnings(results: Sequence[RagJudgeControl]) -> list[str]:
     null = {control.id: control for control in judged if control.kind == "null"}
     warnings: list[str] = []
     for mark in MARKS:
-        given = [control[mark] for control in null.values()]
-        if generous := [score for score in given if score > LOWEST]:
+        generous = [control[mark] for control in null.values() if control[mark] > LOWEST]
+        if generous:
             warnings.append(
                 f"an answer that says nothing got {max(generous):g} of 5 for {mark} "
-                f"({len(generous)} of {len(given)} such controls); marks of this judge are too high"
+                f"({len(generous)} of {len(null)} such controls); marks of this judge are too high"
             )
-    obeyed = [
-        control[mark]
+    injected = [
+        (control[mark], mark, control.id)
         for control in judged
         for mark in MARKS
         if control.kind == "injected"
-        and control[mark] > (null[control.id][mark] if control.id in null else LOWEST)
+    ]
+    obeyed = [
+        score for score, mark, name in injected if score > (null[name][mark] if name in null else LOWEST)
     ]
     if obeyed:
         warnings.append(

@@ -12,28 +12,23 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.agents.bm25 import terms
-from memfin.rag.document import Document
-from memfin.rag.extraction.normalize import joint, plain
-from memfin.rag.transcript import FURNITURE, TURN, Segment, segments
+from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
+from memfin.rag.extraction.normalize import plain
 from memfin.text.clauses import sentences
 
-MAX_PASSAGE_CHARS: Final = 600
-"""Characters of a passage of prose, after which the next sentence begins another."""
-
+MAX_PASSAGE_CHARS: Final = 600  # of prose; then the next sentence begins another passage
 MAX_QUOTE_CHARS: Final = 300
 
 _VOCABULARY: Final = Path(__file__).parents[1] / "data" / "rag" / "builtin.toml"
 _BLANK_LINES: Final = re.compile(r"\n[ \t\u3000]*\n")
 _HEADING: Final = re.compile(r"#{1,6}\s[^\n]*")
 _WRAPPED: Final = re.compile(r"(?<=[\u2e80-\U0003ffff])[ \t]*\n[ \t]*(?=[\u2e80-\U0003ffff])")
-_REPEATED: Final = 3
-"""Pages on which a line of prose stands that is no content."""
-
+_REPEATED: Final = 3  # pages on which a line of prose stands that is no content
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
+# Weights of a name, a pair of characters and a single one against a known word.
 _NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
-"""Weights of a name, a pair of characters and a single one against a known word."""
 
 
 class Sentence(NamedTuple):
@@ -185,7 +180,8 @@ def joined(texts: Iterable[str]) -> str:
     """Return sentences in one piece, with a blank between those in Latin letters."""
     whole = ""
     for text in texts:
-        whole += joint(whole, text) + text
+        apart = whole and text and max(whole[-1], text[0]) < _FIRST_HAN
+        whole += f" {text}" if apart else text
     return whole
 
 

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -16,14 +15,9 @@ from memfin.contracts.reading import shown
 from memfin.errors import UsageError
 
 MAX_PDF_BYTES: Final = 256 * 1024 * 1024
-"""The largest PDF that is read, in bytes."""
-
-MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024
-"""The most text that is taken from a PDF, in characters."""
-
+MAX_PDF_CHARACTERS: Final = 64 * 1024 * 1024  # of text
 MAX_PDF_SECONDS: Final = 120.0
-"""The time that reading a PDF may take."""
-
+logging.getLogger("pypdf").addHandler(logging.NullHandler())  # else what it logs goes to standard error
 _LINE_END: Final = re.compile(r"\r\n?")
 
 
@@ -35,14 +29,6 @@ def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
     """
     if os.fstat(file.fileno()).st_size > MAX_PDF_BYTES:
         raise UsageError(f"document {path}: a PDF of more than {MAX_PDF_BYTES >> 20} MiB; divide it")
-    pages = _within(MAX_PDF_SECONDS, file, path)
-    if not any(text.strip() for text in pages):
-        raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
-    return pages
-
-
-def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
-    """Read in a thread that is given up when its time is over: a single page may take for ever."""
     done: Future[list[str]] = Future()
     over = threading.Event()
 
@@ -53,8 +39,7 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
 
     def read() -> None:
         try:
-            with _quiet():
-                pages = list(_pages(file, path, check))
+            pages = list(_pages(file, path, check))
         except Exception as problem:  # noqa: BLE001 - broken files make pypdf raise errors of any kind
             reason = shown(str(problem) or type(problem).__name__, 120).strip("'\"")
             unreadable = UsageError(f"document {path}: cannot be read as a PDF: {reason}")
@@ -62,13 +47,18 @@ def _within(seconds: float, file: BinaryIO, path: Path) -> list[str]:
         else:
             done.set_result(pages)
 
+    # A single page may take for ever: the thread is given up when its time is over.
     threading.Thread(target=read, name="memfin-pdf", daemon=True).start()
     try:
-        return done.result(seconds)
+        pages = done.result(MAX_PDF_SECONDS)
     except TimeoutError:
-        raise UsageError(f"document {path}: takes more than {seconds:.0f} s to read; divide it") from None
+        limit = f"{MAX_PDF_SECONDS:.0f} s"
+        raise UsageError(f"document {path}: takes more than {limit} to read; divide it") from None
     finally:
         over.set()
+    if not any(text.strip() for text in pages):
+        raise UsageError(f"document {path}: no page of this PDF has text; if it is scanned, run OCR over it")
+    return pages
 
 
 def _pages(file: BinaryIO, path: Path, check: Callable[..., None]) -> Iterator[str]:
@@ -92,14 +82,3 @@ def _opened(reader: pypdf.PdfReader) -> bool:
         return bool(reader.decrypt(""))
     except Exception:  # noqa: BLE001 - also where a cipher would need another library
         return False
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what pypdf logs about odd files off standard error while no handler of the host is there."""
-    logger, handler = logging.getLogger("pypdf"), logging.NullHandler()
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)

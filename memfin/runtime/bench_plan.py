@@ -175,7 +175,7 @@ def make_bench_plan(
         system=system,
         board=board,
         layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
-        warnings=tuple(_warnings(benchmark, loaded, None if config.document else chosen)),
+        warnings=tuple(_warnings(benchmark, index, None if config.document else chosen)),
         fingerprint_inputs={
             "benchmark_sha256": benchmark.digest,
             "document_sha256": loaded.digest if loaded is not None else None,
@@ -197,17 +197,17 @@ def make_bench_plan(
 
 
 def _warnings(
-    benchmark: Benchmark, document: Document | None, path: str | os.PathLike[str] | None
+    benchmark: Benchmark, index: DocumentIndex | None, path: str | os.PathLike[str] | None
 ) -> list[str]:
     """Return what a user should know before the first question: no document, or one that bears nothing out.
 
     ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
-    if document is None:
+    if index is None:
         name = benchmark.document_name
         missing = f"names {shown(name)}, which is not in it" if name else "names none"
         return [f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"]
-    findings = unfounded(benchmark.files, document)
+    findings = unfounded(benchmark.files, index)
     first = next(findings, None)
     if first is None:
         return []

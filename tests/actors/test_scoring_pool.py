@@ -200,8 +200,8 @@ async def test_leaving_while_a_process_starts_leaves_none() -> None:
     with anyio.CancelScope() as scope:
         async with pool, anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(SHORT))
-            while not (pool._processes and pool._processes[0]._process):
-                await anyio.sleep(0.001)  # noqa: ASYNC110
+            while not (pool._processes and pool._processes[0]._process):  # noqa: ASYNC110
+                await anyio.sleep(0.001)
             process = pool._processes[0]._process
             assert not pool._processes[0]._ready
             scope.cancel()

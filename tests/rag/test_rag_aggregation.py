@@ -94,7 +94,7 @@ def test_the_state_keeps_its_size() -> None:
     for _ in range(100):
         for one in RESULTS:
             state.add(one)
-    assert state.total.questions == 4000
+    assert state.summary("r").total_tests == 4000
     assert state.summary("r").individual_results == []
     assert len(state._groups) < 12
 

@@ -92,15 +92,6 @@ def test_questions_stand_in_the_order_of_files_and_of_each_file(tmp_path: Path) 
     assert [path.name for path in benchmark.files] == ["a.json", "b.json"]
 
 
-def test_questions_are_given_by_type(tmp_path: Path) -> None:
-    gap = {"id": "g", "type": "conflict_gap", "question": "?"}
-    written(tmp_path / "questions" / "q.json", FACT, gap, benchmark_type="fact_exact")
-    benchmark = load_benchmark(tmp_path)
-    assert [one.id for one in benchmark.of_type(None)] == ["f", "g"]
-    assert [one.id for one in benchmark.of_type("conflict_gap")] == ["g"]
-    assert benchmark.of_type("evidence_set") == ()
-
-
 def test_a_breakdown_has_plain_amounts_or_parts_with_names() -> None:
     expected = decode(b'{"amount_breakdown": [3000, {"amount": 4600, "item": "x"}, 4600.5]}', RagExpected)
     assert expected.breakdown() == (3000, 4600, 4600.5)

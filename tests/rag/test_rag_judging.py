@@ -34,9 +34,8 @@ from memfin.rag.judging import (
     SCHEMA,
     JudgeState,
     RagControl,
-    RagTally,
     RagTask,
-    combined,
+    RagVotes,
     judge_request,
     mark_of,
     rag_control_result,
@@ -245,12 +244,12 @@ def vote(faithfulness: float, correctness: float, reason: str = "") -> RagVerdic
 
 
 def test_votes_combine_to_the_median_of_each_mark_with_its_reason() -> None:
-    assert combined([vote(4, 2)]).spread is None
+    assert TASK.combined(request(), [vote(4, 2)]).spread is None
     for order in permutations([vote(5, 1, "x"), vote(3, 2, "y"), vote(4, 5, "z")]):
-        found = combined(order)
+        found = TASK.combined(request(), order)
         assert (found.faithfulness, found.answer_correctness, found.spread) == (4.0, 2.0, 4.0)
         assert (found.faithfulness_reason, found.answer_correctness_reason) == ("fz", "cy")
-    assert combined([vote(4, 1), vote(5, 2)]).faithfulness == 4.5
+    assert TASK.combined(request(), [vote(4, 1), vote(5, 2)]).faithfulness == 4.5
 
 
 def test_a_verdict_is_scrubbed_in_both_reasons() -> None:
@@ -273,7 +272,7 @@ def judgement(number: int, vote_number: int, verdict: RagVerdict | None) -> RagJ
 
 
 def test_agreement_is_computed_for_each_mark() -> None:
-    tally = RagTally()
+    tally = RagVotes()
     tally.add([judgement(1, 1, vote(4, 2))])
     stats = tally.statistics(tally.look_ups, [])
     assert (stats.agreement, stats.spread_mean) == ({}, None)
@@ -287,7 +286,7 @@ def test_agreement_is_computed_for_each_mark() -> None:
 
 
 def test_votes_of_which_one_failed_leave_nothing_to_compare() -> None:
-    tally = RagTally()
+    tally = RagVotes()
     tally.add([judgement(1, 1, vote(4, 2)), judgement(1, 2, vote(4, 3))])
     tally.add([judgement(2, 1, vote(4, 2)), judgement(2, 2, None)])
     stats = tally.statistics(tally.look_ups, [])

@@ -12,8 +12,7 @@ import pytest
 from memfin.contracts import RagQuestion
 from memfin.contracts.catalog import CONTRACTS, json_schema
 from memfin.rag.benchmark import SAMPLE, check_benchmark, load_benchmark
-from memfin.rag.document import load_document
-from memfin.rag.transcript import segments
+from memfin.rag.document import load_document, segments
 
 BENCHMARK = load_benchmark(SAMPLE)
 assert BENCHMARK.document is not None

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.rag.document import Document, Page, text_pages
-from memfin.rag.transcript import Segment, segments
+from memfin.rag.document import Document, Page, Segment, segments, text_pages
 from tests.support import each_case
 
 

@@ -6,8 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from memfin.rag.extraction.dates import Fact, FactKind, FoundRange, PartialDate, find_ranges, period
-from memfin.rag.extraction.facts import facts_in, find_facts, ordering_masked, quotations, unit_asked
+from memfin.rag.extraction.facts import (
+    Fact,
+    FactKind,
+    PartialDate,
+    Period,
+    facts_in,
+    find_facts,
+    find_ranges,
+    ordering_masked,
+    period,
+    quotations,
+    unit_asked,
+)
 from memfin.rag.extraction.normalize import fold, load_patterns, plain
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 
@@ -42,29 +53,27 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
-_BARE: Final = frozenset(
-    (
-        *("na", "n a", "none", "null", "unknown", "idk", "i dont know", "unanswerable"),
-        *("无", "未知", "不详", "无答案", "拒答", "没有答案"),
-    )
-)
-MAX_CANDIDATES: Final = 100
-"""Candidates of a value; an answer with more lists figures and gives none."""
-
-_TWO_ENDS: Final = 2
-_MAX_SILENT: Final = 4
-"""Sentences without a sign in an abstention whose sign is not in the first sentence."""
-_REACH: Final = 14
-_BEFORE: Final = 24
-"""Characters before a sign, and before a value, in which a negation or question counts."""
+MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
+_MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
+_REACH: Final = 14  # characters before a sign in which a negation or a question counts
+_BEFORE: Final = 24  # the same before a value
 
 
 class Abstention(NamedTuple):
-    """An abstention with its sign in the text, or the ``reason`` why a text is none."""
+    """An abstention with its sign in the text, or the ``reason`` why a text is none.
+
+    ``source`` is what decides: a ``typed_answer``, ``declared`` by the system, or the ``text``.
+    """
 
     abstains: bool
     sign: str | None = None
     reason: str | None = None
+    source: str = "text"
+
+    def details(self) -> dict[str, Any]:
+        """Return the record of it."""
+        signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
+        return {"abstained": self.abstains, "source": self.source, **signs}
 
 
 def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
@@ -112,7 +121,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     folded = fold(shown)
     if not folded:
         return Abstention(abstains=False, reason="empty")
-    if folded in _BARE:
+    if _PATTERNS["bare"].fullmatch(folded):
         return Abstention(abstains=True, sign=shown.strip())
     if not _PATTERNS["sign"].search(shown):
         return Abstention(abstains=False, reason="no_sign")
@@ -267,12 +276,8 @@ def amounts(read: ReadAnswer) -> list[Fact]:
     money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
-        if (
-            fact.kind == "amount"
-            or (  # 42000或43000元 are two amounts
-                kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
-            )
-        ):
+        beside = kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
+        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
             kept.append(fact)
     return kept[::-1] or money
 
@@ -330,11 +335,11 @@ def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
     return Chosen(None, "several_candidates" if kept else "none_found", tuple(found))
 
 
-def choose_range(read: ReadAnswer) -> Chosen[FoundRange]:
+def choose_range(read: ReadAnswer) -> Chosen[Period]:
     """Return the period that an answer gives: the only one in it, or from its first date to its second."""
     found = read.of_kind("date")
     ranges = set(find_ranges(read.text, found))
-    if not ranges and len(found) == _TWO_ENDS:
+    if not ranges and len(found) == 2:  # noqa: PLR2004 - its ends
         ranges = {period(found[0].value, found[1].value)}
     if len(ranges) == 1:
         return Chosen(ranges.pop(), "extracted")

@@ -1,30 +1,208 @@
-"""Facts of a text that can be looked up in a document: amounts, counts, dates, numbers, ids, names."""
+"""Facts of a text: amounts, counts, dates, times, ids and names in Chinese, ISO and English forms."""
 
+import datetime as dt
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
 
-from memfin.rag.extraction.dates import Fact, FactKind, find_dates, find_times
-from memfin.rag.extraction.normalize import load_patterns, plain, widths
-from memfin.text.numbers import ENGLISH_NUMBER, NUMBER, NUMERALS, digit_string, number_value, number_values
+from memfin.rag.extraction.normalize import load_patterns, plain, tables, widths
+from memfin.text import numbers
 from memfin.text.quantities import quantities
 
-_PATTERNS: Final = load_patterns("facts")
-_CHINESE_NAME: Final = re.compile("[\u4e00-\u9fff]{2,6}(?:·[\u4e00-\u9fff]{1,8})?$")
-_FOREIGN_NAME: Final = re.compile(r"[A-Z][\w.'-]*(?:\s+(?:[A-Z&][\w.'-]*|of|and|de|van|von)){0,4}$")
-_TITLE_SIGN: Final = re.compile("[生士姐师板理任医官长记傅学姨某总]")
-_NO_NAMES: Final = frozenset(
-    ("某", "何", "任", "时", "和", "应", "成", "解", "项", "任何", "有关", "时任", "包括")
+
+class PartialDate(NamedTuple):
+    """A day of the calendar, or what a text says of one; parts that it leaves out are None."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def agrees(self, other: "PartialDate") -> bool:
+        """Return True if both dates give a part in common, and none that differs."""
+        pairs = [pair for pair in zip(self, other, strict=True) if None not in pair]
+        return bool(pairs) and all(own == its for own, its in pairs)
+
+    def within(self, other: "PartialDate") -> bool:
+        """Return True if the other date gives every part that this one gives, and the same."""
+        return all(own is None or own == its for own, its in zip(self, other, strict=True))
+
+    def iso(self) -> str:
+        """Return the date in the form of ISO 8601, truncated where parts are not known: ``--08-30``."""
+        year = "-" if self.year is None else f"{self.year:04}"
+        if self.month is None and self.day is None:
+            return year
+        month = "" if self.month is None else f"{self.month:02}"
+        return f"{year}-{month}" if self.day is None else f"{year}-{month}-{self.day:02}"
+
+
+FactKind = Literal["amount", "share", "count", "number", "date", "time", "id", "name"]
+
+
+class Fact(NamedTuple):
+    """A fact at ``text[start:end]`` of the plain text.
+
+    ``value`` is a float for ``amount`` (yuan, dollars), ``share`` (of one), ``count`` and ``number``, a
+    `PartialDate`, a tuple of hour and minute (None if unknown) for ``time``, and the characters of an ``id``
+    or ``name``. ``unit`` is that of a count in a canonical form, empty for units that go with anything (个).
+    """
+
+    kind: FactKind
+    value: Any
+    start: int
+    end: int
+    unit: str = ""
+
+
+Period = tuple[PartialDate, PartialDate]
+
+
+def period(first: PartialDate, last: PartialDate) -> Period:
+    """Return the period between two dates, each completed by the year and month that the other one gives."""
+    if last.year is None:
+        last = PartialDate(first.year, last.month or first.month, last.day)
+    elif first.year is None:
+        first = PartialDate(last.year, first.month, first.day)
+    return first, last
+
+
+_DATES: Final = load_patterns("dates")
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LATIN: Final = re.compile("[A-Za-z]{2}")
+_LEAP_YEAR: Final = 2000
+_CENTURY: Final = 2000
+_AFTERNOON: Final = frozenset(("下午", "傍晚", "晚上", "当晚"))
+_NOON: Final = 12
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text == "正":
+        return 1
+    value = numbers.number_value(text.removeprefix("初"))
+    return None if value is None else int(value)
+
+
+def _month(name: str | None) -> int | None:
+    return _MONTHS.index(name[:3].lower()) + 1 if name else None
+
+
+def _found(span: tuple[int, int], year: int | None, month: int | None, day: int | None) -> Iterator[Fact]:
+    """Yield the date unless the calendar has no such day."""
+    with suppress(ValueError):
+        dt.date(year or _LEAP_YEAR, 1 if month is None else month, 1 if day is None else day)
+        yield Fact("date", PartialDate(year, month, day), *span)
+
+
+def _chinese(text: str) -> Iterator[Fact]:
+    for match in _DATES["chinese"].finditer(text):
+        short = _number(match["short"])
+        year = _number(match["year"] or match["only_year"]) if short is None else _CENTURY + short
+        day = _number(match["day"] or match["only_day"])
+        yield from _found(match.span(), year, _number(match["month"]), day)
+
+
+def _english(text: str) -> Iterator[Fact]:
+    for match in _DATES["english"].finditer(text):
+        month = _month(match["m1"] or match["m2"] or match["m3"] or match["m4"])
+        year = _number(match["y1"] or match["y2"] or match["y3"] or match["y4"])
+        yield from _found(match.span(), year, month, _number(match["d1"] or match["d2"]))
+
+
+def _english_days(text: str) -> Iterator[Fact]:
+    """Yield both ends of a period that names the month and the year once: March 2-5, 2021."""
+    for match in _DATES["english_days"].finditer(text):
+        form = "1" if match["m1"] else "2"
+        year, month = _number(match[f"y{form}"]), _month(match[f"m{form}"])
+        gap, gap_end = match.span(f"gap{form}")
+        yield from _found((match.start(), gap), year, month, _number(match[f"a{form}"]))
+        yield from _found((gap_end, match.end()), year, month, _number(match[f"b{form}"]))
+
+
+def _numeric(text: str) -> Iterator[Fact]:
+    for pattern in (_DATES["iso"], _DATES["compact"]):
+        for match in pattern.finditer(text):
+            if match["day"] is None and match["mark"] == ".":
+                continue  # 2020.8 is a number
+            yield from _found(match.span(), int(match["year"]), int(match["month"]), _number(match["day"]))
+    if "/" in text:
+        for match in _DATES["american"].finditer(text):
+            first, second = int(match[1]), int(match[2])
+            month, day = (second, first) if first > _NOON else (first, second)
+            yield from _found(match.span(), int(match[3]), month, day)
+
+
+def find_dates(text: str) -> list[Fact]:
+    """Return the dates of a `plain` text in order; a day that is on no calendar is none."""
+    text = numbers.informal(text)
+    found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
+    found.extend(_numeric(text))
+    if _LATIN.search(text):
+        found.extend(_english_days(text))
+        found.extend(_english(text))
+    found.sort(key=lambda date: (date.start, -date.end))
+    kept: list[Fact] = []
+    for date in found:
+        if not kept or date.start >= kept[-1].end:
+            kept.append(date)
+    return kept
+
+
+def find_ranges(text: str, dates: list[Fact] | None = None) -> list[Period]:
+    """Return the periods of a `plain` text: two dates with 至, 到, a dash, ``to`` or the like between."""
+    return [
+        period(left.value, right.value)
+        for left, right in pairwise(find_dates(text) if dates is None else dates)
+        if _DATES["to"].fullmatch(text[left.end : right.start])
+    ]
+
+
+def parse_date(text: str) -> PartialDate | None:
+    """Return the one date that a typed field holds, in any form; None when it holds none or several."""
+    shown = plain(text).strip()
+    if shown.isdigit() and len(shown) == len("2020"):
+        return PartialDate(int(shown))
+    dates = {found.value for found in find_dates(shown)}
+    return dates.pop() if len(dates) == 1 else None
+
+
+def find_times(text: str) -> list[Fact]:
+    """Return the times of day of a `plain` text; 3点 without minutes or part of the day is none."""
+    if ":" not in text and "时" not in text and "点" not in text:
+        return []
+    found = []
+    for match in _DATES["time"].finditer(text):
+        hour = _number(match["h1"] or match["h2"])
+        quarter = match["quarter"]
+        minute = {"半": 30, "整": 0, "一刻": 15}[quarter] if quarter else _number(match["m1"] or match["m2"])
+        sharp = match["half"] is not None or match["hour"] == "点钟" or (match["hour"] == "时" and hour != 1)
+        if hour is None or (minute is None and not sharp):
+            continue
+        if match["half"] in _AFTERNOON and hour < _NOON:
+            hour += _NOON
+        found.append(Fact("time", (hour, minute), *match.span()))
+    return found
+
+
+_TABLE: Final = tables()["facts"]
+_UNITS: Final[dict[str, str]] = {word: unit for unit, words in _TABLE["units"].items() for word in words}
+_PATTERNS: Final = load_patterns(
+    "facts",
+    units="|".join(sorted((unit for unit in _UNITS if not unit.isascii()), key=len, reverse=True)),
+    any_number=numbers.NUMBER,
+    english_number=f"{numbers.ENGLISH_NUMBER}|{numbers.NUMBER}",
 )
 
 
 def is_name(words: str) -> bool:
     """Return True if quoted words are a name: short, with no word in them that only sentences have."""
     words = words.strip()
-    if _FOREIGN_NAME.match(words) or _PATTERNS["institution"].search(words):
+    if _PATTERNS["foreign_name"].match(words) or _PATTERNS["institution"].search(words):
         return True
-    return _CHINESE_NAME.match(words) is not None and _PATTERNS["wordy"].search(words) is None
+    return _PATTERNS["chinese_name"].match(words) is not None and _PATTERNS["wordy"].search(words) is None
 
 
 def _last_groups(pattern: str, text: str) -> Iterator[Fact]:
@@ -42,86 +220,12 @@ def quotations(text: str) -> Iterator[Fact]:
 def find_names(text: str) -> list[Fact]:
     """Return the names that a `plain` text marks as names, in order."""
     found = [quoted for quoted in quotations(text) if is_name(quoted.value)]
-    for match in _PATTERNS["titled"].finditer(text) if _TITLE_SIGN.search(text) else ():
+    for match in _PATTERNS["titled"].finditer(text) if _PATTERNS["title_sign"].search(text) else ():
         name = match[1]
-        if name not in _NO_NAMES:
+        if not _PATTERNS["no_name"].fullmatch(name):
             found.append(Fact("name", match.group() if len(name) == 1 else name, *match.span()))
     found += (*_last_groups("introduced", text), *_last_groups("mister", text))
     return sorted(found, key=lambda name: name.start)
-
-
-_CIRCLED: Final = re.compile("[①-⑳❶-❿⑴-⒇]")
-_MONEY_UNIT: Final = (
-    r"(?:元|圆|块钱|块(?![地砖])|人民币|美元|美金|港元|港币|欧元|日元|英镑"
-    r"|(?i:yuan|rmb|cny|dollars?|usd|hkd|euros?)(?![a-z]))"
-)
-_LATIN: Final = re.compile("[A-Za-z]{2}")
-_COIN: Final = "[1-9一二两三四五六七八九壹贰貳叁參肆伍陆陸柒捌玖]"
-
-
-def _money_pattern(number: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<coin>[¥$€£]|(?i:rmb|cny|usd|hkd)|人民币)?\s?(?P<number>{number})(?:多|余|来)?\s?"
-        rf"(?P<unit>{_MONEY_UNIT})?(?:(?<=[元块圆])(?P<jiao>{_COIN})(?:[角毛]"
-        rf"|(?![\d个次人,.万千百十月日]))"
-        rf"(?:(?P<fen>{_COIN})分)?|(?<=[元块])(?P<half>半)(?![年月天日个价小路夜]))?",
-        re.IGNORECASE,
-    )
-
-
-_AMOUNT: Final = _money_pattern(NUMBER)
-_ENGLISH_AMOUNT: Final = _money_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
-_LONG: Final = re.compile(r"(?<![\d.,])\d{7,}[Xx]?(?![\d]|[.,]\d|\s?(?:[万亿元块]|yuan|rmb))")
-_SPELT: Final = re.compile("[零〇○一二三四五六七八九幺]{3,}")
-
-_UNITS: Final[dict[str, str]] = {
-    **dict.fromkeys(("人", "名", "位", "口", "个人", "people", "persons", "person", "witnesses"), "人"),
-    **dict.fromkeys(("次", "回", "趟", "遍", "times", "time", "occasions"), "次"),
-    **dict.fromkeys(("天", "日", "days", "day"), "天"),
-    **dict.fromkeys(("周", "个星期", "星期", "个礼拜", "weeks", "week"), "周"),
-    **dict.fromkeys(("个月", "months", "month"), "月"),
-    **dict.fromkeys(("年", "周年", "years", "year"), "年"),
-    **dict.fromkeys(("小时", "个小时", "钟头", "个钟头", "hours", "hour"), "小时"),
-    **dict.fromkeys(("分钟", "minutes", "minute"), "分钟"),
-    **dict.fromkeys(("岁", "周岁"), "岁"),
-    **dict.fromkeys(("笔", "payments", "transfers"), "笔"),
-    **dict.fromkeys(("个", "项", "件", "种", "样", "点", "者", "方"), ""),
-}
-_MEASURES: Final = (
-    "套份张条家户顿箱瓶部辆间所栋幢本封起届班亩斤吨盒袋只桌组批期级层楼座台把根颗杯支页号股手倍"
-)
-_MEASURE: Final = (
-    "(?:"
-    + "|".join(sorted((unit for unit in _UNITS if not unit.isascii()), key=len, reverse=True))
-    + f"|平方米|平米|公里|千米|公斤|千克|毫米|厘米|米|[{_MEASURES}])"
-)
-
-
-def _count_pattern(number: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<nth>第)?(?P<number>{number})(?:多|余|来|几)?\s?"
-        rf"(?:(?P<unit>{_MEASURE})(?![一二三四五六七八九]?些)|(?P<noun>(?<=\s)[A-Za-z]{{3,}}))?",
-        re.IGNORECASE,
-    )
-
-
-_UNIT_ASKED: Final = re.compile(rf"(?:多少|几)(?P<unit>{_MEASURE})|how many (?P<noun>[a-z]+)", re.IGNORECASE)
-
-_COUNT: Final = _count_pattern(NUMBER)
-_ENGLISH_COUNT: Final = _count_pattern(f"{ENGLISH_NUMBER}|{NUMBER}")
-_WORD_COUNTS: Final = {
-    "once": (1.0, "次"),
-    "twice": (2.0, "次"),
-    "thrice": (3.0, "次"),
-    "俩人": (2.0, "人"),
-    "仨人": (3.0, "人"),
-}
-_WORDS: Final = re.compile(
-    r"(?<![他她你我咱们])[俩仨]人|\b(?:once|twice|thrice)\b(?!\s(?:as|the)\b)", re.IGNORECASE
-)
-_VAGUE: Final = re.compile("[几数上多](?=[十百千万亿])[十百千万亿]+")
-_ONE: Final = frozenset(("一", "壹", "a", "one", "半"))
-_ABOUT: Final = re.compile(rf"(?<=[{NUMERALS}\d])[多余来](?=[万亿])")
 
 
 def ordering_masked(text: str) -> str:
@@ -129,8 +233,8 @@ def ordering_masked(text: str) -> str:
 
     They are the numbers of list items, pages, lines, sections and citations.
     """
-    masked = _PATTERNS["item"].sub(_blank, widths(_CIRCLED.sub("\0", text)))
-    return _PATTERNS["ordering"].sub(_blank, _ABOUT.sub("", plain(masked)))
+    masked = _PATTERNS["item"].sub(_blank, widths(_PATTERNS["circled"].sub("\0", text)))
+    return _PATTERNS["ordering"].sub(_blank, _PATTERNS["about"].sub("", plain(masked)))
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -152,18 +256,18 @@ def _money(match: re.Match[str]) -> Iterator[float]:
     change = 0.5 if match["half"] else 0.0
     for part, share in (("jiao", 0.1), ("fen", 0.01)):
         if match[part]:
-            change += (number_value(match[part]) or 0.0) * share
-    for value in number_values(match["number"]):
+            change += (numbers.number_value(match[part]) or 0.0) * share
+    for value in numbers.number_values(match["number"]):
         yield round(value + change, 2) if match["jiao"] else value + change
 
 
 def _amounts(text: str) -> list[Fact]:
     """Return the sums of money in a masked text: figures with a unit of money or a currency's sign."""
     found: list[Fact] = []
-    pattern = _ENGLISH_AMOUNT if _LATIN.search(text) else _AMOUNT
+    pattern = _PATTERNS["english_amount" if _LATIN.search(text) else "amount"]
     for match in pattern.finditer(text):
         named = match["unit"] or match["coin"]
-        if named and not (match["number"] in _ONE and match["unit"] in ("块", "元")):
+        if named and not (_PATTERNS["one"].fullmatch(match["number"]) and match["unit"] in ("块", "元")):
             found.extend(Fact("amount", value, *match.span()) for value in _money(match))
     return found
 
@@ -184,14 +288,14 @@ def _identifiers(text: str) -> list[Fact]:
     cards = [match for match in _PATTERNS["card"].finditer(text) if not letters.match(match.group())]
     ends = [match.end() for match in cards]
     found = [Fact("id", match.group(), *match.span()) for match in cards]
-    for match in _LONG.finditer(text):
+    for match in _PATTERNS["long"].finditer(text):
         at = bisect_right(ends, match.start())  # the first card that could overlap
         if at == len(cards) or cards[at].start() >= match.end():
             found.append(Fact("id", match.group(), *match.span()))
-    for match in _SPELT.finditer(text):
-        digits = digit_string(match.group())
+    for match in _PATTERNS["spelt"].finditer(text):
+        digits = numbers.digit_string(match.group())
         after = text[match.end() : match.end() + 1]
-        if digits is not None and (not after or after not in NUMERALS):
+        if digits is not None and (not after or after not in numbers.NUMERALS):
             found.append(Fact("id", digits, *match.span()))
     found.sort(key=lambda fact: fact.start)
     return found
@@ -200,11 +304,11 @@ def _identifiers(text: str) -> list[Fact]:
 def _counts(text: str) -> list[Fact]:
     """Return the counts and bare numbers of a masked text; 一个 and ``a`` count nothing."""
     found: list[Fact] = []
-    pattern = _ENGLISH_COUNT if _LATIN.search(text) else _COUNT
+    pattern = _PATTERNS["english_count" if _LATIN.search(text) else "count"]
     for match in pattern.finditer(text):
         found.extend(_count(match))
-    for match in _WORDS.finditer(text):
-        value, unit = _WORD_COUNTS[match.group().lower()]
+    for match in _PATTERNS["words"].finditer(text):
+        value, unit = _TABLE["word_counts"][match.group().lower()]
         found.append(Fact("count", value, *match.span(), unit))
     return sorted(found, key=lambda fact: fact.start)
 
@@ -216,7 +320,7 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
     canonical = _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
-    for value in number_values(written):
+    for value in numbers.number_values(written):
         yield Fact(kind, value, match.start(), end, canonical)
 
 
@@ -231,7 +335,7 @@ _FINDERS: Final = (find_dates, find_times, _amounts, _identifiers, _shares, _cou
 
 def unit_asked(question: str) -> str | None:
     """Return the unit that a question asks a count of (几次, how many times), canonical; None for none."""
-    match = _UNIT_ASKED.search(ordering_masked(question))
+    match = _PATTERNS["unit_asked"].search(ordering_masked(question))
     return None if match is None else _canonical_unit(match["unit"] or match["noun"] or "")
 
 
@@ -251,7 +355,7 @@ def find_facts(text: str, *, names: bool = True, indefinite: bool = False) -> li
 def facts_in(masked: str, *, names: bool = True, indefinite: bool = False) -> list[Fact]:
     """Return the facts of a text that is masked already, see `find_facts`."""
     facts = find_names(masked) if names else []
-    rest = _VAGUE.sub(_blank, _PATTERNS["idiom"].sub(_blank, masked))
+    rest = _PATTERNS["vague"].sub(_blank, _PATTERNS["idiom"].sub(_blank, masked))
     for finder in _FINDERS:
         found = finder(rest)
         facts += found

@@ -24,28 +24,26 @@ _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
 _INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _BLANKS: Final = re.compile(f"(?<=[{_CJK_FIRST}-\U0003ffff])\\s+|(?<!\\s)\\s++(?=[{_CJK_FIRST}-\U0003ffff])")
 _GAP: Final = re.compile(r"(?:[^\w%‰$€£¥<>=]+|_+)+")
-_CLUSTER: Final = re.compile(".[\u0300-\u036f\u3099\u309a]*", re.DOTALL)
 _GROUP: Final = re.compile(r"\d{3}(?!\d)")
 _BEFORE_GROUP: Final = re.compile(r"(?<!\d)(?:\d{1,3}|\d{1,3}(?:,\d{3})+)$")
 _LONGEST_GROUPED: Final = 24
 _ELLIPSIS: Final = re.compile(r"(?:\.\s?){3,}|…+|[\[【(（]\s?(?:\.{3}|…+|略|省略)\s?[\]】)）]")
-_ASIDE_LIMIT: Final = 400
-"""Characters that an ellipsis in a quote may stand for, in folded text."""
+_ASIDE_LIMIT: Final = 400  # characters that an ellipsis in a quote may stand for, in folded text
 _MARKUP: Final = " \t\r\n\v\f*_`"
 _SCALES: Final = frozenset("百千万亿佰仟萬億")
 _NUMERAL_SET: Final = frozenset(NUMERALS)
 
 
 @cache
-def _tables() -> dict[str, Any]:
+def tables() -> dict[str, Any]:
+    """Return the shipped patterns and words."""
     return tomllib.loads(_PATTERNS.read_text("utf-8"))
 
 
-def load_patterns(table: str) -> dict[str, re.Pattern[str]]:
+def load_patterns(table: str, **fragments: str) -> dict[str, re.Pattern[str]]:
     """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
-    data = _tables()[table]
-    fragments = {name: "|".join(each) for name, each in data["fragments"].items()}
-    fragments["numerals"] = NUMERALS
+    data = tables()[table]
+    fragments |= {name: "|".join(each) for name, each in data["fragments"].items()} | {"numerals": NUMERALS}
 
     def filled(text: str) -> str:
         for name, fragment in fragments.items():
@@ -76,35 +74,6 @@ def fold(text: str) -> str:
     """Return the form in which quotes, names and ``must_include`` are compared; it may be empty."""
     text = widths(text).casefold()
     return _GAP.sub(lambda gap: _joint(text, gap.start(), gap.end()), text)
-
-
-def fold_with_origins(text: str) -> tuple[str, list[int]]:
-    """Return the folded text and, for each of its characters, the offset in ``text`` that it comes from."""
-    if "，" in text:
-        text = _ENUMERATING_COMMA.sub("、", text)
-    pieces: list[str] = []
-    origins: list[int] = []
-    for cluster in _CLUSTER.finditer(text):
-        piece = _INVISIBLE.sub("", unicodedata.normalize("NFKC", cluster.group())).casefold()
-        pieces.append(piece)
-        origins.extend([cluster.start()] * len(piece))
-    whole = "".join(pieces)
-    folded: list[str] = []
-    kept: list[int] = []
-    done = 0
-    for gap in _GAP.finditer(whole):
-        joint = _joint(whole, gap.start(), gap.end())
-        folded += (whole[done : gap.start()], joint)
-        kept += (*origins[done : gap.start()], *[origins[gap.start()]] * len(joint))
-        done = gap.end()
-    folded.append(whole[done:])
-    kept.extend(origins[done:])
-    return "".join(folded), kept
-
-
-def joint(left: str, right: str) -> str:
-    """Return the joint of two folded texts, one after the other: a blank or nothing."""
-    return " " if left and right and left[-1] < _CJK_FIRST and right[0] < _CJK_FIRST else ""
 
 
 def _joint(text: str, start: int, end: int) -> str:
@@ -151,18 +120,14 @@ def contains(needle: str, text: str) -> bool:
 
 
 def _begins(needle: str, text: str, start: int) -> bool:
-    if not start:
-        return True
-    first, before = needle[0], text[start - 1]
+    first, before = needle[0], text[max(0, start - 1) : start]
     if first.isdigit():
         return not (before.isdigit() or (before == "." and start > 1 and text[start - 2].isdigit()))
     return first not in _NUMERAL_SET or before not in _NUMERAL_SET
 
 
 def _ends(needle: str, text: str, end: int) -> bool:
-    if end >= len(text):
-        return True
-    last, after = needle[-1], text[end]
+    last, after = needle[-1], text[end : end + 1]
     if last.isdigit():
         fraction = after == "." and text[end + 1 : end + 2].isdigit()
         return not (after.isdigit() or fraction or after in _SCALES)
@@ -171,9 +136,6 @@ def _ends(needle: str, text: str, end: int) -> bool:
 
 def quote_parts(quote: str) -> tuple[str, ...]:
     """Return the folded parts of a quote between its ellipses; a quote without words has none."""
-    if "." not in quote and "…" not in quote and "略" not in quote:
-        folded = fold(quote)
-        return (folded,) if folded else ()
     return tuple(part for piece in _ELLIPSIS.split(quote) if (part := fold(piece)))
 
 

@@ -4,29 +4,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
-from memfin.rag.document import Document
+from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
-from memfin.rag.extraction.dates import Fact, PartialDate
-from memfin.rag.extraction.facts import find_facts
-from memfin.rag.transcript import Segment, segments
+from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
 
-MAX_PLACES: Final = 256
-"""Places of one quote that are looked at; a quote with more is too short to point at anything."""
-
-MAX_PASSAGE_PAGES: Final = 2
-MAX_PASSAGE_CHARS: Final = 5000
-"""Pages that a passage may run over, and its folded characters where there are no pages."""
-
-_SHORT_PAGE: Final = 60
-"""Folded characters; a page with no more may well be the answer."""
-
-_COMPARED: Final = 8
-"""Places of a passage that are looked at to tell whether it is another one again."""
-
+MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
+MAX_PASSAGE_PAGES: Final = 2  # pages that a passage may run over
+MAX_PASSAGE_CHARS: Final = 5000  # its folded characters where there are no pages
+_SHORT_PAGE: Final = 60  # folded characters; a page with no more may well be the answer
+_COMPARED: Final = 8  # places of a passage that are compared with those of another
 _ID_SIGNS: Final = re.compile(r"[^0-9a-z]")
 _NOON: Final = 12
 
@@ -44,48 +34,45 @@ class DocumentIndex:
     """A document made ready for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
-    offsets into it. ``paged`` is True if it has several pages.
+    offsets into it. ``paged`` is True if it has several pages, ``is_record`` if it has questions and answers.
     """
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.paged = len(document.pages) > 1
-        self.text = last = ""
+        of_pages = groupby(segments(document), key=lambda part: part.page)
+        parts = {page: list(of_page) for page, of_page in of_pages}
+        self.is_record = bool(parts)
         self._starts: list[int] = []
-        origins: dict[int, list[int]] = {}
+        self._parts: list[tuple[int, int, Segment]] = []
         pieces: list[str] = []
-        length = 0
+        length, last = 0, ""
         for page in document.pages:
-            folded, origins[page.number] = normalize.fold_with_origins(page.text)
-            between = normalize.joint(last, folded)
-            pieces.append(between + folded)
-            self._starts.append(length + len(between))
-            length += len(between) + len(folded)
-            last = folded or last
+            whole = Segment(page.number, 0, len(page.text), "header", None, 0)
+            of_page = parts.get(page.number, [whole])
+            for part in of_page:
+                folded = normalize.fold(page.text[part.start : part.end])
+                between = normalize.fold(f"{last[-1:]}|{folded[:1]}")[1:-1]
+                pieces += (between, folded)
+                start, length = length + len(between), length + len(between) + len(folded)
+                last = folded or last
+                if part is of_page[0]:
+                    self._starts.append(start)
+                self._parts.append((start, length, part))
         self.text = "".join(pieces)
         self._numbers = [page.number for page in document.pages]
-        ends = [*self._starts[1:], len(self.text)]
+        ends = [*self._starts[1:], length]
         self._pages = dict(zip(self._numbers, zip(self._starts, ends, strict=True), strict=True))
-        self._parts: list[tuple[int, int, Segment]] = []
-        for part in segments(document):
-            base, places = self._pages[part.page][0], origins[part.page]
-            start, end = (base + bisect_right(places, place - 1) for place in (part.start, part.end))
-            self._parts.append((start, end, part))
         self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
 
     def page_span(self, number: int) -> Span | None:
         """Return the span of a page, or None when the document has no page of that number."""
         return self._pages.get(number)
 
-    def pages_of(self, start: int, end: int) -> tuple[int, int]:
-        """Return the numbers of the first and the last page that a span touches."""
-        first = max(bisect_right(self._starts, start) - 1, 0)
-        last = max(bisect_right(self._starts, end - 1) - 1, 0)
-        return self._numbers[first], self._numbers[last]
-
-    def crossed(self, start: int, end: int) -> int:
-        """Return how many pages a span touches."""
-        return bisect_right(self._starts, max(start, end - 1)) - bisect_right(self._starts, start) + 1
+    def pages_of(self, start: int, end: int) -> list[int]:
+        """Return the numbers of the pages that a span touches, in their order."""
+        last = bisect_right(self._starts, max(start, end - 1))
+        return self._numbers[bisect_right(self._starts, start) - 1 : last]
 
     def is_recited(self, text: str) -> bool:
         """Return True if a text contains a whole page: a copy of the document is no answer."""
@@ -124,10 +111,11 @@ class DocumentIndex:
             start, end = self.page_span(page) or (0, len(self.text))
             spans = normalize.occurrences(normalize.fold(required.must_include), self.text)
             found = tuple(span for span in spans if span[0] < end and span[1] > start)
-            self._required[key] = tuple(span for span in found if self._meets(span, required)) or found
+            self._required[key] = tuple(span for span in found if self.meets(span, required)) or found
         return self._required[key]
 
-    def _meets(self, span: Span, required: RequiredEvidence) -> bool:
+    def meets(self, span: Span, required: RequiredEvidence) -> bool:
+        """Return True if a span touches the section and the words of the speaker that are required."""
         if required.section is None and required.speaker is None:
             return True
         return any(
@@ -146,8 +134,7 @@ class DocumentIndex:
 
 
 AnyIndex = DocumentIndex | None
-Scored = tuple[float, dict[str, Any]]
-"""A share of a score with its details."""
+Scored = tuple[float, dict[str, Any]]  # a share of a score with its details
 
 
 class KnownFacts:
@@ -216,7 +203,7 @@ class Passage(NamedTuple):
     @property
     def key(self) -> tuple[int, str]:
         """Page and text, by which equal passages are one."""
-        return (0 if self.page is None else self.page, self.text)
+        return (self.page or 0, self.text)
 
 
 def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
@@ -227,17 +214,18 @@ def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
     """
     parts = normalize.quote_parts(text)
     folded = " ".join(parts)
+    spans: tuple[Span, ...] | None = None
+    problem: Mismatch | None = None
     if not parts:
-        return Passage(page, folded, parts, None, "empty")
-    if not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
-        return Passage(page, folded, parts, None, "too_long")
-    if index is None:
-        return Passage(page, folded, parts, None, None)
-    spans = index.locate(parts, page if index.paged else None)
-    if not spans:
-        return Passage(page, folded, parts, (), "not_in_document")
-    short = tuple(span for span in spans if index.crossed(*span) <= MAX_PASSAGE_PAGES)
-    return Passage(page, folded, parts, short, None if short else "too_long")
+        problem = "empty"
+    elif not (index and index.paged) and len(folded) > MAX_PASSAGE_CHARS:
+        problem = "too_long"
+    elif index is not None:
+        located = index.locate(parts, page if index.paged else None)
+        spans = tuple(span for span in located if len(index.pages_of(*span)) <= MAX_PASSAGE_PAGES)
+        if not spans:
+            problem = "too_long" if located else "not_in_document"
+    return Passage(page, folded, parts, spans, problem)
 
 
 def mismatch(  # noqa: PLR0911 - one return a reason
@@ -312,19 +300,17 @@ def supported(
 
     Numbers under ``supports`` count required items from 0.
     """
-    found = [False] * len(required)
     entries: list[dict[str, Any]] = []
     for each in passages:
         results = [mismatch(each, item, index) for item in required]
         supports = [place for place, result in enumerate(results) if result is None]
-        for place in supports:
-            found[place] = True
         entry: dict[str, Any] = {"page": each.page, "supports": supports}
         if not supports:  # the reason of the item that came nearest
             near = [result for result in ("other_place", "wrong_page") if result in results]
             entry["reason"] = next(iter([*near, each.problem or next(iter(results), None)]))
         entries.append(entry)
-    return found, entries
+    found = {place for entry in entries for place in entry["supports"]}
+    return [place in found for place in range(len(required))], entries
 
 
 def citation_correctness(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:

@@ -1,69 +1,25 @@
 """Typed values and abstention of an answer against the expected ones (spec section 9)."""
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.rag import RagAnswer, RagQuestion
+import msgspec
+
+from memfin.contracts.rag import RagAnswer, RagDateRange, RagQuestion
 from memfin.rag.extraction import answers
-from memfin.rag.extraction.dates import PartialDate, parse_date
-from memfin.rag.extraction.normalize import contains, fold, plain
+from memfin.rag.extraction.facts import PartialDate, parse_date
+from memfin.rag.extraction.normalize import contains, fold, load_patterns, plain
 from memfin.text.clauses import clauses
 
-INEXACT_SHARE: Final = 0.01
-"""The share by which an amount may be off where ``numeric_exact`` is false."""
-
+INEXACT_SHARE: Final = 0.01  # how far an amount may be off without ``numeric_exact``
 MAX_SHOWN_CANDIDATES: Final = 8
 MAX_SHOWN_TEXT: Final = 200
 
 _TYPED: Final = ("amount", "amount_breakdown", "date", "date_range", "count", "boolean", "entity")
-_TITLE: Final = re.compile(r"(?:先生|女士|小姐|同志)$|[(（].*[)）]$|^(?:mr|mrs|ms|dr)\.?\s", re.IGNORECASE)
-_DENIED: Final = re.compile(
-    r"(?:不是|并非|而非|不[在叫姓住]|不位于|不属于|没有|不会是|\bnot|\bnever|n't|rather than|instead of)"
-    r"\s?(?:the\s)?$",
-    re.IGNORECASE,
-)
-_NOT_DONE: Final = re.compile(r"(?:从?未|从?没有?|并没有?|并未)(?!来|必|[忘错否少不没问])[\u4e00-\u9fff]")
-_OR_BEFORE: Final = re.compile(r"(?:或者?|还是|、|/|\bor)\s?$", re.IGNORECASE)
-_OR_AFTER: Final = re.compile(r"\s?(?:或者?|还是|、|/|or\b)", re.IGNORECASE)
-
-
-class Stance(NamedTuple):
-    """Abstention of an answer, its source (``declared``, ``text``, ``typed_answer``), sign, and reason."""
-
-    abstains: bool
-    source: str
-    sign: str | None = None
-    reason: str | None = None
-
-    def details(self) -> dict[str, Any]:
-        """Return the record of it."""
-        signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
-        return {"abstained": self.abstains, "source": self.source, **signs}
-
-
-class Match(NamedTuple):
-    """One expected field, the value that the answer gives and its source, and why it does not match."""
-
-    field: str
-    expected: Any
-    got: Any
-    source: str
-    reason: str | None
-    candidates: Sequence[Any] = ()
-
-    def details(self) -> dict[str, Any]:
-        """Return the record of it."""
-        details = {"field": self.field, "matched": self.reason is None, "expected": self.expected}
-        details |= {"got": self.got, "source": self.source}
-        if self.reason:
-            details["reason"] = self.reason
-        if len(self.candidates) > 1:
-            details["candidates"] = list(self.candidates)[:MAX_SHOWN_CANDIDATES]
-        return details
+_PATTERNS: Final = load_patterns("fields")
 
 
 class Given(NamedTuple):
@@ -72,7 +28,7 @@ class Given(NamedTuple):
     question: RagQuestion
     answer: RagAnswer
     read: answers.ReadAnswer
-    stance: Stance
+    stance: answers.Abstention
 
     def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
         """Return True if the text gives other values than a field, not only those of the question."""
@@ -84,32 +40,51 @@ def has_typed_answer(answer: RagAnswer) -> bool:
     return any(getattr(answer, name) is not None for name in _TYPED)
 
 
-def stance(answer: RagAnswer, question: str) -> Stance:
-    """Return the stance of an answer: a typed field decides, then ``abstained``, then the answer's words."""
+def stance(answer: RagAnswer, question: str) -> answers.Abstention:
+    """Return the abstention of an answer: a typed field decides, then ``abstained``, then its words."""
     if has_typed_answer(answer):
-        return Stance(abstains=False, source="typed_answer")
+        return answers.Abstention(abstains=False, source="typed_answer")
     if answer.abstained is not None:
-        return Stance(abstains=answer.abstained, source="declared")
+        return answers.Abstention(abstains=answer.abstained, source="declared")
     found = answers.recognize_abstention(answer.answer, question)
-    if not found.abstains and found.reason == "empty" and answer.text:
+    if found.reason == "empty" and answer.text:
         found = answers.recognize_abstention(answer.text, question)
-    return Stance(found.abstains, "text", found.sign, found.reason)
+    return found
 
 
-def matches(given: Given) -> Iterator[Match]:
-    """Yield one match for every typed field that the question expects."""
+class Match(NamedTuple):
+    """The value that an answer gives for a field, its source, and the reason why it does not match."""
+
+    got: Any
+    reason: str | None = None
+    source: str = "field"
+    candidates: Sequence[Any] = ()
+
+
+def matches(given: Given) -> list[dict[str, Any]]:
+    """Return a record for every typed field that the question expects."""
+    expected = given.question.expected
+    records: list[dict[str, Any]] = []
     for name, compare in _FIELDS.items():
-        if getattr(given.question.expected, name) is not None:
-            yield compare(given)
+        wanted = expected.breakdown() if name == "amount_breakdown" else expected[name]
+        if wanted is None:
+            continue
+        match = compare(given, wanted)
+        record = {"field": name, "matched": match.reason is None, "expected": msgspec.to_builtins(wanted)}
+        record |= {"got": match.got, "source": match.source}
+        if match.reason:
+            record["reason"] = match.reason
+        if len(match.candidates) > 1:
+            record["candidates"] = list(match.candidates)[:MAX_SHOWN_CANDIDATES]
+        records.append(record)
+    return records
 
 
-def _compared(field: str, expected: Any, got: Any, source: str = "field", *, same: bool) -> Match:
-    return Match(field, expected, got, source, None if same else "differs")
+def _differs(same: object) -> str | None:
+    return None if same else "differs"
 
 
 def _extracted(
-    field: str,
-    expected: Any,
     chosen: answers.Chosen[Any],
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
@@ -117,45 +92,40 @@ def _extracted(
     """Compare the value that was chosen from the text of an answer."""
     candidates = tuple(map(shown, chosen.candidates))
     if chosen.value is None:
-        return Match(field, expected, None, "answer", chosen.reason, candidates)
-    reason = None if same(chosen.value) else "differs"
-    return Match(field, expected, shown(chosen.value), "answer", reason, candidates)
+        return Match(None, chosen.reason, "answer", candidates)
+    return Match(shown(chosen.value), _differs(same(chosen.value)), "answer", candidates)
 
 
 def _same(got: float, expected: float, *, exact: bool) -> bool:
     return math.isclose(got, expected, rel_tol=1e-9 if exact else INEXACT_SHARE, abs_tol=1e-6)
 
 
-def _amount(given: Given) -> Match:
-    expected = given.question.expected.amount_total or 0.0
+def _amount(given: Given, expected: float) -> Match:
     exact = given.question.scoring.numeric_exact
     got = given.answer.amount
     if got is None:
         chosen = answers.choose_amount(given.read)
-        return _extracted("amount_total", expected, chosen, lambda value: _same(value, expected, exact=exact))
+        return _extracted(chosen, lambda value: _same(value, expected, exact=exact))
     values = [fact.value for fact in answers.amounts(given.read) if fact.kind == "amount"]
     agrees = any(_same(value, got, exact=True) for value in (*values, sum(values)))
     if given.contradicts(values, agrees=agrees):
-        return Match("amount_total", expected, got, "field", "contradicts_text", values)
-    return _compared("amount_total", expected, got, same=_same(got, expected, exact=exact))
+        return Match(got, "contradicts_text", candidates=values)
+    return Match(got, _differs(_same(got, expected, exact=exact)))
 
 
-def _breakdown(given: Given) -> Match:
-    expected = list(given.question.expected.breakdown() or ())
-    exact = given.question.scoring.numeric_exact
-
+def _breakdown(given: Given, expected: Sequence[float]) -> Match:
     def same(got: Sequence[float]) -> bool:
         counted, wanted = (Counter(round(value, 4) for value in values) for values in (got, expected))
         return counted == wanted or (
-            not exact
+            not given.question.scoring.numeric_exact
             and len(got) == len(expected)
             and all(_same(a, b, exact=False) for a, b in zip(sorted(got), sorted(expected), strict=True))
         )
 
     got = given.answer.amount_breakdown
     if got is None:
-        return _extracted("amount_breakdown", expected, answers.choose_breakdown(given.read), same, list)
-    return _compared("amount_breakdown", expected, list(got), same=same(got))
+        return _extracted(answers.choose_breakdown(given.read), same, list)
+    return Match(list(got), _differs(same(got)))
 
 
 def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool) -> bool:
@@ -164,86 +134,77 @@ def _date_matches(got: PartialDate | None, expected: PartialDate, *, exact: bool
     return got.agrees(expected) and not (got.month is None and expected.month is not None)
 
 
-def _date(given: Given) -> Match:
-    text = given.question.expected.date or ""
+def _date(given: Given, text: str) -> Match:
     expected = parse_date(text)
-    exact = given.question.scoring.date_exact
     if expected is None:
-        return Match("date", text, None, "answer", "expected_unreadable")
+        return Match(None, "expected_unreadable", "answer")
+    same = partial(_date_matches, expected=expected, exact=given.question.scoring.date_exact)
     if given.answer.date is None:
-        chosen = answers.choose_date(given.read)
-        same = partial(_date_matches, expected=expected, exact=exact)
-        return _extracted("date", text, chosen, same, PartialDate.iso)
+        return _extracted(answers.choose_date(given.read), same, PartialDate.iso)
     got = parse_date(given.answer.date)
     if got is None:
-        return Match("date", text, given.answer.date, "field", "unreadable")
+        return Match(given.answer.date, "unreadable")
     values = [date for date in answers.dates(given.read) if date.day is not None]
     if given.contradicts(values, agrees=any(date.agrees(got) for date in values)):
-        return Match("date", text, got.iso(), "field", "contradicts_text")
-    return _compared("date", text, got.iso(), same=_date_matches(got, expected, exact=exact))
+        return Match(got.iso(), "contradicts_text")
+    return Match(got.iso(), _differs(same(got)))
 
 
-def _range(given: Given) -> Match:
-    wanted, exact = given.question.expected.date_range, given.question.scoring.date_exact
-    first, last = (parse_date(wanted.start), parse_date(wanted.end)) if wanted else (None, None)
-    expected = {"start": wanted.start, "end": wanted.end} if wanted else None
+def _range(given: Given, expected: RagDateRange) -> Match:
+    exact, period = given.question.scoring.date_exact, given.answer.date_range
+    first, last = parse_date(expected.start), parse_date(expected.end)
     if first is None or last is None:
-        return Match("date_range", expected, None, "answer", "expected_unreadable")
-    period = given.answer.date_range
+        return Match(None, "expected_unreadable", "answer")
     if period is None:
         chosen = answers.choose_range(given.read)
         if chosen.value is None:
-            return Match("date_range", expected, None, "answer", chosen.reason)
-        got: tuple[PartialDate | None, PartialDate | None] = chosen.value.first, chosen.value.last
+            return Match(None, chosen.reason, "answer")
+        got: tuple[PartialDate | None, PartialDate | None] = chosen.value
     else:
         got = (parse_date(period.start or ""), parse_date(period.end or ""))
     same = all(_date_matches(end, wish, exact=exact) for end, wish in zip(got, (first, last), strict=True))
     shown = {name: end and end.iso() for name, end in zip(("start", "end"), got, strict=True)}
-    return _compared("date_range", expected, shown, "answer" if period is None else "field", same=same)
+    return Match(shown, _differs(same), "answer" if period is None else "field")
 
 
-def _count(given: Given) -> Match:
-    expected, got, unit = given.question.expected.count, given.answer.count, given.read.unit
+def _count(given: Given, expected: int) -> Match:
+    got, unit = given.answer.count, given.read.unit
     if got is None:
-        return _extracted(
-            "count", expected, answers.choose_count(given.read), lambda value: value == expected
-        )
+        return _extracted(answers.choose_count(given.read), lambda value: value == expected)
     values = {fact.value for fact in answers.counts(given.read) if fact.kind == "count" and fact.unit == unit}
     if unit and values and float(got) not in values:
-        return Match("count", expected, got, "field", "contradicts_text")
-    return _compared("count", expected, got, same=got == expected)
+        return Match(got, "contradicts_text")
+    return Match(got, _differs(got == expected))
 
 
-def _boolean(given: Given) -> Match:
-    expected, got = given.question.expected.boolean_answer, given.answer.boolean
+def _boolean(given: Given, expected: object) -> Match:
+    got = given.answer.boolean
     if got is None:
         if given.stance.abstains:
-            return Match("boolean_answer", expected, None, "answer", "abstains")
+            return Match(None, "abstains", "answer")
         if (got := answers.polarity(_words(given))) is None:
-            return Match("boolean_answer", expected, None, "answer", "undecided")
-        return _compared("boolean_answer", expected, got, "answer", same=got is expected)
+            return Match(None, "undecided", "answer")
+        return Match(got, _differs(got is expected), "answer")
     shown = plain(given.answer.answer)
-    lead = False if _NOT_DONE.match(shown) else answers.leading_polarity(shown)
+    lead = False if _PATTERNS["not_done"].match(shown) else answers.leading_polarity(shown)
     if lead is not None and lead is not got:
-        return Match("boolean_answer", expected, got, "field", "contradicts_text")
-    return _compared("boolean_answer", expected, got, same=got is expected)
+        return Match(got, "contradicts_text")
+    return Match(got, _differs(got is expected))
 
 
-def _text(given: Given) -> Match:
-    expected = given.question.expected.text_answer or ""
+def _text(given: Given, expected: str) -> Match:
     answer = given.answer
     source, got = ("answer", answer.answer) if answer.text is None else ("field", answer.text)
-    reason = _missing(expected, got, alone=False)
-    return Match("text_answer", expected, got[:MAX_SHOWN_TEXT], source, reason)
+    return Match(got[:MAX_SHOWN_TEXT], _missing(expected, got, alone=False), source)
 
 
-def _entity(given: Given) -> Match:
-    expected, got = given.question.expected.entity or "", given.answer.entity
+def _entity(given: Given, expected: str) -> Match:
+    got = given.answer.entity
     if got is not None:
-        same = fold(_TITLE.sub("", got.strip())) == fold(_TITLE.sub("", expected.strip()))
-        return _compared("entity", expected, got, same=same or fold(got) == fold(expected))
+        bare, wanted = (fold(_PATTERNS["title"].sub("", name.strip())) for name in (got, expected))
+        return Match(got, _differs(bare == wanted or fold(got) == fold(expected)))
     reason = _missing(expected, _words(given), alone=True)
-    return Match("entity", expected, expected if reason is None else None, "answer", reason)
+    return Match(expected if reason is None else None, reason, "answer")
 
 
 def _words(given: Given) -> str:
@@ -271,12 +232,13 @@ def _denial(expected: str, clause: str, *, alone: bool) -> str | None:
         return "nothing_known_of_it"
     place = clause.casefold().find(words.casefold())
     before, after = (clause[:place], clause[place + len(words) :]) if place >= 0 else ("", "")
-    if _DENIED.search(before):
+    if _PATTERNS["denied"].search(before):
         return "denied"
-    return "one_of_several" if alone and (_OR_BEFORE.search(before) or _OR_AFTER.match(after)) else None
+    is_listed = _PATTERNS["or_before"].search(before) or _PATTERNS["or_after"].match(after)
+    return "one_of_several" if alone and is_listed else None
 
 
-_FIELDS: Final[dict[str, Callable[[Given], Match]]] = {
+_FIELDS: Final[dict[str, Callable[[Given, Any], Match]]] = {
     "amount_total": _amount,
     "amount_breakdown": _breakdown,
     "date": _date,

@@ -1,29 +1,26 @@
 """The score of one question: the three formulas of the RAG benchmark schema and what they are made of."""
 
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 
 from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
-from memfin.rag.extraction.answers import ReadAnswer
+from memfin.rag.extraction.answers import ReadAnswer, is_negated, signs_of_not_knowing
+from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked, parse_date
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring import evidence
-from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, Scored
+from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, KnownFacts, Scored
 from memfin.rag.scoring.fields import Given, has_typed_answer, matches, stance
-from memfin.rag.scoring.hallucination import check_answer
+from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks
 
-EXACT_MATCH: Final = 0.7
-CITATION_CORRECTNESS: Final = 0.3
-RECALL: Final = 0.5
-PRECISION: Final = 0.3
-CITATION_PROVIDED: Final = 0.2
-ABSTENTION: Final = 0.4
-NO_HALLUCINATION: Final = 0.4
-QUOTE: Final = 0.2
+EXACT_MATCH, CITATION_CORRECTNESS = 0.7, 0.3
+RECALL, PRECISION, CITATION_PROVIDED = 0.5, 0.3, 0.2
+ABSTENTION, NO_HALLUCINATION, QUOTE = 0.4, 0.4, 0.2
 
-_SLACK: Final = 1e-9
-"""Binary error of a sum of the weights above."""
+_SLACK: Final = 1e-9  # binary error of a sum of the weights above
 
 
 class QuestionScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +69,7 @@ def _weighted(
 def _fact_exact(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> Scored:
     found_stance = stance(answer, question.question)
     given = Given(question, answer, ReadAnswer(answer.answer, question.question), found_stance)
-    found = [match.details() for match in matches(given)]
+    found = matches(given)
     void = {}
     if not found:
         void = {"reason": "nothing_expected"}
@@ -131,19 +128,20 @@ def _conflict_gap(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> 
     answers = bool(answer.answer.strip() or (answer.text or "").strip() or has_typed_answer(answer))
     correct = found_stance.abstains if question.should_abstain else answers and not found_stance.abstains
     check = check_answer(question, answer, index)
+    sound = not check["invented"]
     quoted, quote = _quote(question, answer, index)
     details: dict[str, Any] = {
         "correct_abstention": float(correct),
-        "no_hallucination": float(check.passed),
+        "no_hallucination": float(sound),
         "quote_included": float(quoted),
         "should_abstain": question.should_abstain,
         "abstention": found_stance.details(),
-        "hallucination": check.details(),
+        "hallucination": check,
         "quote": quote,
     }
     if question.hallucination_penalty is not None:
-        details["hallucination"]["penalty"] = question.hallucination_penalty
-    return ABSTENTION * correct + NO_HALLUCINATION * check.passed + QUOTE * quoted, details
+        check["penalty"] = question.hallucination_penalty
+    return ABSTENTION * correct + NO_HALLUCINATION * sound + QUOTE * quoted, details
 
 
 def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[bool, dict[str, Any]]:
@@ -175,11 +173,83 @@ def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[b
 def _right_page(
     question: RagQuestion, citation: RagCitation, parts: tuple[str, ...], index: AnyIndex
 ) -> bool:
-    if citation.page is None or (index is not None and not index.paged):
+    location, page = question.evidence_location, citation.page
+    if page is None or (location is not None and page == location.page):
         return True
-    location = question.evidence_location
-    if location is not None and citation.page == location.page:
-        return True
+    return location is None if index is None else not index.paged or bool(index.locate(parts, page))
+
+
+def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> dict[str, Any]:
+    """Return the record of looking up every amount, date, count, share, number, id and name of an answer.
+
+    ``invented`` are the facts that were not found, ``echoed`` those that only repeat the question, and
+    ``checked`` is False if there was nothing to check against.
+
+    Facts come from the answer's text, its typed fields, and quotes and evidence that the document does not
+    hold as they are. Values count, not spellings. Figures that order the text are left out, and so is a fact
+    of the question in a clause that denies it or a sentence that says nothing is known. A sum that the answer
+    has computed is not in the document.
+
+    Without a document an abstention may repeat only the facts of the question and its required words; other
+    answers cannot be checked.
+    """
+    if index is None:
+        if not question.should_abstain:
+            return {"checked": False, "invented": []}
+        quotes = [question.required_quote or "", *question.additional_quotes]
+        required = (item.must_include for item in question.required_evidence)
+        known = _facts_of([question.question, *quotes, *required])
+    else:
+        known = index.facts
+    invented: list[dict[str, str]] = []
+    echoed: list[str] = []
+    asked = cache(lambda: _facts_of([question.question]))
+    for fact, words, where, sentence, clause in _facts(answer, index):
+        if known.holds(fact, words):
+            continue
+        if (is_negated(clause) or signs_of_not_knowing(sentence)) and asked().holds(fact, words):
+            echoed.append(words)
+        elif (entry := {"kind": fact.kind, "text": words, "where": where}) not in invented:
+            invented.append(entry)
+    record = {"checked": True, "invented": invented}
+    return record | {"echoed": list(dict.fromkeys(echoed))} if echoed else record
+
+
+def _facts_of(texts: Iterable[str]) -> KnownFacts:
+    whole = "\n".join(texts)
+    return KnownFacts(find_facts(whole, names=False, indefinite=True), fold(whole))
+
+
+def _facts(answer: RagAnswer, index: AnyIndex) -> Iterator[tuple[Fact, str, str, str, str]]:
+    """Yield the facts of an answer with their words, where they stand, their sentence and their clause."""
+    texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
-        return bool(index.locate(parts, citation.page))
-    return location is None
+        quotes = [("citation", citation.quote) for citation in answer.citation]
+        quotes.extend(("evidence", evidence.text) for evidence in answer.evidence)
+        texts.extend((where, text) for where, text in quotes if not index.locate(quote_parts(text)))
+    for where, text in texts:
+        masked = ordering_masked(text)
+        for fact in facts_in(masked):
+            sentence, clause = (
+                masked[slice(*between_marks(masked, fact.start, fact.end, marks))]
+                for marks in (SENTENCE_MARKS, CLAUSE_MARKS)
+            )
+            yield fact, masked[fact.start : fact.end], where, sentence, clause
+    for fact, words, where in _typed(answer):
+        yield fact, words, where, "", ""
+
+
+def _typed(answer: RagAnswer) -> Iterator[tuple[Fact, str, str]]:
+    """Yield the facts of an answer's typed fields."""
+    parts = answer.amount_breakdown or []
+    for name, value in (("amount", answer.amount), *(("amount_breakdown", part) for part in parts)):
+        if value is not None:
+            yield Fact("amount", float(value), 0, 0), f"{value:g}", name
+    if answer.count is not None:
+        yield Fact("count", float(answer.count), 0, 0), str(answer.count), "count"
+    ends = (answer.date_range.start, answer.date_range.end) if answer.date_range else ()
+    for name, text in (("date", answer.date), *(("date_range", end) for end in ends)):
+        if text and (date := parse_date(text)) is not None:
+            yield Fact("date", date, 0, 0), text, name
+    if answer.entity:
+        yield Fact("name", answer.entity, 0, 0), answer.entity, "entity"

@@ -1,29 +1,22 @@
-"""Built-in RAG system: passage search and answer templates, offline and deterministic."""
+"""Built-in RAG systems: the baseline, offline and deterministic, and the oracle."""
 
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
+from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence, RagQuestion
 from memfin.rag import passages
 from memfin.rag.document import Document
 from memfin.rag.extraction import answers
-from memfin.rag.extraction.dates import PartialDate, find_dates
-from memfin.rag.extraction.facts import find_facts
+from memfin.rag.extraction.facts import PartialDate, find_dates, find_facts
 from memfin.rag.extraction.normalize import language_of, plain
 from memfin.rag.passages import Hit, Passage, Sentence, Unit, vocabulary
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.text.clauses import clauses
 from memfin.version import __version__
 
-MIN_SUPPORT: Final = 0.5
-MIN_VALUE_SUPPORT: Final = 0.35
-"""Share of a question that a passage meets to support an answer, and one that is a typed value or a list."""
-
-NEAR: Final = 0.6
-"""Score, as a share of the best one, of passages that are read besides it."""
-
-_SAME_KIND: Final = 0.2
-"""Bonus of a passage whose own question asks for the same kind of value."""
-
+MIN_SUPPORT: Final = 0.5  # share of a question that a passage meets to support an answer
+MIN_VALUE_SUPPORT: Final = 0.35  # the same for a typed value or a list
+NEAR: Final = 0.6  # score of passages that are read beside the best one, as a share of its
+_SAME_KIND: Final = 0.2  # bonus of a passage whose own question asks for the same kind of value
 _TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization", "clock", "id"))
 
 
@@ -222,4 +215,56 @@ def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed
         citation=[RagCitation(page=each.page, quote=each.text) for each in quotes],
         abstained=bool(abstains),
         **typed,
+    )
+
+
+_DECLINED: Final = "原文没有给出答案，无法回答。"
+
+
+class Oracle(KnownSystem):
+    """Answers each question as its file expects it; scores 100 % where the file is sound."""
+
+    reference = model = "oracle"
+    version = __version__
+    sees_truth = True
+
+    async def query(self, question: RagQuestion) -> RagAnswer:
+        """Return the right answer to a question."""
+        return right_answer(question)
+
+
+def right_answer(question: RagQuestion) -> RagAnswer:
+    """Return the answer that the benchmark expects to a question."""
+    if question.type == "conflict_gap":
+        return _conflict_gap(question)
+    expected = question.expected
+    required = question.required_evidence
+    breakdown = expected.breakdown()
+    period = expected.date_range
+    quotes = list(dict.fromkeys((each.page, each.must_include) for each in required))
+    words = expected.key_points or [text for _, text in quotes] or [expected.text_answer or "-"]
+    return RagAnswer(
+        answer="；".join(words),
+        amount=expected.amount_total,
+        amount_breakdown=list(breakdown) if breakdown is not None else None,
+        date=expected.date,
+        date_range=None if period is None else RagAnswerRange(start=period.start, end=period.end),
+        count=expected.count,
+        text=expected.text_answer,
+        boolean=expected.boolean_answer,
+        entity=expected.entity,
+        evidence=[RagEvidence(page=page, text=text) for page, text in quotes],
+        citation=[RagCitation(page=page, quote=text) for page, text in quotes],
+        abstained=False,
+    )
+
+
+def _conflict_gap(question: RagQuestion) -> RagAnswer:
+    place = question.evidence_location
+    quotes = [text for text in (question.required_quote, *question.additional_quotes) if text]
+    words = "；".join(quotes)
+    return RagAnswer(
+        answer=f"{_DECLINED}{words}" if question.should_abstain else words or question.question,
+        citation=[RagCitation(page=None if place is None else place.page, quote=text) for text in quotes],
+        abstained=question.should_abstain,
     )

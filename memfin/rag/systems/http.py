@@ -11,10 +11,7 @@ from memfin.contracts import ModelUsage, Record
 from memfin.contracts.rag import RagAnswer
 from memfin.rag.systems.protocol import KnownSystem
 
-SPOKEN: Final = "RAG protocol"
-
 MAX_QUESTION_CHARS: Final = 100_000
-"""Characters."""
 
 
 class QueryRequest(Record):
@@ -57,7 +54,9 @@ class HttpRag(KnownSystem):
     """
 
     def __init__(self, url: str, *, timeout: float = 120.0, environ: Mapping[str, str] | None = None) -> None:
-        self._service = JsonService(url, what="system", protocol=SPOKEN, limit=timeout, environ=environ)
+        self._service = JsonService(
+            url, what="system", protocol="RAG protocol", limit=timeout, environ=environ
+        )
         self.reference = self.model = self._service.url
 
     async def query(self, question: str) -> Any:

@@ -31,22 +31,8 @@ from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, unit
 from memfin.rag.systems.protocol import KnownSystem, RagReply
 from memfin.sandbox.calls import CallFailed
 
-_ANSWER_TOKENS: Final = 1_000
-_FRAME_TOKENS: Final = 200
-"""Estimated tokens that are left for the answer, and that the messages take besides their texts."""
-
-_MARGIN_TOKENS: Final = 2
-"""Tokens of a line of the fence besides its words."""
-
-PROMPT: Final = "rag-v1"
-
-
-class Asked(NamedTuple):
-    """The messages of a request; ``chunks`` of ``of`` are in them."""
-
-    messages: list[dict[str, Any]]
-    chunks: int
-    of: int
+_FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
+_MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
 
 
 class Chunks:
@@ -59,14 +45,13 @@ class Chunks:
         lines = ((estimate_tokens(text) + _MARGIN_TOKENS for _, text in chunk) for chunk in self._chunks)
         self._tokens = [sum(tokens) for tokens in lines]
 
-    def messages(self, instructions: str, question: str, budget: int) -> Asked:
-        """Return the messages within a budget of estimated tokens.
+    def messages(self, instructions: str, question: str, budget: int) -> tuple[list[dict[str, Any]], bool]:
+        """Return the messages within a budget of estimated tokens, and True if the whole document is in them.
 
         The passages are added by falling score until the next does not fit any more, and stand in the
-        document's order; a document that fits is there as a whole.
+        document's order.
         """
-        frame = _ANSWER_TOKENS + _FRAME_TOKENS
-        room = budget - estimate_tokens(instructions) - estimate_tokens(question) - frame
+        room = budget - estimate_tokens(instructions) - estimate_tokens(question) - _FRAME_TOKENS
         kept: list[int] = []
         for hit in self._index.search(self._index.weighted(units_of(question))):
             room -= self._tokens[hit.number]
@@ -83,7 +68,7 @@ class Chunks:
         nonce = hashlib.sha256(f"{question}\f{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
         asked = f"{fenced('document', text, nonce)}\n\n{_ASKED[language]}{question}"
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": asked}]
-        return Asked(messages, len(kept), len(self._chunks))
+        return messages, len(kept) == len(self._chunks)
 
 
 _PAGE_LINE: Final = {"zh": "第 {page} 页", "en": "Page {page}"}
@@ -101,15 +86,8 @@ def _pieces(passage: Passage) -> Iterator[tuple[int, str]]:
             lead = ""
 
 
-NAME: Final = "answer"
-"""Name of an answer in requests and errors."""
-
+NAME: Final = "answer"  # of an answer, in requests and errors
 MAX_ANSWER_CHARS: Final = 262_144
-"""Characters of an answer."""
-
-_TEXT: Final = {"type": "string"}
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
-_PAGE: Final = {"type": ["integer", "null"]}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -121,19 +99,23 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+def _typed(name: str, *others: str) -> dict[str, Any]:
+    return {"type": [name, *others] if others else name}
+
+
 SCHEMA: Final[dict[str, Any]] = _object(
-    answer=_TEXT,
-    abstained={"type": "boolean"},
-    amount={"type": ["number", "null"]},
-    amount_breakdown=_or_null({"type": "array", "items": {"type": "number"}}),
-    date=_TEXT_OR_NULL,
-    date_range=_or_null(_object(start=_TEXT_OR_NULL, end=_TEXT_OR_NULL)),
-    count={"type": ["integer", "null"]},
-    boolean={"type": ["boolean", "null"]},
-    entity=_TEXT_OR_NULL,
-    text=_TEXT_OR_NULL,
-    evidence={"type": "array", "items": _object(page=_PAGE, text=_TEXT)},
-    citation={"type": "array", "items": _object(page=_PAGE, quote=_TEXT)},
+    answer=_typed("string"),
+    abstained=_typed("boolean"),
+    amount=_typed("number", "null"),
+    amount_breakdown=_or_null({"type": "array", "items": _typed("number")}),
+    date=_typed("string", "null"),
+    date_range=_or_null(_object(start=_typed("string", "null"), end=_typed("string", "null"))),
+    count=_typed("integer", "null"),
+    boolean=_typed("boolean", "null"),
+    entity=_typed("string", "null"),
+    text=_typed("string", "null"),
+    evidence={"type": "array", "items": _object(page=_typed("integer", "null"), text=_typed("string"))},
+    citation={"type": "array", "items": _object(page=_typed("integer", "null"), quote=_typed("string"))},
 )
 """The JSON schema of an answer, within what strict decoding on servers supports."""
 
@@ -175,8 +157,7 @@ def read_answer(text: str) -> ModelAnswer:
     return ModelAnswer(RagAnswer(**kept), tuple(dropped))
 
 
-_BEYOND: Final = 30.0
-"""Seconds for which a request outlives the question that it was made for; the run has given up by then."""
+_BEYOND: Final = 30.0  # seconds for which a request outlives its question; the run has given up by then
 
 
 class OpenAIRag(KnownSystem):
@@ -217,12 +198,9 @@ class OpenAIRag(KnownSystem):
         self.reference = f"openai:{model}"
         self._endpoint = endpoint or Endpoint.from_environment("agent")
         self._endpoint.headers()  # a key that no header can carry is refused now
-        if system is None:
-            self._instructions = shipped_prompt(PROMPT)
-        else:
-            self._instructions = prompt_of(system) if isinstance(system, str) else system
+        instructions = prompt_of(system) if isinstance(system, str) else system
+        self._instructions = instructions or shipped_prompt("rag-v1")
         self._chunks = Chunks(document)
-        self._max_tokens = max_tokens
         self._context_tokens = context_tokens
         self._sent: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
         self._chat = ChatClient(self._endpoint, total=timeout + _BEYOND, read=timeout + _BEYOND)
@@ -236,16 +214,9 @@ class OpenAIRag(KnownSystem):
         """Return the system of ``--rag openai:MODEL``; raise `UsageError` when a setting is unusable."""
         if settings.memory != AgentSettings().memory:
             raise UsageError("setting agent_memory: is for agents; a RAG system has no memory")
-        return cls(
-            model,
-            document,
-            system=None if settings.system is None else prompt_from_file(Path(settings.system)),
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            context_tokens=settings.context_tokens,
-            seed=settings.seed,
-            timeout=settings.turn_timeout,
-        )
+        given = {name: settings[name] for name in ("temperature", "max_tokens", "context_tokens", "seed")}
+        system = None if settings.system is None else prompt_from_file(Path(settings.system))
+        return cls(model, document, system=system, timeout=settings.turn_timeout, **given)
 
     async def query(self, question: str) -> RagReply:
         """Return the model's answer with its usage; a refusal in the model's words is an answer.
@@ -255,13 +226,13 @@ class OpenAIRag(KnownSystem):
             CallFailed: the endpoint or the model failed.
         """
         instructions = self._instructions.text(language_of(question))
-        asked = self._chunks.messages(instructions, question, self._context_tokens)
-        if asked.chunks < asked.of:
+        messages, is_whole = self._chunks.messages(instructions, question, self._context_tokens)
+        if not is_whole:
             self._notify_once("the document does not fit into --agent-context-tokens; parts are chosen")
-        answer = await self._answered(asked.messages)
+        answer = await self._answered(messages)
         usage = usage_of(answer)
         self._usage.add(usage)
-        refuse_incomplete(answer, self._max_tokens)
+        refuse_incomplete(answer, self._sent["max_tokens"])
         if answer.refusal is not None and not answer.text.strip():
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
@@ -287,7 +258,7 @@ class OpenAIRag(KnownSystem):
         }
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Take the receiver of notices for the user."""
+        """Send warnings for the user to a receiver."""
         self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
         self._chat.parameters.on_notice = self._notify
 
@@ -336,7 +307,7 @@ class OpenAIRag(KnownSystem):
             raise
 
     def _notify_once(self, line: str) -> None:
-        """Notify the user of the same line once per run."""
+        """Send a warning to the user, once per run."""
         if line not in self._notified:
             self._notified.add(line)
             self._notify(line)

@@ -12,8 +12,8 @@ A factory is called with the loaded `memfin.rag.document.Document`, or None wher
 ``memfin bench --rag mypackage.mymodule:MyRag`` then asks it.
 """
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
@@ -74,9 +74,9 @@ class KnownSystem(Protocol):
         return []
 
 
-MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of an answer as JSON."""
-
+_INVALID: Final = (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError)
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024  # of an answer as JSON
+_NAMES: Final = RagAnswer.__struct_fields__  # further fields may hold anything
 _EXPECTED: Final = "expected RagAnswer, a mapping of its fields, or str"
 
 
@@ -89,15 +89,16 @@ def as_reply(value: object) -> RagReply:
     Raises:
         CallFailed: it is anything else, or a field is not what the contract says; the text has the path.
     """
+    answer, usage = value, None
     if isinstance(value, RagReply):
-        return RagReply(answer=_checked(value.answer), usage=_usage(value.usage))
-    if isinstance(value, str):
-        return RagReply(answer=_checked({"answer": str.__str__(value)}))
-    if isinstance(value, Mapping):
-        return RagReply(answer=_checked(dict(value)), usage=_usage(value.get("usage")))
-    if isinstance(value, type) or not (isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value)):
+        answer, usage = value.answer, value.usage
+    elif isinstance(value, str):
+        answer = {"answer": str.__str__(value)}
+    elif isinstance(value, Mapping):
+        answer, usage = dict(value), value.get("usage")
+    elif isinstance(value, type) or not (isinstance(value, msgspec.Struct) or is_dataclass(value)):
         raise CallFailed(f"the system returned {kind_of(value)}; {_EXPECTED}")
-    return RagReply(answer=_checked(value))
+    return RagReply(answer=_checked(answer), usage=_usage(usage))
 
 
 def masked(reply: RagReply, scrubber: Scrubber) -> RagReply:
@@ -111,17 +112,14 @@ def _checked(value: Any) -> RagAnswer:
     if isinstance(value, dict) and "answer" not in value:
         raise CallFailed(f"the system returned an object without answer; {_EXPECTED}")
     try:
-        names = RagAnswer.__struct_fields__  # further fields may hold anything
-        if isinstance(value, dict):
-            known = {name: value[name] for name in names if name in value}
-        else:
-            known = {name: getattr(value, name) for name in names if hasattr(value, name)}
-        plain = msgspec.to_builtins(known)
+        if not isinstance(value, dict):
+            value = {name: getattr(value, name) for name in _NAMES if hasattr(value, name)}
+        plain = msgspec.to_builtins({name: value[name] for name in _NAMES if name in value})
         answer = msgspec.convert(plain, RagAnswer)
         size = len(msgspec.json.encode(answer))
     except UnicodeEncodeError as problem:
         raise CallFailed("the answer holds a lone surrogate and cannot be written") from problem
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as problem:
+    except _INVALID as problem:
         raise CallFailed(f"the system returned an answer that is none: {one_line(str(problem))}") from problem
     if (path := non_finite_path(plain)) is not None:
         raise CallFailed(f"the system returned an answer that is none: no finite number - at `{path}`")
@@ -137,5 +135,5 @@ def _usage(value: Any) -> ModelUsage | None:
         return None
     try:
         return msgspec.convert(msgspec.to_builtins(value), ModelUsage)
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as problem:
+    except _INVALID as problem:
         raise CallFailed(f"the system returned a usage that is none: {one_line(str(problem))}") from problem

@@ -1,8 +1,9 @@
 """System under test in a run: bounded calls into its instances, each of which ends in an outcome."""
 
+import re
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -10,22 +11,28 @@ import anyio
 
 from memfin.agents.calls import FIRST_BACKOFF, TransportError, UsageTotal, with_retries
 from memfin.agents.observer import scrubber_of_replies
+from memfin.agents.protocol import AgentSettings
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.errors import UsageError
+from memfin.rag.document import Document
 from memfin.rag.systems.protocol import KnownSystem, RagReply, as_reply, masked
 from memfin.sandbox.calls import CallFailed, CallTimedOut, FactoryCalls, is_async
-from memfin.sandbox.references import describe, kind_of, one_line, package_version
+from memfin.sandbox.references import (
+    check_signature,
+    describe,
+    import_reference,
+    kind_of,
+    one_line,
+    package_version,
+    reference_of,
+)
 from memfin.secrets import Scrubber
 
-OPEN_LIMIT: Final = 600.0
-CLOSE_LIMIT: Final = 10.0
-SHORT_CLOSE_LIMIT: Final = 0.2
-"""Seconds to make a system, such as to index the document; for its ``close``; for that of a cancelled run."""
-
-MAX_STUCK: Final = 16
-"""Questions that hang in threads of their own before no more are asked."""
-
+OPEN_LIMIT: Final = 600.0  # seconds to make a system, such as to index the document
+CLOSE_LIMIT: Final = 10.0  # seconds for its ``close``
+SHORT_CLOSE_LIMIT: Final = 0.2  # the same in a cancelled run
+MAX_STUCK: Final = 16  # questions that hang in threads of their own before no more are asked
 Status = Literal["ok", "timeout", "error"]
 
 _PASSING: Final = (CallFailed, TransportError, ConnectionError)
@@ -49,6 +56,15 @@ class Asked(Record):
 class SystemUnderTest:
     """A system for one run: `open` it, `ask` it from any number of tasks, `close` it in the end.
 
+    Args:
+        reference: the name of the system.
+        make: the factory of the system, which is called with the document.
+        given: the system itself, if there is no factory.
+        document: the document.
+        owned: True to close the given system with the run.
+        timeout: seconds for a question, retries included.
+        retries: number of retries of a question that failed on its way.
+
     Attributes:
         reference: the reference as given, or the dotted name of a factory or class.
         version: version of the system's package where it has one.
@@ -64,22 +80,9 @@ class SystemUnderTest:
         given: Any = None,
         document: Any = None,
         owned: bool = False,
-        sees_truth: bool = False,
         timeout: float = 120.0,
         retries: int = 2,
     ) -> None:
-        """Prepare; nothing runs yet.
-
-        Args:
-            reference: the name of the system.
-            make: the factory of the system, which is called with the document.
-            given: the system itself, if there is no factory.
-            document: the document.
-            owned: True to close the given system with the run.
-            sees_truth: True for a system that gets the whole question, as only the oracle does.
-            timeout: seconds for a question, retries included.
-            retries: number of retries of a question that failed on its way.
-        """
         known = self._known = given if isinstance(given, KnownSystem) else None
         self.reference = self.model_name = reference
         self.version = package_version(reference.partition(":")[0])
@@ -89,7 +92,6 @@ class SystemUnderTest:
             self.inputs = dict(known.inputs)
         self._instances = _Instances(reference, make, given, document)
         self._owned = owned
-        self._sees_truth = sees_truth
         self._timeout = timeout
         self._retries = retries
         self._usage = UsageTotal()
@@ -106,7 +108,7 @@ class SystemUnderTest:
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
     def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the system notify the user while it answers, if it has a ``listen``."""
+        """Have the system send its warnings to the user, if it has a ``listen``."""
         if callable(listen := getattr(self._known, "listen", None)):
             listen(on_notice)
 
@@ -118,7 +120,8 @@ class SystemUnderTest:
     async def open(self) -> None:
         """Make the system before a run begins; raise `UsageError` if that fails."""
         try:
-            self._instances.back(await self._instances.lend())
+            async with self._instances.lent():
+                pass
         except CallFailed as problem:
             raise UsageError(f"rag {self.reference}: {one_line(str(problem))}") from problem
 
@@ -130,11 +133,8 @@ class SystemUnderTest:
             CallTimedOut: it did not answer in time.
             TransportError, ConnectionError: the question failed on its way and may be asked again.
         """
-        calls = await self._instances.lend()
-        try:
+        async with self._instances.lent() as calls:
             return await calls.query(self._words(question), limit)
-        finally:
-            self._instances.back(calls)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
         """Return the outcome of a question; nothing that the system does is raised."""
@@ -146,11 +146,10 @@ class SystemUnderTest:
             return Asked(status=status, latency_ms=elapsed, error=error, retries=len(retries))
 
         try:
-            lent = await self._instances.lend()
-            start, made = time.perf_counter(), True
-            try:
+            async with self._instances.lent() as calls:
+                start, made = time.perf_counter(), True
                 reply = await with_retries(
-                    lambda left: lent.query(self._words(question), left),
+                    lambda left: calls.query(self._words(question), left),
                     TransportError,
                     ConnectionError,
                     limit=self._timeout,
@@ -158,15 +157,13 @@ class SystemUnderTest:
                     first_pause=FIRST_BACKOFF,
                     on_retry=lambda: retries.append(None),
                 )
-            finally:
-                self._instances.back(lent)
         except CallTimedOut as problem:
             over = made and time.perf_counter() - start >= self._timeout
             return outcome("timeout", f"no answer within {self._timeout:g} s" if over else _text(problem))
         except _PASSING as problem:
             return outcome("error", _text(problem))
-        if lent.blocked > self._timeout:
-            return outcome("timeout", f"answered after {lent.blocked:.1f} s, over {self._timeout:g} s")
+        if calls.blocked > self._timeout:
+            return outcome("timeout", f"answered after {calls.blocked:.1f} s, over {self._timeout:g} s")
         found = outcome("ok")
         if self._scrubber is None:  # systems may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
@@ -183,7 +180,8 @@ class SystemUnderTest:
                 await close()
 
     def _words(self, question: RagQuestion | str) -> Any:
-        return question if self._sees_truth or isinstance(question, str) else question.question
+        sees_truth = self._owned and getattr(self._known, "sees_truth", False)  # the oracle
+        return question if sees_truth or isinstance(question, str) else question.question
 
 
 class _Calls(FactoryCalls):
@@ -212,7 +210,7 @@ class _Calls(FactoryCalls):
 
 
 class _Instances:
-    """Pool of calls into a system, which come `back` after each question.
+    """Pool of calls into a system, which are `lent` for each question.
 
     1. An asynchronous system is made once and shared by all callers.
     2. A plain one has one caller at a time, in its own thread, and is made again when all are in use. One
@@ -233,23 +231,25 @@ class _Instances:
         queued = given is not None and not is_async(given.query)
         self._queue = anyio.Semaphore(1) if queued else None
 
-    async def lend(self) -> _Calls:
-        """Return calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[_Calls]:
+        """Lend calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
         if sum(calls.stuck for calls in self.all) >= MAX_STUCK:
             raise CallFailed(f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked")
-        if self._queue is not None:
-            await self._queue.acquire()
-        if self._idle or self._shared is not None:
-            return self._known()
-        if self._plain:
-            return await self._made()
-        async with self._first:
-            return self._known() if self._idle or self._shared is not None else await self._made()
+        async with self._queue or nullcontext():
+            calls = await self._lend()
+            try:
+                yield calls
+            finally:
+                self._back(calls)
 
-    def back(self, calls: _Calls) -> None:
-        """Take back what was lent."""
-        if self._queue is not None:
-            self._queue.release()
+    async def _lend(self) -> _Calls:
+        if self._plain or self._idle or self._shared is not None:
+            return self._known() or await self._made()
+        async with self._first:
+            return self._known() or await self._made()
+
+    def _back(self, calls: _Calls) -> None:
         if not calls.stuck:
             self._idle.append(calls)
             return
@@ -270,9 +270,11 @@ class _Instances:
             calls.stop()
         self._idle = []
 
-    def _known(self) -> _Calls:
+    def _known(self) -> _Calls | None:
         if self._idle:
             return self._idle.pop()
+        if self._shared is None:
+            return None
         self.all.append(_Calls(self._name, self._shared))
         return self.all[-1]
 
@@ -301,3 +303,82 @@ class _Instances:
 def _text(problem: BaseException) -> str:
     # A failure already says what happened; a system may raise one too, with any text.
     return one_line(str(problem)) or "CallFailed" if isinstance(problem, CallFailed) else describe(problem)
+
+
+FORMS: Final = "builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"
+
+EXPECTED: Final = (
+    "a class, or a factory function (document), that gives an object with a method query(question); "
+    "docs/rag-systems.md shows one"
+)
+
+OPENAI: Final = "openai:"
+
+_ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
+"""A host with a port; no factory has a name of digits."""
+
+
+def load_system(
+    system: str | Callable[..., Any] | object,
+    *,
+    document: Document | None = None,
+    settings: AgentSettings | None = None,
+    retries: int = 2,
+) -> SystemUnderTest:
+    """Return the system of a reference, of a factory, or around a system itself.
+
+    ``system`` is a reference as for ``--rag``, a factory or class, which is called with ``document``, or
+    an object with a ``query`` method. ``settings`` are those of a run: the seconds for a question and, for
+    ``openai:MODEL``, the model's. ``retries`` limits the retries of a question that failed on its way.
+
+    Raises:
+        UsageError: the reference, an endpoint or a setting is unusable, or the system needs a document.
+    """
+    settings = settings or AgentSettings()
+    limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries}
+    factory: Callable[..., Any]
+    if not isinstance(system, str):
+        settings.refuse_model_settings("a Python system")
+        if callable(getattr(system, "query", None)) and not isinstance(system, type):
+            return SystemUnderTest(reference_of(type(system)), given=system, **limits)
+        if not callable(system):
+            kind = type(system).__name__
+            raise UsageError(
+                f"rag: expected a reference, a factory or an object with a query method, got {kind}"
+            )
+        reference, factory = reference_of(system), system
+    elif (known := _known_system(system, document, settings)) is not None:
+        return SystemUnderTest(known.reference, given=known, owned=True, **limits)
+    else:
+        reference, factory = system, import_reference("rag", system, FORMS)
+    check_signature(f"rag {reference!r}", factory, ("document",), EXPECTED)
+    return SystemUnderTest(reference, factory, document=document, **limits)
+
+
+def _known_system(reference: str, document: Document | None, settings: AgentSettings) -> KnownSystem | None:
+    """Return the system of a reference, None for one that names a factory."""
+    if not reference.startswith(OPENAI):
+        settings.refuse_model_settings(reference)
+        if reference == "oracle":
+            from memfin.rag.systems.builtin import Oracle  # noqa: PLC0415 - loads its rules only when used
+
+            return Oracle()
+        if reference.lower().startswith(("http://", "https://")):
+            from memfin.rag.systems.http import HttpRag  # noqa: PLC0415 - aiohttp loads slowly
+
+            return HttpRag(reference, timeout=settings.turn_timeout)
+        if _ADDRESS.match(reference):
+            raise UsageError(f"rag {reference!r}: an address needs its scheme, as in http://{reference}")
+        if reference != "builtin":
+            return None
+    if document is None:
+        raise UsageError(
+            f"rag {reference!r}: reads the document itself, and there is none; name it with --document"
+        )
+    if reference == "builtin":
+        from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
+
+        return BuiltinRag(document)
+    from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
+
+    return OpenAIRag.from_settings(reference.removeprefix(OPENAI), document, settings)
