@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from memfin.memory.accounts import Accounts
-from memfin.memory.consents import Consents
+from memfin.memory.consent import Consents
 from memfin.memory.drift import Thresholds, shipped_thresholds
 from memfin.memory.drift_log import DriftLog
 from memfin.memory.files import Files
@@ -58,10 +57,9 @@ class MemoryStore:
         self.consents = Consents(workspace, telemetry)
         self.drift = DriftLog(workspace, thresholds or shipped_thresholds())
         self.threads = Threads(workspace, self.drift)
-        self.tasks = Tasks(workspace)
+        self.tasks = Tasks(workspace, telemetry)
         self.reading = Reading(workspace, self.tasks, telemetry)
         self.packages = Packages(workspace)
-        self.accounts = Accounts(workspace, telemetry)
 
         # The operations of the services under their flat names.
         self.consent_on_file = workspace.consent_on_file
@@ -92,9 +90,9 @@ class MemoryStore:
         self.export_user = self.packages.export_user
         self.export_to = self.packages.export_to
         self.import_package = self.packages.import_package
-        self.delete_user = self.accounts.delete_user
-        self.expire = self.accounts.expire
-        self.rebuild_index = self.accounts.rebuild_index
+        self.delete_user = self.consents.delete_user
+        self.expire = self.tasks.expire
+        self.rebuild_index = workspace.rebuild_index
 
     def close(self) -> None:
         """Close the index; the store is of no use afterwards."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import structs
 
@@ -17,7 +17,10 @@ from memfin.memory.paths import with_prefix
 from memfin.memory.plans import Put
 from memfin.memory.records import load
 from memfin.memory.threads import ThreadFiles
-from memfin.memory.workspace import Workspace
+from memfin.memory.workspace import Sweep, Workspace
+
+if TYPE_CHECKING:
+    from memfin.memory.telemetry import MemoryTelemetry
 
 _LOG: Final = logging.getLogger("memfin.memory")
 
@@ -32,8 +35,9 @@ AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's las
 class Tasks:
     """The service of tasks: records that are known for the time of one task."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, telemetry: "MemoryTelemetry | None" = None) -> None:
         self._workspace = workspace
+        self._telemetry = telemetry
 
     def begin_task(
         self,
@@ -94,6 +98,18 @@ class Tasks:
         if found is None or found.user_id != user_id or is_expired(found.expires_at, workspace.now()):
             raise NotFound("task: there is none of that id")
         return found
+
+    def expire(self) -> Sweep:
+        """Remove task contexts of more than 24 hours ago, and finish interrupted operations."""
+        workspace = self._workspace
+        now = workspace.now()
+        with workspace.faults():
+            done = workspace.finish_marked(now)
+            removed = sweep_tasks(workspace, now)
+            workspace.reserve.keep()
+        if self._telemetry is not None:
+            self._telemetry.expired(removed.contexts)
+        return done.replace(task_contexts=removed.contexts, refused=len(removed.refused))
 
     def _write(self, context: UserContext) -> None:
         """Write a context, and its expiry where the index never has a later one than the file."""

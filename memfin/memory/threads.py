@@ -22,7 +22,7 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.plans import Put, Step
 from memfin.memory.records import load, load_all
-from memfin.memory.workspace import Workspace
+from memfin.memory.workspace import Workspace, allows
 
 if TYPE_CHECKING:
     from memfin.memory.drift_log import DriftLog
@@ -190,7 +190,7 @@ class Threads(ThreadFiles):
                 plan.append(Put(self._paths.thread(user_id, thread_id), changed))
             if consent_blocked:
                 directory = self._paths.thread_contexts(user_id, thread_id)
-                plan += rules.block_steps(workspace.files, directory)
+                plan += workspace.block_steps(directory, UserContext)
             workspace.do(user_id, workspace.check(plan))
             return changed
 
@@ -234,7 +234,7 @@ class Threads(ThreadFiles):
 
     def _candidate(self, consent: ProfileConsent, source_object_ref: str) -> list[Put]:
         """Return the step that records a candidate; it is pending, and nothing trains on it."""
-        if not rules.allows(consent, "training_use_allowed"):
+        if not allows(consent, "training_use_allowed"):
             return []
         user_id, now = consent.user_id, self._workspace.now()
         directory = self._paths.candidates(user_id)

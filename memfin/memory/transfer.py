@@ -23,7 +23,6 @@ from memfin.contracts.memory import (
     UserContext,
 )
 from memfin.errors import UsageError
-from memfin.memory.consent import allows, has_files
 from memfin.memory.drift import DriftIndexLine, index_line
 from memfin.memory.errors import MemoryRefusal, NotFound
 from memfin.memory.files import Files, stage
@@ -37,7 +36,7 @@ from memfin.memory.package import (
 )
 from memfin.memory.paths import Paths, check_id
 from memfin.memory.records import MAX_RECORD, Gate, RecordDamaged, decode, encode
-from memfin.memory.workspace import Workspace
+from memfin.memory.workspace import Workspace, allows
 
 TASKS_KEPT: Final = timedelta(days=7)
 """The maximum age of a task context that is exported; most are gone after a day."""
@@ -91,7 +90,7 @@ class Packages:
         workspace = self._workspace
         user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)
         with workspace.writing(user_id):
-            if has_files(workspace.files, workspace.paths, user_id):
+            if workspace.has_files(user_id):
                 raise UsageError(
                     f"user {user_id}: is known here already; an import is for a user of whom there is nothing"
                 )

@@ -9,7 +9,7 @@ import pytest
 
 from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent, RiskPromptPreference, Route
 from memfin.memory import MemoryStore
-from memfin.memory.consent import ConsentOnFile, onboarding_state
+from memfin.memory.consent import onboarding_state
 from memfin.memory.errors import InvalidId
 from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
 from memfin.memory.suggestions import (
@@ -26,6 +26,7 @@ from memfin.memory.suggestions import (
     recommended,
     suggested_tasks,
 )
+from memfin.memory.workspace import ConsentOnFile
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
 from tests.memory.stored_contexts import ALL, NOW, PROFILE, thread
 from tests.support import each_case
