@@ -19,8 +19,7 @@ from memfin.contracts.memory import (
 )
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, ConsentUnreadable, NotFound
 from memfin.memory.paths import check_id, new_id
-from memfin.memory.plans import Keep, Put, Step, onboarded, reviewed
-from memfin.memory.records import load, load_sound
+from memfin.memory.records import Keep, Put, Step, load, load_sound, onboarded, reviewed
 from memfin.memory.workspace import ConsentOnFile, Workspace, allows
 
 if TYPE_CHECKING:

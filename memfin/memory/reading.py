@@ -13,8 +13,7 @@ from memfin.memory import suggestions
 from memfin.memory.consent import onboarding_state
 from memfin.memory.errors import InvalidInput, invalid_value
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.plans import Put, preferences_of
-from memfin.memory.records import RecordDamaged, load, load_sound
+from memfin.memory.records import Put, RecordDamaged, load, load_sound, preferences_of
 from memfin.memory.slices import (
     DEFAULTS,
     DRIFT_DAYS,

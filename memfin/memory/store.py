@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from memfin.memory.consent import Consents
-from memfin.memory.drift import Thresholds, shipped_thresholds
-from memfin.memory.drift_log import DriftLog
+from memfin.memory.drift import DriftLog, Thresholds, shipped_thresholds
 from memfin.memory.files import Files
 from memfin.memory.reading import Reading
 from memfin.memory.records import Gate

@@ -14,8 +14,7 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentRequired, NotFound
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
-from memfin.memory.plans import Put
-from memfin.memory.records import load
+from memfin.memory.records import Put, load
 from memfin.memory.threads import ThreadFiles
 from memfin.memory.workspace import Sweep, Workspace
 

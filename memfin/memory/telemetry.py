@@ -10,7 +10,7 @@ from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter
 
 from memfin.contracts.memory import DriftRecord, SliceAttributes
-from memfin.memory.plans import Append, Put, Remove, RemoveTree, Step
+from memfin.memory.records import Append, Put, Remove, RemoveTree, Step
 
 _LOG: Final = logging.getLogger("memfin.memory")
 _COMPONENT: Final = "agent.context_engine"

@@ -20,12 +20,11 @@ from memfin.contracts.memory import (
 )
 from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
-from memfin.memory.plans import Put, Step
-from memfin.memory.records import load, load_all
+from memfin.memory.records import Put, Step, load, load_all
 from memfin.memory.workspace import Workspace, allows
 
 if TYPE_CHECKING:
-    from memfin.memory.drift_log import DriftLog
+    from memfin.memory.drift import DriftLog
 
 _TICK: Final = timedelta(microseconds=1)
 

@@ -27,8 +27,21 @@ from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, Memory
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.paths import TREES, Paths, Prefix, check_id, is_id, new_id
-from memfin.memory.plans import Checked, Observer, Put, Remove, RemoveTree, Step, Writer
-from memfin.memory.records import EarlyGate, Gate, RecordDamaged, decode, load, load_sound
+from memfin.memory.records import (
+    Checked,
+    EarlyGate,
+    Gate,
+    Observer,
+    Put,
+    RecordDamaged,
+    Remove,
+    RemoveTree,
+    Step,
+    Writer,
+    decode,
+    load,
+    load_sound,
+)
 
 Clock = Callable[[], datetime]
 

@@ -28,8 +28,21 @@ from memfin.memory.files import Files
 from memfin.memory.index import Index
 from memfin.memory.isolated import _InMemoryFiles
 from memfin.memory.paths import Paths
-from memfin.memory.plans import Append, Keep, ProfileWriteToken, Put, RemoveTree, Writer
-from memfin.memory.records import MAX_DEPTH, MAX_RECORD, RecordDamaged, encode, load, load_sound, text_fields
+from memfin.memory.records import (
+    MAX_DEPTH,
+    MAX_RECORD,
+    Append,
+    Keep,
+    ProfileWriteToken,
+    Put,
+    RecordDamaged,
+    RemoveTree,
+    Writer,
+    encode,
+    load,
+    load_sound,
+    text_fields,
+)
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
 from tests.support import each_case
