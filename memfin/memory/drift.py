@@ -1,4 +1,4 @@
-"""Persona drift: detectors, thresholds, and the service of feedback and the drift log (memory design §5.5, §9).
+"""Persona drift: detectors, thresholds, and the service of feedback and drift log (memory design §5.5, §9).
 
 Detectors are functions of the whole history on file and are given no profile. The log is kept while consent
 is in force; interrupted signals are recorded at the next occasion.

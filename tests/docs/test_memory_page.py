@@ -12,8 +12,8 @@ import pytest
 from memfin.contracts.memory import ConsentScope, SliceAttributes
 from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
 from memfin.memory.consent import OnboardingState
+from memfin.memory.reading import ORDERS
 from memfin.memory.slices import CONSENT, DEFAULTS, LABELS, MATRIX, SLICES, SOURCES, Condition
-from memfin.memory.suggestions import ORDERS
 from memfin.memory.tokens import BUDGETS
 from tests.docs.pages import ROOT, blocks, prose
 

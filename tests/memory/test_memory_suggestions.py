@@ -11,21 +11,19 @@ from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent, 
 from memfin.memory import MemoryStore
 from memfin.memory.consent import onboarding_state
 from memfin.memory.errors import InvalidId
-from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
-from memfin.memory.suggestions import (
+from memfin.memory.reading import (
     EXAMPLES,
     FIRST_TASKS,
     PAUSE,
-    TEXTS,
     Skill,
     advisor_order,
     advisors_for,
     example_question,
     hint_for,
-    hint_text,
     recommended,
     suggested_tasks,
 )
+from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
 from memfin.memory.workspace import ConsentOnFile
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
 from tests.memory.stored_contexts import ALL, NOW, PROFILE, thread
@@ -158,14 +156,6 @@ def test_hints_are_for_those_they_help(state: Any, preferred: bool, hint: str | 
 def test_no_hint_comes_again_within_24_hours(state: Any, later: timedelta, due: bool) -> None:
     assert (hint_for(state, NOW, NOW + later, preferred=False) is not None) == due
     assert timedelta(hours=24) == PAUSE
-
-
-def test_hints_speak_the_language_of_the_result() -> None:
-    chinese = assemble(plan_reads("snapshot", ALL), Material(profile=PROFILE))
-    nobody = assemble(plan_reads("snapshot", None), Material())
-    for hint, texts in TEXTS.items():
-        assert hint_text(hint, chinese) == texts["zh"]
-        assert hint_text(hint, nobody) == texts["en"]
 
 
 def on_file(**fields: Any) -> ConsentOnFile:
