@@ -7,10 +7,11 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import IO, Annotated, BinaryIO, Final
 
 import msgspec
 
@@ -22,17 +23,14 @@ MANIFEST: Final = "manifest.yaml"
 SCHEMA_VERSION: Final = "1.0"
 MAX_MANIFEST: Final = 16 << 20
 MAX_FILES: Final = 50_000
-MAX_PACKAGE: Final = 256 << 20
-"""Bytes of all files of a package together; one user's memory is a few megabytes."""
-
+MAX_PACKAGE: Final = 256 << 20  # bytes of all files together; one user's memory is a few megabytes
 _PIECE: Final = 1 << 20
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _REGULAR: Final = (stat.S_IFREG | 0o600) << 16
 _UNIX: Final = 3
 _ENCRYPTED: Final = 1
-_END: Final = b"PK\x05\x06"
-_END_SIZE: Final = 22
-_MAX_END: Final = _END_SIZE + 0xFFFF
+_END: Final = b"PK\x05\x06"  # begins the 22 bytes, and a comment, at the end of an archive
+_MAX_END: Final = 22 + 0xFFFF
 _MAX_DIRECTORY: Final = 32 << 20
 
 _PATH: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}")
@@ -51,16 +49,13 @@ _FILE: Final = re.compile(
 _FOREIGN_KIND: Final = "neither a file nor a directory of a package"
 _FOREIGN_NAME: Final = "a name that no export writes"
 
-Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-"""SHA-256 in lower-case hexadecimal digits."""
-
 
 class FileEntry(Record):
     """One file of a package: its path below the package's directory, its bytes, their checksum."""
 
     path: str
     size: Count
-    sha256: Digest
+    sha256: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Manifest(Record, kw_only=True):
@@ -111,16 +106,11 @@ def decode_manifest(data: bytes) -> Manifest:
         raise UsageError(
             f"{MANIFEST}: does not begin with schema_version {SCHEMA_VERSION}, user_id, exported_at, files"
         )
-    entries: list[FileEntry] = []
-    at = head.end()
-    while at < len(text):
-        entry = _FILE.match(text, at)
-        if entry is None:
-            line = text.count("\n", 0, at) + 1
-            raise UsageError(f"{MANIFEST}: line {line}: no entry of path, size and sha256 begins here")
-        entries.append(FileEntry(path=entry["path"], size=int(entry["size"]), sha256=entry["sha256"]))
-        at = entry.end()
-    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+    entries = tuple(
+        FileEntry(path=path, size=int(size), sha256=sha256)
+        for path, size, sha256 in _FILE.findall(text, head.end())
+    )
+    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=entries)
     if encode_manifest(manifest) != data:
         raise UsageError(f"{MANIFEST}: written in another form than an export's")
     paths = [entry.path for entry in entries]
@@ -138,7 +128,7 @@ class Package:
     """An open package: its regular files, path to opener, and foreign entries, path to problem."""
 
     def __init__(self) -> None:
-        self.files: dict[str, Callable[[], BinaryIO]] = {}
+        self.files: dict[str, Callable[[], IO[bytes]]] = {}
         self.foreign: dict[str, str] = {}
 
     def pieces(self, path: str) -> Iterator[bytes]:
@@ -164,21 +154,16 @@ class Package:
 def open_package(path: Path) -> Iterator[Package]:
     """Open a package: its directory, the directory around it, or the zip archive of it."""
     package = Package()
-    archive: BinaryIO | None = None
-    try:
-        if path.is_dir():
-            _add_directory(package, str(_package_directory(path)), "")
-        else:
-            archive = path.open("rb")
-    except OSError as problem:
-        raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
-    if archive is None:
-        yield package
-        return
-    with archive:
+    with ExitStack() as stack:
         try:
-            _check_end(archive, path)
-            _add_archive(package, zipfile.ZipFile(archive), path)
+            if path.is_dir():
+                _add_directory(package, str(_package_directory(path)), "")
+            else:
+                archive = stack.enter_context(path.open("rb"))
+                _check_end(archive, path)
+                _add_archive(package, zipfile.ZipFile(archive), path)
+        except OSError as problem:
+            raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as problem:
             raise UsageError(f"{path}: no zip archive of an export: {problem}") from problem
         yield package
@@ -196,11 +181,6 @@ def _package_directory(path: Path) -> Path:
 
 def _add_directory(package: Package, directory: str, below: str) -> None:
     """Add the files of a directory; links are never followed."""
-
-    def opener(path: str) -> Callable[[], BinaryIO]:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        return lambda: os.fdopen(os.open(path, flags), "rb", buffering=0)
-
     with os.scandir(directory) as entries:
         for entry in entries:
             path = below + printable(entry.name)
@@ -209,9 +189,13 @@ def _add_directory(package: Package, directory: str, below: str) -> None:
             elif not entry.is_file(follow_symlinks=False):
                 package.foreign[path] = _FOREIGN_KIND
             elif _PATH.fullmatch(path):
-                package.files[path] = opener(entry.path)
+                package.files[path] = partial(_opened, entry.path)
             else:
                 package.foreign[path] = _FOREIGN_NAME
+
+
+def _opened(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=0)
 
 
 def _check_end(archive: BinaryIO, path: Path) -> None:
@@ -222,7 +206,7 @@ def _check_end(archive: BinaryIO, path: Path) -> None:
     archive.seek(max(0, size - _MAX_END), os.SEEK_SET)
     tail = archive.read(_MAX_END)
     at = tail.rfind(_END)
-    if at < 0 or len(tail) - at < _END_SIZE:
+    if at < 0 or len(tail) - at < _MAX_END - 0xFFFF:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
     if int.from_bytes(tail[at + 12 : at + 16], "little") > _MAX_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
@@ -235,10 +219,6 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         raise UsageError(f"{where}: {len(infos)} files; an export has at most {MAX_FILES}")
     around = (info.filename for info in infos if _AT_TOP.fullmatch(info.filename))
     top = next(around, "/").removesuffix(MANIFEST)
-
-    def opener(info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-        return lambda: archive.open(info)  # type: ignore[return-value]
-
     for info in infos:
         name = info.orig_filename  # the other one ends at a NUL
         path = printable(name.removeprefix(top))
@@ -253,7 +233,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         elif not plain or not _PATH.fullmatch(path.removesuffix("/") or "_"):
             package.foreign[printable(name)] = _FOREIGN_NAME
         elif not path.endswith("/") and path:
-            package.files[path] = opener(info)
+            package.files[path] = partial(archive.open, info)
         elif info.file_size:
             package.foreign[path] = _FOREIGN_KIND
 

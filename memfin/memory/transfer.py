@@ -5,6 +5,7 @@ Packages carry the consent and the records it allows; an import is checked whole
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,8 +39,7 @@ from memfin.memory.paths import Paths, check_id
 from memfin.memory.records import MAX_RECORD, Gate, RecordDamaged, decode, encode
 from memfin.memory.workspace import Workspace, allows
 
-TASKS_KEPT: Final = timedelta(days=7)
-"""The maximum age of a task context that is exported; most are gone after a day."""
+TASKS_KEPT: Final = timedelta(days=7)  # maximum age of an exported task context; most are gone after a day
 
 
 class Imported(Record):
@@ -105,25 +105,28 @@ class Packages:
 
 
 DRIFT_INDEX: Final = "persona_drift/_index.jsonl"
-
+MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
 _HISTORY: Final = "consents/_history"
-_ID: Final = r"([A-Za-z0-9_-]{1,64})"
-_KINDS: Final[tuple[tuple[re.Pattern[str], type[Record]], ...]] = tuple(
-    (re.compile(pattern.replace("ID", _ID) + r"\Z"), kind)
-    for pattern, kind in (
-        (rf"{_HISTORY}/([1-9][0-9]{{0,8}})\.yaml", ProfileConsent),
-        (r"user_contexts/_profile/ID\.json", UserContext),
-        (r"user_contexts/_thread/ID/ID\.json", UserContext),
-        (r"user_contexts/_task/ID\.json", UserContext),
-        (r"persona_drift/_index\.jsonl", Record),
-        (r"persona_drift/ID\.json", DriftRecord),
-        (r"training_candidates/ID\.json", TrainingAssetCandidate),
-        (r"threads/ID\.json", ThreadHeader),
-        (r"threads/ID/ID\.json", ThreadRefresh),
-        (r"feedback/ID\.json", Feedback),
+# The kind of each file of a package by its path, which is that of the data root without the user's directory,
+# and the field that holds the last id of the path.
+_KINDS: Final[tuple[tuple[re.Pattern[str], type[Record], str], ...]] = tuple(
+    (re.compile(pattern.replace("ID", "([A-Za-z0-9_-]{1,64})") + r"\Z"), kind, own)
+    for pattern, kind, own in (
+        (rf"{_HISTORY}/([1-9][0-9]{{0,8}})\.yaml", ProfileConsent, "version"),
+        (r"user_contexts/_profile/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_thread/ID/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_task/ID\.json", UserContext, "context_id"),
+        (r"persona_drift/_index\.jsonl", Record, ""),
+        (r"persona_drift/ID\.json", DriftRecord, "drift_id"),
+        (r"training_candidates/ID\.json", TrainingAssetCandidate, "candidate_id"),
+        (r"threads/ID\.json", ThreadHeader, "thread_id"),
+        (r"threads/ID/ID\.json", ThreadRefresh, "refresh_id"),
+        (r"feedback/ID\.json", Feedback, "feedback_id"),
     )
 )
-"""The kind of each file of a package, by its path: that of the data root without the user's directory."""
+_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
+# Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one.
+_UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class Placed(NamedTuple):
@@ -131,7 +134,8 @@ class Placed(NamedTuple):
 
     path: Path
     kind: type[Record]
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    own: str = ""  # the field with the last id
 
 
 def current_consent(user_id: str) -> str:
@@ -142,21 +146,13 @@ def current_consent(user_id: str) -> str:
 def placed(paths: Paths, user_id: str, path: str) -> Placed | None:
     """Return the place of a file of a user's package, or None for a file that is none of theirs."""
     if path == current_consent(user_id):
-        return Placed(paths.consent(user_id), ProfileConsent, ())
-    for pattern, kind in _KINDS:
+        return Placed(paths.consent(user_id), ProfileConsent)
+    for pattern, kind, own in _KINDS:
         if form := pattern.match(path):
             tree = _HISTORY if path.startswith(_HISTORY) else path.partition("/")[0]
-            own = paths.root / tree / check_id(user_id)
-            return Placed(own / path.removeprefix(f"{tree}/"), kind, form.groups())
+            below = path.removeprefix(f"{tree}/")
+            return Placed(paths.root / tree / check_id(user_id) / below, kind, form.groups(), own)
     return None
-
-
-def files_of(files: Files, paths: Paths, user_id: str) -> Iterator[str]:
-    """Yield the path in the package of every file of a user's memory."""
-    yield current_consent(user_id)
-    for own in (paths.history(user_id), *paths.trees(user_id)):
-        tree = own.parent.relative_to(paths.root).as_posix()
-        yield from _files_below(files, own, tree)
 
 
 def _files_below(files: Files, directory: Path, path: str) -> Iterator[str]:
@@ -172,7 +168,12 @@ def package_of(
 ) -> dict[str, bytes]:
     """Return a package, path to content, without forbidden records; call under the user's lock."""
     found: dict[str, bytes] = {}
-    for path in files_of(files, paths, user_id):
+    own = [
+        (each, each.parent.relative_to(paths.root).as_posix())
+        for each in (paths.history(user_id), *paths.trees(user_id))
+    ]
+    below = (path for directory, tree in own for path in _files_below(files, directory, tree))
+    for path in (current_consent(user_id), *below):
         place = placed(paths, user_id, path)
         data = None if place is None else files.load(place.path)
         if data is not None and _is_exported(path, data, consent, now):
@@ -185,35 +186,20 @@ def package_of(
 
 
 def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: datetime) -> bool:
-    kind, _, name = path.rpartition("/")
-    if kind == "user_contexts/_profile":
-        return (
-            consent is not None
-            and allows(consent, "save_to_profile")
-            and name == f"{consent.profile_context_id}.json"
-        )
-    if kind == "persona_drift":
-        return consent is not None and consent.revoked_at is None
-    if kind == "user_contexts/_task":
-        try:
-            return now - decode(data, Path(path), UserContext).created_at <= TASKS_KEPT
-        except RecordDamaged:
-            return True
+    directory, _, name = path.rpartition("/")
+    match directory:
+        case "user_contexts/_profile":
+            return name.removesuffix(".json") == _profile_in_force(consent)
+        case "persona_drift":
+            return consent is not None and consent.revoked_at is None
+        case "user_contexts/_task":
+            with suppress(RecordDamaged):
+                return now - decode(data, Path(path), UserContext).created_at <= TASKS_KEPT
     return True
 
 
-MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
-_OWN_ID: Final[Mapping[str, str]] = {
-    "UserContext": "context_id",
-    "DriftRecord": "drift_id",
-    "TrainingAssetCandidate": "candidate_id",
-    "ThreadHeader": "thread_id",
-    "ThreadRefresh": "refresh_id",
-    "Feedback": "feedback_id",
-}
-_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
-_UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
-"""Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one."""
+def _profile_in_force(consent: ProfileConsent | None) -> str | None:
+    return consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
 
 
 class Admitted(NamedTuple):
@@ -302,11 +288,8 @@ def _consent(data: bytes, name: str) -> ProfileConsent:
 def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> None:
     if record.get("user_id", user_id) != user_id:
         raise UsageError(f"{name}: belongs to another user")
-    own = _OWN_ID.get(type(record).__name__)
-    ids = (*place.ids[:-1], str(record[own])) if own else place.ids
-    if isinstance(record, ProfileConsent):
-        ids = (str(record.version),) if place.ids else ()
-    if ids != place.ids or (len(ids) > 1 and record.get("thread_id") != ids[0]):
+    of_another_thread = len(place.ids) > 1 and record.get("thread_id") != place.ids[0]
+    if of_another_thread or (place.own and str(record[place.own]) != place.ids[-1]):
         raise UsageError(f"{name}: its content has another id than its name")
     if isinstance(record, UserContext) and f"user_contexts/_{record.scope}/" not in name:
         raise UsageError(f"{name}: its content is of another scope than its name")
@@ -322,7 +305,7 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
     if (consent.version if consent else 0) != len(versions):
         raise UsageError(f"{current_consent(user_id)}: is not the last version of the consent")
     profiles = {each.context_id for each in held if isinstance(each, UserContext) and each.scope == "profile"}
-    if profiles - {consent.profile_context_id if consent and allows(consent, "save_to_profile") else None}:
+    if profiles - {_profile_in_force(consent)}:
         raise UsageError("user_contexts/_profile: there is a profile that the consent does not put in force")
     drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
     if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
