@@ -136,42 +136,11 @@ def _is_spelt(match: re.Match[str]) -> bool:
     )
 
 
-_IS: Final = r"[\"'”’]?\s{0,3}(?:=>|:=|=|:|是|为|is|設為|设为|改成)\s{0,3}[\"'“‘]?"
-_NAMED: Final = re.compile(
-    r"(?:(?:api|app|access|secret|auth|client|private|account|consumer|bot|service|refresh|session|sign(?:ing)?)"
-    r"[ _-]{0,2}(?:api[ _-]?)?(?:key(?:[ _-]?(?:id|secret))?|token|secret|密钥)|"
-    r"(?<![a-z])(?:token|secret|apikey|bearer|"
-    r"authorization|x-api-key|access_key_id|secretkey|key)(?![a-z])|密钥|密鑰|令牌|授权码|凭证|凭据)"
-    + _IS
-    + r"(?:bearer\s{1,2}|basic\s{1,2})?(?P<value>[A-Za-z0-9_\-+/=.~]{16,})",
-    re.IGNORECASE,
-)
-_BEARER: Final = re.compile(r"(?i)(?<![a-z])bearer\s{1,2}(?P<value>[A-Za-z0-9_\-+/=.~]{16,})")
-_PASSWORD: Final = re.compile(
-    r"(?:(?<![a-z])(?:password|passwd|passphrase|pwd|passcode|pin(?:[ ]code)?)|密码|口令|密碼)(?P<is>"
-    + _IS
-    + r")(?P<value>[!-~]{6,})",
-    re.IGNORECASE,
-)
-_MIN_PASSWORD: Final = 6
-_MIN_LETTERS: Final = 3
-_CHANGES: Final = 4
-_DIGITS: Final = re.compile(r"\d{6,}")
-_PLACEHOLDERS: Final = re.compile(r"(?i)x{6,}|\*{4,}|your[_-]|example|placeholder|\.{3,}|<|changeme")
-
-
 def api_keys(view: View) -> Iterator[Finding]:
-    """Yield keys with a well-known prefix, and values that are set beside the name of a key or password."""
+    """Yield keys with a well-known prefix."""
     for match in _prefixed().finditer(view.text):
         if _is_mixed(match[0]) or match.lastgroup in {"slack_hook", "url_password"}:
             yield view.finding("api_key", str(match.lastgroup), match.start(), match.end())
-    for pattern in (_NAMED, _BEARER):
-        for match in pattern.finditer(view.text):
-            if _is_random(match["value"]) and not _PLACEHOLDERS.search(match["value"]):
-                yield view.finding("api_key", "named_key", match.start("value"), match.end("value"))
-    for match in _PASSWORD.finditer(view.text):
-        if _is_password(match["value"]) and not _PLACEHOLDERS.search(match["value"]):
-            yield view.finding("api_key", "password", match.start("value"), match.end("value"))
 
 
 @cache
@@ -186,29 +155,6 @@ def _is_mixed(value: str) -> bool:
     return any(each.isdigit() for each in value) or (value != value.lower() and value != value.upper())
 
 
-def _is_random(value: str) -> bool:
-    """Return whether a value has digits among letters, or letters of changing case, as prose has not."""
-    letters = [each for each in value if each.isalpha()]
-    changes = sum(one.isupper() and other.islower() for one, other in pairwise(letters))
-    mixed = any(map(str.isdigit, value)) or changes >= _CHANGES
-    return len(letters) >= _MIN_LETTERS and mixed and "//" not in value
-
-
-def _is_password(value: str) -> bool:
-    if _DIGITS.fullmatch(value):
-        return True
-    kinds = (str.isdigit, str.isalpha, lambda each: not each.isalnum())
-    value = value.rstrip(".,;:!?)\"'")
-    return (
-        len(value) >= _MIN_PASSWORD
-        and sum(any(map(kind, value)) for kind in kinds) > 1
-        and any(map(str.isdigit, value))
-    )
-
-
-_ETHEREUM: Final = re.compile(
-    r"(?<![0-9A-Za-z])0[xX](?:[ \t]?-?[ \t]?\n?[ \t]?[0-9a-fA-F]){40}(?![0-9A-Za-z])"
-)
 _FIRST_BASE58: Final = re.compile(r"[13TLMDXAtmn2]")
 _BASE58_LENGTHS: Final = range(25, 37)
 _FIRST_SOLANA: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{6}")
@@ -233,7 +179,6 @@ def _first_bech32() -> re.Pattern[str]:
 def wallet_addresses(view: View) -> Iterator[Finding]:
     """Yield addresses: by their checksum, by their form where there is none, or by form and label."""
     known = load_vocabulary().wallets
-    yield from view.matches("wallet_address", "ethereum", _ETHEREUM)
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
         version = "" if payload is None or len(payload) not in _PAYLOADS else f"{payload[0]:02x}"
@@ -261,44 +206,17 @@ def _mistyped(view: View, code: Coded) -> Iterator[Finding]:
         yield view.finding("wallet_address", "labelled_address", code.start, code.end)
 
 
-_PEM: Final = re.compile(
-    r"(?<!-)-{2,20}\s{0,9}BEGIN\s+(?:[A-Z0-9]+\s+){0,3}PRIVATE\s+KEY(?:\s+BLOCK)?(?:\s*-{2,})?"
-)
-_PUTTY: Final = re.compile(r"PuTTY-User-Key-File-\d")
-_HEX: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:0[xX])?(?:[0-9a-fA-F](?>[ \t]?-?[ \t]?\n?[ \t]?)){63}[0-9a-fA-F](?![0-9A-Za-z])"
-)
 _REACH: Final = 40
 _WIF_VERSIONS: Final = frozenset({0x80, 0xEF, 0xB0, 0x9E, 0xCC})
 _PACKED_BYTES: Final = 64
-_BYTES: Final = re.compile(r"\[\s*(?:\d{1,3}\s*,\s*){63}\d{1,3}\s*\]")
-_JWK: Final = re.compile(r"\"kty\"\s*:")
-_JWK_PRIVATE: Final = re.compile(r"\"d\"\s*:\s*\"[A-Za-z0-9_-]{20,}\"")
-_AGE: Final = re.compile(r"(?i)AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{40,}")
-_STELLAR: Final = re.compile(r"(?<![0-9A-Za-z])S[A-Z2-7]{55}(?![0-9A-Za-z])")
 
 
 def private_keys(view: View) -> Iterator[Finding]:
-    """Yield private keys; 64 hexadecimal digits count only behind a label, as digests look the same."""
-    yield from _plain_keys(view)
+    """Yield private keys in an encoding."""
     for first, lengths, rule_of in _ENCODED_KEYS:
         for code in coded(view, first, lengths):
             if (found := rule_of(view, code)) is not None:
                 yield view.finding("private_key", found, code.start, code.end)
-
-
-def _plain_keys(view: View) -> Iterator[Finding]:
-    for pattern, rule in ((_PEM, "pem"), (_PUTTY, "putty"), (_AGE, "age")):
-        yield from view.matches("private_key", rule, pattern)
-    for pattern, rule in ((_HEX, "labelled_hex"), (_STELLAR, "labelled_stellar")):
-        for match in pattern.finditer(view.text):
-            if labelled(view, match.start(), "private", _REACH):
-                yield view.finding("private_key", rule, match.start(), match.end())
-    for match in _BYTES.finditer(view.text):
-        if all(int(each) < 256 for each in re.findall(r"\d+", match[0])):  # noqa: PLR2004 - bytes
-            yield view.finding("private_key", "byte_array", match.start(), match.end())
-    if _JWK.search(view.text):
-        yield from view.matches("private_key", "jwk", _JWK_PRIVATE)
 
 
 def _wif(view: View, code: Coded) -> str | None:

@@ -9,18 +9,18 @@ import msgspec
 
 from memfin.memory.errors import InvalidInput, SensitiveInput
 from memfin.memory.sensitive.codes import api_keys, emails, private_keys, seed_phrases, wallet_addresses
-from memfin.memory.sensitive.numbers import (
-    bank_cards,
-    card_codes,
-    identity_numbers,
-    names_beside,
-    numbers,
-    phones,
-    quiet,
+from memfin.memory.sensitive.numbers import bank_cards, identity_numbers, names_beside, numbers, phones, quiet
+from memfin.memory.sensitive.rules import ruled
+from memfin.memory.sensitive.text import (
+    Finding,
+    load_vocabulary,
+    outermost,
+    spelt_out,
+    view_of,
+    without_breaks,
 )
-from memfin.memory.sensitive.text import Finding, outermost, spelt_out, view_of, without_breaks
 
-_OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys, card_codes)
+_OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys)
 _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 """Every number that is looked for holds six digits close to each other."""
 
@@ -33,16 +33,20 @@ def find_sensitive(text: str) -> tuple[Finding, ...]:
     view = view_of(text)
     if not view.text:
         return ()
+    rules = load_vocabulary()
     found = [each for rule in _OVER_WORDS for each in rule(view)]
+    found += ruled(view, rules.words)
     joined = without_breaks(view)
     if joined is not None:
         found += [*emails(joined), *api_keys(joined)]
+        found += ruled(joined, [each for each in rules.words if each.kind == "api_key"])
     plain = quiet(spelt_out(view))
     if _MIN_DIGITS.search(plain.text):
         written = list(numbers(plain))
-        identities = list(identity_numbers(plain, written))
-        found += [*identities, *names_beside(plain, identities)]
         found += [*bank_cards(plain, written), *phones(plain, written)]
+        numbered = [*identity_numbers(plain, written), *ruled(plain, rules.numbers)]
+        identities = [each for each in numbered if each.kind == "identity_number"]
+        found += [*numbered, *names_beside(plain, identities)]
     return outermost(found)
 
 

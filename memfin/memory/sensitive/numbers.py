@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -93,29 +93,14 @@ _RESIDENT_OLD: Final = 15
 _PROVINCES: Final = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[123]|9[1-9]")
 """The first two digits; from 91 on cards of foreigners with permanent residence."""
 
-_NO_LETTER: Final = r"(?<![0-9A-Za-z_])"
-_HONG_KONG: Final = re.compile(
-    rf"{_NO_LETTER}([A-Za-z]{{1,2}})[ -]?(\d{{3}}[ -]?\d{{3}})[ -]?(\()?([0-9Aa])(\))?(?![0-9A-Za-z])"
-)
-_TAIWAN: Final = re.compile(rf"{_NO_LETTER}([A-Za-z])[ -]?([1289]\d{{8}})(?![0-9A-Za-z])")
-_SINGAPORE: Final = re.compile(rf"{_NO_LETTER}([STFGMstfgm])[ -]?(\d{{7}})[ -]?([A-Za-z])(?![0-9A-Za-z])")
-_MACAU: Final = re.compile(rf"{_NO_LETTER}[1578]\d{{6}}\(?\d\)?(?![0-9A-Za-z])")
-_PASSPORT: Final = re.compile(
-    rf"{_NO_LETTER}(?=[A-Za-z0-9]*\d{{6}})[A-Za-z]{{0,3}} ?\d{{6,10}}(?![0-9A-Za-z])"
-)
-_BRITISH: Final = re.compile(
-    rf"{_NO_LETTER}[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D](?![0-9A-Za-z])"
-)
-_TAIWAN_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 _ID_REACH: Final = 24
 
 
 def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield identity numbers with a right check digit or a label, needed where other codes look alike."""
+    """Yield identity numbers without letters that have a right check digit or a label."""
     for number in written:
         yield from _resident(view, number)
         yield from _social(view, number)
-    yield from _with_letters(view)
 
 
 def _resident(view: View, number: Number) -> Iterator[Finding]:
@@ -159,17 +144,6 @@ def _social(view: View, number: Number) -> Iterator[Finding]:
             yield view.finding("identity_number", "kr_resident", number.start, number.end)
 
 
-def _with_letters(view: View) -> Iterator[Finding]:
-    for rule, pattern, counts in _LETTERED:
-        for match in pattern.finditer(view.text):
-            known = labelled(view, match.start(), "identity", _ID_REACH)
-            if known or (counts(match) and not labelled(view, match.start(), "order")):
-                yield view.finding("identity_number", rule, match.start(), match.end())
-    for match in _PASSPORT.finditer(view.text):
-        if labelled(view, match.start(), "passport", _ID_REACH):
-            yield view.finding("identity_number", "passport", match.start(), match.end())
-
-
 def names_beside(view: View, identities: list[Finding]) -> Iterator[Finding]:
     """Yield names that stand before an identity number or behind a label, where a text holds such numbers."""
     if not identities:
@@ -204,40 +178,6 @@ def _has_birth_date(digits: str) -> bool:
     return True
 
 
-def _is_hong_kong(match: re.Match[str]) -> bool:
-    """Return whether the check digit is right and bracketed, as it is printed; other codes look alike."""
-    if match[3] is None or match[5] is None:
-        return False
-    letters = [ord(letter) - 55 for letter in match[1].upper()]
-    values = [36] * (2 - len(letters)) + letters + [int(each) for each in match[2] if each.isdigit()]
-    left = -sum(weight * value for weight, value in zip(range(9, 1, -1), values, strict=True)) % 11
-    return match[4].upper() == f"{left:X}"
-
-
-def _is_taiwan(match: re.Match[str]) -> bool:
-    tens, ones = divmod(_TAIWAN_LETTERS.index(match[1].upper()) + 10, 10)
-    values = [tens, ones, *map(int, match[2])]
-    return sum(a * b for a, b in zip((1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), values, strict=True)) % 10 == 0
-
-
-def _is_singapore(match: re.Match[str]) -> bool:
-    letter = match[1].upper()
-    total = sum(a * b for a, b in zip((2, 7, 6, 5, 4, 3, 2), map(int, match[2]), strict=True))
-    total += {"T": 4, "G": 4, "M": 3}.get(letter, 0)
-    checks = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "F": "XWUTRQPNMLK", "G": "XWUTRQPNMLK"}
-    return match[3].upper() == checks.get(letter, "XWUTRQPNJLK")[total % 11]
-
-
-_LETTERED: Final[tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool]], ...]] = (
-    ("hk_identity", _HONG_KONG, _is_hong_kong),
-    ("tw_identity", _TAIWAN, _is_taiwan),
-    ("sg_identity", _SINGAPORE, _is_singapore),
-    ("mo_identity", _MACAU, lambda _: False),
-    ("uk_national_insurance", _BRITISH, lambda _: True),
-)
-"""Rules with letters: what the form is, and what makes it count without a label."""
-
-
 _ISSUERS: Final = re.compile(
     r"(?P<unionpay>(?:62|81)\d{14,17}|60(?:11|3[0-9]|5[0-9]|9[0-9])\d{12,15}|9558[0-9]\d{11,14}|955[0-79]\d{12,15}|6858\d{12,15})"
     r"|(?P<visa>4\d{15}|4\d{18})"
@@ -250,18 +190,14 @@ _ISSUERS: Final = re.compile(
 )
 _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:12|15) |8 (?:8|11) ")
 """Sizes of groups."""
-_IBAN: Final = re.compile(
-    r"(?<![0-9A-Za-z])([A-Z]{2}\d\d(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?)(?![0-9A-Za-z])"
-)
-_CODE: Final = re.compile(r"(?<![a-z])(?:cvv2?|cvc2?|安全码|卡背后三位)[ :是为=]{0,4}(\d{3,4})(?!\d)")
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield IBANs, and cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
+    """Yield cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
 
     Groups are those that cards are printed in; a card divided by a line end or by digits counts too.
     """
-    from stdnum import iban, luhn  # noqa: PLC0415 - loads slowly
+    from stdnum import luhn  # noqa: PLC0415 - loads slowly
 
     for number in written:
         if not 14 <= len(number.digits) <= 19 or not _is_grouped(number):  # noqa: PLR2004 - lengths of cards
@@ -273,15 +209,6 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
             yield view.finding("bank_card", str(issuer.lastgroup), number.start, number.end)
         elif labelled(view, number.start, "card"):
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
-    for match in _IBAN.finditer(view.text):
-        if iban.is_valid(match[1]):
-            yield view.finding("bank_card", "iban", match.start(), match.end())
-
-
-def card_codes(view: View) -> Iterator[Finding]:
-    """Yield the three or four digits of a card's back behind their label."""
-    for match in _CODE.finditer(view.lower):
-        yield view.finding("bank_card", "card_code", match.start(1), match.end(1))
 
 
 def _is_grouped(number: Number) -> bool:

@@ -184,6 +184,17 @@ _CLOSE: Final = 16  # characters between a label and its identifier, at most
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
 
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule of one pattern, as the data file explains it."""
+
+    kind: Kind
+    rule: str
+    pattern: str
+    label: Topic | None = None
+    reach: int = _CLOSE
+    check: str = ""
+
+
 class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Surnames of one character, and words before a name."""
 
@@ -200,6 +211,9 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api_keys: dict[str, str]
     wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
     names: Names
+    parts: dict[str, str]
+    words: tuple[Rule, ...]
+    numbers: tuple[Rule, ...]
 
 
 @cache
