@@ -7,14 +7,12 @@ is in force; interrupted signals are recorded at the next occasion.
 import json
 import logging
 import re
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -40,6 +38,7 @@ from memfin.memory.errors import AccountDeleted, ConsentRequired, MemoryRefusal
 from memfin.memory.feedback import polarity, read
 from memfin.memory.paths import is_id, new_id
 from memfin.memory.records import Append, Checked, Put, load_sound
+from memfin.memory.tables import load_table
 from memfin.memory.threads import ThreadFiles, later
 from memfin.memory.workspace import Workspace
 
@@ -97,12 +96,10 @@ class Thresholds(Record, forbid_unknown_fields=True):
     keywords: _Keywords
 
 
-def load_thresholds(path: Path | None = None) -> Thresholds:
-    """Read thresholds: those that ship with MemFin, or a file of the same form."""
-    shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
+def load_thresholds(path: Path) -> Thresholds:
+    """Read thresholds from a file of the form of ``memfin/data/memory/drift_thresholds.toml``."""
     try:
-        content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
-        return msgspec.convert(content, Thresholds)
+        return msgspec.convert(read_toml(path), Thresholds)
     except (UsageError, msgspec.ValidationError) as problem:
         raise UsageError(f"drift thresholds {path}: {problem}") from problem
 
@@ -110,7 +107,7 @@ def load_thresholds(path: Path | None = None) -> Thresholds:
 @cache
 def shipped_thresholds() -> Thresholds:
     """Return the thresholds that ship with MemFin, read once per process."""
-    return load_thresholds()
+    return load_table("drift_thresholds.toml", Thresholds)
 
 
 def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:

@@ -4,13 +4,13 @@ No model reads the words of ``memfin/data/memory/feedback_keywords.toml``, and n
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
 import msgspec
+
+from memfin.memory.tables import load_table
 
 Sign = Literal[-1, 1]
 
@@ -47,8 +47,7 @@ class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_dictionary() -> Dictionary:
     """Read the dictionary, once per process."""
-    source = files("memfin").joinpath("data", "memory", "feedback_keywords.toml")
-    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Dictionary)
+    return load_table("feedback_keywords.toml", Dictionary)
 
 
 def polarity(rating: str) -> Sign | None:

@@ -24,6 +24,7 @@ from memfin.memory.errors import InvalidInput, invalid_value
 from memfin.memory.paths import check_id, stamp
 from memfin.memory.records import Put, RecordDamaged, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
+from memfin.memory.tables import load_table
 from memfin.memory.tasks import Tasks, is_expired
 from memfin.memory.threads import ThreadFiles
 from memfin.memory.workspace import Workspace
@@ -45,40 +46,20 @@ RefreshCondition = Literal[
     "new_evidence",
 ]
 
-ORDERS: Final[Mapping[RiskPromptPreference, tuple[Advisor, ...]]] = {
-    "balanced": ("asset_research", "market_macro", "risk", "counter_thesis"),
-    "counter_first": ("counter_thesis", "asset_research", "market_macro", "risk"),
-    "risk_first": ("risk", "asset_research", "counter_thesis", "market_macro"),
-    "permission_or_credential": ("asset_research", "market_macro", "risk", "counter_thesis"),
-}
-"""The four advisors that every route asks, in the order of each preference."""
 
-# Suggested conditions for refreshing a thread, by the type of its cognition object.
-REFRESH_CONDITIONS: Final[Mapping[str, tuple[RefreshCondition, ...]]] = {
-    "asset": ("price_move", "filing_published", "rating_change"),
-    "theme": ("policy_change", "flow_shift", "constituent_change"),
-    "event": ("event_outcome", "date_reached", "policy_change"),
-    "other": ("new_evidence",),
-}
-# The kinds of task that are suggested to somebody who has not started three yet.
-FIRST_TASKS: Final[tuple[Route, ...]] = ("snapshot", "thread_refresh", "risk_challenge")
-# The example question after onboarding, by language and depth.
-EXAMPLES: Final[Mapping[Language, Mapping[str, str]]] = {
-    "zh": {
-        "quick": "用三句话说明沪深300指数基金的主要风险。",
-        "standard": "沪深300指数基金适合做长期配置吗？请列出正反两方面的依据。",
-        "deep": "请深入分析沪深300指数基金的费用、估值和风险，并说明哪些情况会推翻结论。",
-    },
-    "en": {
-        "quick": "What are the main risks of a broad index fund, in three sentences?",
-        "standard": "Does a broad index fund suit a long horizon? Give the evidence for and against.",
-        "deep": "Examine a broad index fund's costs, valuation and risks. What would overturn the view?",
-    },
-}
+class _Tables(Record, forbid_unknown_fields=True):
+    advisors: dict[RiskPromptPreference, tuple[Advisor, ...]]
+    first_tasks: tuple[Route, ...]
+    refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
+    examples: dict[Language, dict[str, str]]
+
+
+_TABLES: Final = load_table("suggestions.toml", _Tables)
+ORDERS: Final[Mapping[RiskPromptPreference, tuple[Advisor, ...]]] = _TABLES.advisors
 PAUSE: Final = timedelta(hours=24)  # a user sees at most one hint in this time
 _DRIFT_COUNTED: Final = timedelta(days=slices.DRIFT_DAYS)
 # The preferences without which a hint says that there are some.
-_SHAPING: Final = tuple(slices.FIELDS[name] for name in slices.DEFAULTS)
+_SHAPING: Final = tuple(form.label for form in slices.SLICES.values() if form.default)
 _MAX_TASKS: Final = 30  # last tasks that suggestions look at, however many a person has had in a day
 
 
@@ -145,12 +126,12 @@ def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
 
 def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
     """Return the three kinds of task to suggest: those used last, the latest first, then the usual ones."""
-    return tuple(dict.fromkeys((*used, *FIRST_TASKS)))[: len(FIRST_TASKS)]
+    return tuple(dict.fromkeys((*used, *_TABLES.first_tasks)))[: len(_TABLES.first_tasks)]
 
 
 def example_question(memory: LoadedMemory) -> str:
     """Return the example for the first task after onboarding, in the language and depth that were set."""
-    examples = EXAMPLES["zh" if memory.value("S1") == "zh" else "en"]
+    examples = _TABLES.examples["zh" if memory.value("S1") == "zh" else "en"]
     return examples.get(str(memory.value("S2")), examples["standard"])
 
 
@@ -256,7 +237,7 @@ class Reading:
             return Suggestions(
                 task_types=suggested_tasks(used),
                 example_question=example_question(memory),
-                refresh_conditions=dict(REFRESH_CONDITIONS),
+                refresh_conditions=_TABLES.refresh_conditions,
             )
 
         return self._workspace.consistently(user_id, read)

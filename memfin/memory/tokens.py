@@ -6,10 +6,9 @@ inside an extended grapheme cluster (UAX #29), as far as the standard library's 
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from memfin.contracts.memory import SliceName
 from memfin.text.numbers import NUMERALS
 
 _MARKS: Final = frozenset(("Mn", "Me", "Mc"))
@@ -52,19 +51,6 @@ def _joined(text: str, at: int) -> bool:
     runs = _FLAG_LETTERS.finditer(text) if _FLAG_LETTERS.match(right) else ()
     return any(run.start() < at < run.end() and (at - run.start()) % 2 for run in runs)
 
-
-BUDGETS: Final[Mapping[SliceName, int]] = {
-    "S1": 20,
-    "S2": 20,
-    "S3": 20,
-    "S4": 100,
-    "S5": 200,
-    "S6": 300,
-    "S7": 200,
-    "S8": 200,
-    "S9": 50,
-}
-"""The tokens that each slice's line stays below (memory design §6.2)."""
 
 OMITTED: Final = "…"  # stands for the omitted rest
 _CHARACTERS_A_TOKEN: Final = 4

@@ -29,6 +29,7 @@ from memfin.memory.drift import (
     keywords,
     load_thresholds,
     reopened_questions,
+    shipped_thresholds,
     stance_flips,
     warnings_of,
 )
@@ -38,7 +39,7 @@ START = datetime(2026, 5, 18, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-LIMITS = load_thresholds()
+LIMITS = shipped_thresholds()
 SOL: dict[str, Any] = {"asset": "SOL", "note": "x"}
 
 

@@ -1,7 +1,6 @@
 """Normalized text and the vocabulary that the rules of the sensitive-input gate share."""
 
 import re
-import tomllib
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from memfin.contracts.base import Count, Record
+from memfin.memory.tables import load_table
 
 Kind = Literal[
     "identity_number",
@@ -219,8 +219,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_vocabulary() -> Vocabulary:
     """Read the gate's data, once per process."""
-    source = files("memfin").joinpath("data", "memory", "sensitive.toml")
-    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Vocabulary)
+    return load_table("sensitive.toml", Vocabulary)
 
 
 @cache
