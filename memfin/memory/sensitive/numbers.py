@@ -32,19 +32,11 @@ class Number(NamedTuple):
     end: int
 
     @property
-    def whole(self) -> bool:
-        """True for a number in one piece."""
-        return not self.gaps
-
-    @property
-    def broken(self) -> bool:
-        """True for a number that is divided by line ends alone, two at most."""
-        return 0 < len(self.gaps) <= 2 and set(self.gaps) == {"\n"}  # noqa: PLR2004 - as the docstring says
-
-    @property
-    def spaced(self) -> bool:
-        """True for a number with the same sign between all its digits."""
-        return len(set(self.gaps)) == 1 and set(self.sizes) == {1}
+    def plain(self) -> bool:
+        """True for a number in one piece, with one or two line ends, or one sign between all digits."""
+        signs = set(self.gaps)
+        broken = signs == {"\n"} and len(self.gaps) <= 2  # noqa: PLR2004 - as the docstring says
+        return not signs or broken or (len(signs) == 1 and set(self.sizes) == {1})
 
     @property
     def uniform(self) -> bool:
@@ -107,7 +99,7 @@ def _resident(view: View, number: Number) -> Iterator[Finding]:
     length = len(number.digits)
     if length == _RESIDENT_OLD:
         dated = _PROVINCES.match(number.digits) and _has_birth_date("19" + number.digits[6:12])
-        if number.whole and dated and labelled(view, number.start, "identity", _ID_REACH):
+        if not number.gaps and dated and labelled(view, number.start, "identity", _ID_REACH):
             yield view.finding("identity_number", "cn_resident_old", number.start, number.end)
         return
     end = number.end
@@ -172,22 +164,11 @@ def _has_birth_date(digits: str) -> bool:
     if digits[:2] not in {"19", "20"}:
         return False
     try:
-        dt.date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+        return bool(dt.date.fromisoformat(digits))
     except ValueError:
         return False
-    return True
 
 
-_ISSUERS: Final = re.compile(
-    r"(?P<unionpay>(?:62|81)\d{14,17}|60(?:11|3[0-9]|5[0-9]|9[0-9])\d{12,15}|9558[0-9]\d{11,14}|955[0-79]\d{12,15}|6858\d{12,15})"
-    r"|(?P<visa>4\d{15}|4\d{18})"
-    r"|(?P<mastercard>(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12})"
-    r"|(?P<amex>3[47]\d{13})"
-    r"|(?P<discover>(?:6011|64[4-9]\d|65\d\d)\d{12,15})"
-    r"|(?P<jcb>35(?:2[89]|[3-8]\d)\d{12,15})"
-    r"|(?P<mir>220[0-4]\d{12,15})"
-    r"|(?P<diners>3(?:0[0-5]|[68]\d|9\d)\d{11})"
-)
 _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:12|15) |8 (?:8|11) ")
 """Sizes of groups."""
 
@@ -202,7 +183,7 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
     for number in written:
         if not 14 <= len(number.digits) <= 19 or not _is_grouped(number):  # noqa: PLR2004 - lengths of cards
             continue
-        issuer = _ISSUERS.fullmatch(number.digits)
+        issuer = _issuers().fullmatch(number.digits)
         if issuer is None:
             continue
         if luhn.is_valid(number.digits):
@@ -211,10 +192,15 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
 
 
+@cache
+def _issuers() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{name}>{form})" for name, form in load_vocabulary().cards.items()))
+
+
 def _is_grouped(number: Number) -> bool:
-    if number.whole or number.broken or number.spaced:
-        return True
-    return number.uniform and _SHAPES.fullmatch("".join(f"{size} " for size in number.sizes)) is not None
+    return number.plain or (
+        number.uniform and _SHAPES.fullmatch("".join(f"{size} " for size in number.sizes)) is not None
+    )
 
 
 _CHINESE_MOBILE: Final = re.compile(r"1[3-9]\d{9}")
@@ -225,26 +211,6 @@ _ROUND: Final = "00000"
 _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t]?\d){6,14}(?!\d)")
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
-_TOUCHING: Final = "tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p"
-_WORDS: Final = frozenset(_TOUCHING.split())  # words that may touch a number
-_SHAPED: Final = (
-    (
-        "CN",
-        re.compile(r"0(?:10|2\d|[3-9]\d\d)"),
-        frozenset({(3, 8), (4, 8), (4, 7), (3, 4, 4), (4, 4, 4), (4, 3, 4)}),
-    ),
-    ("US", re.compile(r"[2-9]\d\d[2-9]"), frozenset({(3, 3, 4)})),
-    ("GB", re.compile(r"07|02"), frozenset({(5, 6), (5, 3, 3), (4, 3, 4), (3, 4, 4)})),
-    ("TW", re.compile(r"09"), frozenset({(4, 3, 3), (4, 6)})),
-    ("JP", re.compile(r"0[789]0"), frozenset({(3, 4, 4)})),
-    ("KR", re.compile(r"01"), frozenset({(3, 4, 4), (3, 3, 4)})),
-    ("AU", re.compile(r"04"), frozenset({(4, 3, 3)})),
-)
-"""Region, first digits and groups of numbers that their form alone gives away."""
-
-_REGIONS: Final = ("CN", "HK", "TW", "MO", "SG", "US", "GB", "JP", "KR", "AU", "MY", "DE", "FR", "IN")
-"""Regions that a number behind a label may belong to."""
-
 _SERVICE: Final = re.compile(r"[48]00\d{7}|95\d{3,6}")
 _CONTINUED: Final = re.compile(r"[-./]\d")
 _CONTINUING: Final = re.compile(r"\d[-./]\Z")
@@ -277,7 +243,7 @@ def _mobile(view: View, number: Number) -> str | None:
         return None
     sizes = number.sizes[1:] if number.sizes[0] == 2 and len(number.digits) > len(digits) else number.sizes  # noqa: PLR2004
     known = labelled(view, number.start, "phone")
-    if not (len(sizes) == 1 or number.broken or number.spaced):
+    if not (len(sizes) == 1 or number.plain):
         rounded = all(int(digits[sum(sizes[:i]) : sum(sizes[: i + 1])]) % 10 == 0 for i in range(len(sizes)))
         if sizes not in _MOBILE_SHAPES or not number.uniform or (rounded and not known):
             return None
@@ -292,10 +258,11 @@ def _mobile(view: View, number: Number) -> str | None:
 
 
 def _shaped(view: View, number: Number) -> str | None:
-    if number.whole or not number.uniform or not set(number.gaps) <= {"-", " ", ".", "\n"}:
+    if not number.gaps or not number.uniform or not set(number.gaps) <= {"-", " ", ".", "\n"}:
         return None
-    for region, prefix, shapes in _SHAPED:
-        if number.sizes in shapes and prefix.match(number.digits) and _assignable(number.digits, region):
+    for region, shape in load_vocabulary().phones.shapes.items():
+        fits = number.sizes in shape.groups and re.match(shape.first, number.digits)
+        if fits and _assignable(number.digits, region):
             plain = (
                 set(number.gaps) <= {"-"} or number.digits[0] == "0" or labelled(view, number.start, "phone")
             )
@@ -316,7 +283,11 @@ def _labelled(view: View, number: Number) -> str | None:
         or _is_amount(view, number.start, number.end, of_units=True)
     ):
         return None
-    return "labelled_phone" if any(_assignable(number.digits, region) for region in _REGIONS) else None
+    return (
+        "labelled_phone"
+        if any(_assignable(number.digits, region) for region in load_vocabulary().phones.regions)
+        else None
+    )
 
 
 def _assignable(digits: str, region: str | None = None) -> bool:
@@ -354,4 +325,6 @@ def _touches_letters(view: View, number: Number) -> bool:
         return True
     before = view.lower[max(0, number.start - 12) : number.start]
     word = _WORD_BEFORE.search(before)
-    return (word is not None and word[0] not in _WORDS) or before.endswith(("_", "="))
+    return (word is not None and word[0] not in load_vocabulary().phones.touching) or before.endswith(
+        ("_", "=")
+    )

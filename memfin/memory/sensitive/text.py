@@ -202,6 +202,21 @@ class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str]
 
 
+class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A form of telephone numbers of a region."""
+
+    first: str
+    groups: frozenset[tuple[int, ...]]
+
+
+class Phones(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Regions, words and forms of telephone numbers."""
+
+    regions: list[str]
+    touching: frozenset[str]
+    shapes: dict[str, Shape]
+
+
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words and patterns of the rules, as the data file holds them."""
 
@@ -211,6 +226,8 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api_keys: dict[str, str]
     wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
     names: Names
+    cards: dict[str, str]
+    phones: Phones
     parts: dict[str, str]
     words: tuple[Rule, ...]
     numbers: tuple[Rule, ...]
