@@ -20,13 +20,12 @@ from memfin.contracts.memory import (
 )
 from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
+from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
 from memfin.memory.errors import InvalidInput, invalid_value
 from memfin.memory.paths import check_id, stamp
 from memfin.memory.records import Put, RecordDamaged, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
 from memfin.memory.tables import load_table
-from memfin.memory.tasks import Tasks, is_expired
-from memfin.memory.threads import ThreadFiles
 from memfin.memory.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from memfin.memory import MemoryStore
 from memfin.memory.errors import InvalidInput, ProfileWriteRefused, SensitiveInput
 from memfin.memory.files import Files
 from memfin.memory.index import Index
-from memfin.memory.isolated import _InMemoryFiles
 from memfin.memory.paths import Paths
 from memfin.memory.records import (
     MAX_DEPTH,
@@ -43,6 +42,7 @@ from memfin.memory.records import (
     load_sound,
     text_fields,
 )
+from memfin.memory.store import _InMemoryFiles
 from tests.memory.memory_disks import CountedFiles, tree
 from tests.memory.memory_world import EVERYTHING, START, Clock, open_store, preferences, settle_in
 from tests.support import each_case
