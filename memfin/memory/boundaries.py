@@ -18,11 +18,10 @@ from memfin.memory.tables import load_table
 OPENING: Final = "<user_context>"  # the tags of the block of memory in a system prompt (§6.2)
 CLOSING: Final = "</user_context>"
 
+# Paths on which a model is asked
 PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
-"""Paths on which a model is asked."""
-
+# All paths that are never personalised; `memfin.memory.sensitive` is the last one.
 ImpersonalPath = Literal[PromptedPath, "evidence_order", "forbidden_execution_fields", "sensitive_classifier"]
-"""All paths that are never personalised; `memfin.memory.sensitive` is the last one."""
 
 
 class _Tables(Record, forbid_unknown_fields=True):
@@ -31,8 +30,8 @@ class _Tables(Record, forbid_unknown_fields=True):
 
 
 _TABLES: Final = load_table("boundaries.toml", _Tables)
+# Fields that a pre-execution checkpoint never has, the same for everybody
 FORBIDDEN_EXECUTION_FIELDS: Final = _TABLES.forbidden_execution_fields
-"""Fields that a pre-execution checkpoint never has, the same for everybody."""
 
 
 class Evidence(Record):
@@ -90,9 +89,9 @@ def forbidden_execution_fields(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+# The function of each path; that of the classifier is `memfin.memory.sensitive`'s.
 IMPERSONAL: Final[Mapping[ImpersonalPath, Callable[..., object]]] = {
     **dict.fromkeys(get_args(PromptedPath), impersonal_prompt),
     "evidence_order": order_evidence,
     "forbidden_execution_fields": forbidden_execution_fields,
 }
-"""The function of each path; that of the classifier is `memfin.memory.sensitive`'s."""

@@ -107,8 +107,8 @@ def revoked(current: ProfileConsent, scope: ConsentScope | None, now: datetime) 
     )
 
 
+# Nothing on file; known but without consent; consent taken back; consent in force
 OnboardingState = Literal["brand_new", "incomplete", "revoked", "active"]
-"""Nothing on file; known but without consent; consent taken back; consent in force."""
 
 
 def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> OnboardingState:

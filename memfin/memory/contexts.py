@@ -266,9 +266,8 @@ def _fields(context: ContextFields | None) -> dict[str, Any]:
 
 _LOG: Final = logging.getLogger("memfin.memory")
 
+# Time for which a task context is kept after the task's end, and after its begin when it never ends
 KEPT: Final = timedelta(hours=24)
-"""Time for which a task context is kept after the task's end, and after its begin when it never ends."""
-
 WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way
 FEW: Final = 256  # contexts that one thread removes by itself
 AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's last one included

@@ -25,9 +25,8 @@ _PRIVATE_DIRECTORY: Final = 0o700
 
 SHARDS: Final = 256
 POLL: Final = 0.002  # seconds between two attempts to take a lock that another process holds
+# Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all
 RESERVED: Final = 64 * 1024
-"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
-
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOG: Final = logging.getLogger("memfin.memory")
 _STAGED: Final = "staged"

@@ -15,9 +15,8 @@ from typing import Any, Final
 from memfin.memory.files import Files
 from memfin.memory.paths import folded
 
+# The version of the tables, set once they are filled; an index of another one is built anew
 LAYOUT: Final = 1
-"""The version of the tables, set once they are filled; an index of another one is built anew."""
-
 _PATIENCE: Final = 60.0  # seconds to wait for another process's transaction
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
@@ -30,8 +29,7 @@ _TABLES: Final = (
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-TaskRow = tuple[str, str, datetime]
-"""User, context, expiry."""
+TaskRow = tuple[str, str, datetime]  # user, context, expiry
 
 
 class Index:

@@ -22,14 +22,12 @@ from memfin.memory.errors import InvalidInput, MemoryRefusal, ProfileWriteRefuse
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
 
+# Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved
 Gate = Callable[[Any, str], None]
-"""Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
-
 MAX_RECORD: Final = 64 * 1024  # bytes of the largest record
 MAX_DEPTH: Final = 16  # levels of lists and objects in a record
+# Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml
 _MAX_UNCHECKED: Final = 1024
-"""Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
-
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _WORDLESS: Final = (
@@ -40,9 +38,8 @@ _WORDLESS: Final = (
     inspect.IntType,
 )
 
+# The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
-"""The errors of reading bytes that hold no record."""
-
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -220,6 +217,7 @@ class EarlyGate:
 
 
 PREFERENCES: Final = Preferences.__struct_fields__  # the fields of a profile that onboarding asks for
+# The fields that a review may set; positions, horizon and constraints only when named as such (§10.2).
 REVIEWABLE: Final = (
     *PREFERENCES,
     "research_style",
@@ -227,8 +225,6 @@ REVIEWABLE: Final = (
     "time_horizon",
     "constraints",
 )
-"""The fields that a review may set; positions, horizon and constraints only when named as such (§10.2)."""
-
 _NO_FIELDS: Final = ContextFields()
 
 
@@ -316,11 +312,8 @@ class RemoveTree(NamedTuple):
 
 Step = Put | Append | Keep | Remove | RemoveTree
 
-Observer = Callable[[Step], None]
-"""Called for each step that has changed something."""
-
-Checked = list[tuple[Step, bytes]]
-"""Steps that may be done, with the bytes that they write."""
+Observer = Callable[[Step], None]  # called for each step that has changed something
+Checked = list[tuple[Step, bytes]]  # steps that may be done, with the bytes that they write
 
 
 class Writer:

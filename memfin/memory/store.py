@@ -107,9 +107,8 @@ class MemoryStore:
         self.close()
 
 
+# The first part of the names of an isolated store's files; there is no such directory
 ROOT: Final = Path("isolated")
-"""The first part of the names of an isolated store's files; there is no such directory."""
-
 _NO_DESCRIPTOR: Final = -1
 
 

@@ -15,6 +15,7 @@ from memfin.memory.records import Append, Put, Remove, RemoveTree, Step
 _LOG: Final = logging.getLogger("memfin.memory")
 _COMPONENT: Final = "agent.context_engine"
 
+# The scopes of records that are no contexts, by their directory
 _SCOPES: Final[Mapping[str, str]] = {
     "consents": "consent",
     "persona_drift": "drift",
@@ -23,7 +24,6 @@ _SCOPES: Final[Mapping[str, str]] = {
     "feedback": "feedback",
     "hints": "hint",
 }
-"""The scopes of records that are no contexts, by their directory."""
 
 
 class MemoryTelemetry:

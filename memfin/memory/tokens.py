@@ -19,13 +19,12 @@ _SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 _LEADING_JAMO: Final = "\u1100-\u115f\ua960-\ua97c"
 _SYLLABLES: Final = "\uac00-\ud7a3"
 _FOLLOWING_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"
+# Two code points of one character, as far as their categories do not tell
 _PAIR: Final = re.compile(
     rf"[\u200d{_PREPENDED}].|.[{_JOINERS}{_SKIN_TONES_AND_TAGS}{_FOLLOWING_JAMO}]"
     rf"|[{_LEADING_JAMO}][{_LEADING_JAMO}{_SYLLABLES}]",
     re.DOTALL,
 )
-"""Two code points of one character, as far as their categories do not tell."""
-
 _FLAG_LETTERS: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
 
 

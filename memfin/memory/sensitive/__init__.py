@@ -3,11 +3,4 @@
 from memfin.memory.sensitive.gate import find_sensitive, findings_within, refuse_sensitive
 from memfin.memory.sensitive.text import KINDS, Finding, Kind
 
-__all__ = [
-    "KINDS",
-    "Finding",
-    "Kind",
-    "find_sensitive",
-    "findings_within",
-    "refuse_sensitive",
-]
+__all__ = ["KINDS", "Finding", "Kind", "find_sensitive", "findings_within", "refuse_sensitive"]

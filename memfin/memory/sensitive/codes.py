@@ -18,9 +18,8 @@ from memfin.memory.sensitive.text import (
 
 _BASE58: Final = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 _BECH32: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+# Residues of a right checksum: Bech32 (BIP 173) and Bech32m (BIP 350)
 _RESIDUES: Final = frozenset({1, 0x2BC830A3})
-"""Residues of a right checksum: Bech32 (BIP 173) and Bech32m (BIP 350)."""
-
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
 _MIN_PIECE: Final = 3  # characters of a piece, on average, of a code that is written in several
@@ -164,10 +163,10 @@ _PAYLOADS: Final = frozenset({21, 22})  # bytes of a version and a hash
 _BECH32_LENGTHS: Final = range(14, 121)
 _PART: Final = frozenset("-_=/+")  # signs beside a word that make it a part of some other code
 _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
+# The form of an address whose checksum may be mistyped
 _UNCHECKED: Final = re.compile(
     r"[13T][1-9A-HJ-NP-Za-km-z]{25,34}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{25,87}|(?i:0x)?[0-9a-fA-F]{40}"
 )
-"""The form of an address whose checksum may be mistyped."""
 
 
 @cache
@@ -239,29 +238,26 @@ def _packed(_: View, code: Coded) -> str | None:
     return "solana_key" if code.whole and len(base58(code.text) or b"") == _PACKED_BYTES else None
 
 
+# The beginning and the lengths of keys in an encoding, and the rule that one fits, if any
 _ENCODED_KEYS: Final = (
     (re.compile(r"[5KLc9]"), range(51, 53), _wif),
     (re.compile(r"[xyztuv]prv|6P"), range(58, 113), _extended),
     (re.compile(r"(?i)nsec1|AGE|suiprivkey1"), range(58, 75), _bech32_key),
     (re.compile(r"[1-9A-HJ-NP-Za-km-z]{20}"), range(86, 90), _packed),
 )
-"""The beginning and the lengths of keys in an encoding, and the rule that one fits, if any."""
-
 SIZES: Final = (12, 15, 18, 21, 24)
 _MIN_WORDS: Final = 12
 _BITS: Final = 11
 _BETWEEN_WORDS: Final = r"[\s0-9,.、，;；:：|/\\_\-'\"“”()\[\]{}<>*#=+•·]{1,12}"
 _WORDS: Final = re.compile(rf"[a-z]{{3,8}}(?:{_BETWEEN_WORDS}[a-z]{{3,8}}){{11,}}")
 _LOWER_WORD: Final = re.compile(r"[a-z]+")
+# Characters written apart; the first and the last one may touch others
 _SINGLES: Final = re.compile(rf"[一-鿿](?:{_BETWEEN_WORDS}[一-鿿](?![一-鿿])){{10,}}{_BETWEEN_WORDS}[一-鿿]")
-"""Characters written apart; the first and the last one may touch others."""
-
 _HAN: Final = re.compile(r"[一-鿿]")
 _PHRASE_IS: Final = r"[\"'”]?\s{0,2}(?:[((][^))]{0,12}[))]\s?)?(?:[:=]|是|为|如下)[:=]?\s{0,4}[\"'“]?"
 _BESIDE: Final = 2
+# Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many
 _MIN_PAIRS: Final = 2
-"""Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many."""
-
 Span = tuple[int, int]
 
 

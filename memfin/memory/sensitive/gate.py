@@ -119,8 +119,8 @@ _CHECKS: Final[Mapping[str, Callable[[re.Match[str]], bool]]] = {
 
 
 _OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys)
+# Every number that is looked for holds six digits close to each other
 _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
-"""Every number that is looked for holds six digits close to each other."""
 
 
 def find_sensitive(text: str) -> tuple[Finding, ...]:

@@ -11,12 +11,11 @@ from memfin.memory.sensitive.text import Finding, View, alternatives, labelled, 
 
 _SEQUENCE: Final = re.compile(r"\d+(?:(?:[ \t]{1,3}|[ \t]?[-./_·•|~*][ \t]?|[ \t]*-?[ \t]*\n[ \t]*)\d+)*")
 _GROUP: Final = re.compile(r"\d+")
+# UUIDs and digests, whose digits say nothing
 _NOISE: Final = re.compile(
     r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?=[0-9]*[a-f][0-9a-f]{0,127})[0-9a-f]{24,128})(?![0-9a-z])"
 )
-"""UUIDs and digests, whose digits say nothing."""
-
 MAX_DIGITS: Final = 19
 _TABLE: Final = 40  # groups that make a table: no number in it is looked for digit by digit
 _MAX_GROUPS: Final = 9
@@ -82,9 +81,8 @@ def _sign(gap: str) -> str:
 
 _RESIDENT: Final = 18
 _RESIDENT_OLD: Final = 15
+# The first two digits; from 91 on cards of foreigners with permanent residence
 _PROVINCES: Final = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[123]|9[1-9]")
-"""The first two digits; from 91 on cards of foreigners with permanent residence."""
-
 _ID_REACH: Final = 24
 
 
@@ -169,8 +167,8 @@ def _has_birth_date(digits: str) -> bool:
         return False
 
 
+# Sizes of groups
 _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:12|15) |8 (?:8|11) ")
-"""Sizes of groups."""
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
@@ -214,8 +212,8 @@ _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
 _SERVICE: Final = re.compile(r"[48]00\d{7}|95\d{3,6}")
 _CONTINUED: Final = re.compile(r"[-./]\d")
 _CONTINUING: Final = re.compile(r"\d[-./]\Z")
+# Toll-free, premium-rate, shared-cost, universal access and voice mail numbers, pagers
 _SERVICE_TYPES: Final = frozenset({3, 4, 5, 8, 9, 10})
-"""Toll-free, premium-rate, shared-cost, universal access and voice mail numbers, pagers."""
 
 
 def phones(view: View, written: list[Number]) -> Iterator[Finding]:

@@ -52,23 +52,21 @@ def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 _KEPT_CONTROLS: Final = frozenset("\n\t")
+# Fillers that are letters or symbols by category and show nothing
 _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
-"""Fillers that are letters or symbols by category and show nothing."""
-
 _NUMERALS: Final = str.maketrans("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789")
+# Runs of numerals that are long enough to be read digit by digit
 _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖0-9]{11,}")
-"""Runs of numerals that are long enough to be read digit by digit."""
 
 
 _LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
+# Possible numbers with letters that look like digits
 _MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
-"""Possible numbers with letters that look like digits."""
-
 _MIN_DIGITS: Final = 4
+# Cyrillic and Greek letters that look like Latin ones
 _ALIKE: Final = str.maketrans(
     "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧοχ", "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXox"
 )
-"""Cyrillic and Greek letters that look like Latin ones."""
 
 
 class View:
@@ -177,9 +175,8 @@ def _plain(character: str) -> str:
     return character
 
 
+# Topics of labels
 Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
-"""Topics of labels."""
-
 _CLOSE: Final = 16  # characters between a label and its identifier, at most
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
@@ -195,26 +192,20 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     check: str = ""
 
 
-class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Surnames of one character, and words before a name."""
-
+class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surnames: str
     labels: list[str]
 
 
-class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A form of telephone numbers of a region."""
-
+class _Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: str
     groups: frozenset[tuple[int, ...]]
 
 
-class Phones(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Regions, words and forms of telephone numbers."""
-
+class _Phones(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     regions: list[str]
     touching: frozenset[str]
-    shapes: dict[str, Shape]
+    shapes: dict[str, _Shape]
 
 
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,9 +216,9 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     email: dict[Literal["not_domains", "common_domains"], frozenset[str]]  # endings of names
     api_keys: dict[str, str]
     wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
-    names: Names
+    names: _Names
     cards: dict[str, str]
-    phones: Phones
+    phones: _Phones
     parts: dict[str, str]
     words: tuple[Rule, ...]
     numbers: tuple[Rule, ...]
