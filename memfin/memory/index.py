@@ -54,7 +54,10 @@ class Index:
         with self._changing() as connection:
             rows = ((folded(user_id), user_id) for user_id in users)
             connection.executemany("INSERT OR IGNORE INTO users VALUES (?, ?)", rows)
-            connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", map(_row, tasks))
+            connection.executemany(
+                "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
+                ((user, context, _number(at)) for user, context, at in tasks),
+            )
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def namesake(self, user_id: str) -> str | None:
@@ -153,8 +156,3 @@ def _tried(path: str) -> sqlite3.Connection:
 
 def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
-
-
-def _row(row: TaskRow) -> tuple[str, str, int]:
-    user_id, context_id, expires_at = row
-    return user_id, context_id, _number(expires_at)

@@ -510,27 +510,25 @@ def _profile_in_force(consent: ProfileConsent | None) -> str | None:
     return consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
 
 
-class Admitted(NamedTuple):
-    """A package that may be taken in: its user, content by path under the data root, task contexts."""
-
-    user_id: str
-    files: Mapping[Path, bytes]
-    tasks: tuple[UserContext, ...]
-
-
-def read_import(path: Path, paths: Paths, gate: Gate) -> Admitted:
-    """Read and check a package, a directory or a zip archive.
+def read_import(path: Path, paths: Paths, gate: Gate) -> tuple[str, dict[Path, bytes], list[UserContext]]:
+    """Read and check a package; return its user, content by path under the data root, and task contexts.
 
     Every byte is compared with the manifest, every record with its contract, path, user and gate, and all of
     them with the consent.
     """
     user_id, contents = _verified(path)
-    records = {name: _checked(paths, user_id, name, data, gate) for name, data in contents.items()}
+    targets: dict[Path, bytes] = {}
+    records: dict[str, list[Record]] = {}
+    for name, data in contents.items():
+        place = placed(paths, user_id, name)
+        if place is None:
+            raise UsageError(f"{name}: no file of an export of user {user_id}")
+        targets[place.path] = data
+        records[name] = _checked(place, user_id, name, data, gate)
     held = [record for found in records.values() for record in found]
     _agree(user_id, records, held)
-    targets = {_place(paths, user_id, name).path: data for name, data in contents.items()}
-    tasks = tuple(each for each in held if isinstance(each, UserContext) and each.scope == "task")
-    return Admitted(user_id, targets, tasks)
+    tasks = [each for each in held if isinstance(each, UserContext) and each.scope == "task"]
+    return user_id, targets, tasks
 
 
 def _verified(path: Path) -> tuple[str, dict[str, bytes]]:
@@ -547,16 +545,8 @@ def _verified(path: Path) -> tuple[str, dict[str, bytes]]:
     return check_id(verified.manifest.user_id), contents
 
 
-def _place(paths: Paths, user_id: str, name: str) -> Placed:
-    place = placed(paths, user_id, name)
-    if place is None:
-        raise UsageError(f"{name}: no file of an export of user {user_id}")
-    return place
-
-
-def _checked(paths: Paths, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
+def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
     """Return the records of a file, if they are the user's and in the form that the layer writes."""
-    place = _place(paths, user_id, name)
     if name == DRIFT_INDEX:
         return _index_lines(data, name)
     try:
