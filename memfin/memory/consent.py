@@ -17,7 +17,7 @@ from memfin.contracts.memory import (
     ThreadHeader,
     UserContext,
 )
-from memfin.memory.errors import ConsentNotInForce, ConsentRequired, ConsentUnreadable, NotFound
+from memfin.memory.errors import ConsentRequired, ConsentUnreadable, NotFound
 from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import Keep, Put, Step, load, load_sound, onboarded, reviewed
 from memfin.memory.workspace import ConsentOnFile, Workspace, allows
@@ -57,12 +57,6 @@ def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
             "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it anew"
         )
     return on_file.consent
-
-
-def acknowledged(consent: ProfileConsent, consent_id: str | None) -> None:
-    """Raise `ConsentNotInForce` unless a request names the consent in force."""
-    if consent_id != consent.consent_id:
-        raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
 
 
 def not_before(consent: ProfileConsent | None, now: datetime) -> datetime:

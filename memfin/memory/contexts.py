@@ -23,7 +23,7 @@ from memfin.contracts.memory import (
     WatchQuestionUpdate,
 )
 from memfin.memory import consent as rules
-from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
+from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
 from memfin.memory.records import Put, Step, load, load_all
@@ -99,8 +99,9 @@ class Threads(ThreadFiles):
                 consent = rules.require(on_file, "save_to_thread")
             else:
                 consent = rules.require(on_file)
-            if save_user_context or consent_id is not None:
-                rules.acknowledged(consent, consent_id)
+            named = save_user_context or consent_id is not None
+            if named and consent_id != consent.consent_id:
+                raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
             now = workspace.now()
             thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
             header = ThreadHeader(

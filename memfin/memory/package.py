@@ -516,33 +516,25 @@ def read_import(path: Path, paths: Paths, gate: Gate) -> tuple[str, dict[Path, b
     Every byte is compared with the manifest, every record with its contract, path, user and gate, and all of
     them with the consent.
     """
-    user_id, contents = _verified(path)
     targets: dict[Path, bytes] = {}
     records: dict[str, list[Record]] = {}
-    for name, data in contents.items():
-        place = placed(paths, user_id, name)
-        if place is None:
-            raise UsageError(f"{name}: no file of an export of user {user_id}")
-        targets[place.path] = data
-        records[name] = _checked(place, user_id, name, data, gate)
-    held = [record for found in records.values() for record in found]
-    _agree(user_id, records, held)
-    tasks = [each for each in held if isinstance(each, UserContext) and each.scope == "task"]
-    return user_id, targets, tasks
-
-
-def _verified(path: Path) -> tuple[str, dict[str, bytes]]:
     with open_package(path) as package:
         verified = verify_opened(package)
         if verified.manifest is None or verified.discrepancies:
             first, *others = verified.discrepancies
             more = f", and {len(others)} more; memfin memory verify {path} lists them" if others else ""
             raise UsageError(f"{path}: not as it was exported: {first}{more}")
-        contents = {
-            entry.path: package.content(entry.path, min(entry.size, MAX_FILE))
-            for entry in verified.manifest.files
-        }
-    return check_id(verified.manifest.user_id), contents
+        user_id = check_id(verified.manifest.user_id)
+        for entry in verified.manifest.files:
+            place = placed(paths, user_id, entry.path)
+            if place is None:
+                raise UsageError(f"{entry.path}: no file of an export of user {user_id}")
+            data = targets[place.path] = package.content(entry.path, min(entry.size, MAX_FILE))
+            records[entry.path] = _checked(place, user_id, entry.path, data, gate)
+    held = [record for found in records.values() for record in found]
+    _agree(user_id, records, held)
+    tasks = [each for each in held if isinstance(each, UserContext) and each.scope == "task"]
+    return user_id, targets, tasks
 
 
 def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
@@ -610,7 +602,7 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
         raise UsageError(f"{DRIFT_INDEX}: has a line that no record of the drift log stands behind")
     if drifted and (consent is None or consent.revoked_at is not None):
         raise UsageError("persona_drift: there is a drift log without a consent")
-    if not allows(consent, "save_to_thread") and any(_is_open_thread(each) for each in held):
+    if not allows(consent, "save_to_thread") and any(map(_is_open_thread, held)):
         raise UsageError("threads: there is one whose context may be read without a consent")
 
 

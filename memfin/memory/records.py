@@ -75,7 +75,9 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
             kept = {name: before[name] for name in texts}
     if texts != kept:
         gate(texts, "")
-    return _yaml_of(plain) if path.suffix == ".yaml" else data
+    if path.suffix == ".yaml":
+        return str(yaml.dump(plain, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)).encode()
+    return data
 
 
 def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
@@ -130,11 +132,6 @@ def _plain_of(data: bytes) -> object:
             raise ValueError("nested too deeply")
     plain: object = yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
     return plain
-
-
-def _yaml_of(plain: object) -> bytes:
-    text: str = yaml.dump(plain, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
-    return text.encode()
 
 
 def _may_hold_text(kind: inspect.Type) -> bool:
@@ -326,7 +323,7 @@ class Writer:
         self._observer = observer
 
     def check(self, plan: Iterable[Step]) -> Checked:
-        """Return the steps with what they write."""
+        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
         return [(step, self._checked(step)) for step in plan]
 
     def do(self, checked: Checked) -> None:

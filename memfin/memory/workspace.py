@@ -110,6 +110,7 @@ class Workspace:
         self._clock = clock
         self.gate = EarlyGate(gate)
         self._writer = Writer(files, self.paths, self.gate, observer)
+        self.check = self._writer.check
         self.locks = Locks(files, self.paths.locks)
         with self.faults():
             for directory in self.paths.shared():
@@ -191,10 +192,6 @@ class Workspace:
             return work()
         finally:
             self.reserve.keep()
-
-    def check(self, plan: Iterable[Step]) -> Checked:
-        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
-        return self._writer.check(plan)
 
     def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
         """Do checked steps in order, under the user's lock; with ``settle``, the steps of consent, too."""
