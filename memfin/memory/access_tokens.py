@@ -20,7 +20,6 @@ from memfin.memory.paths import folded, is_id
 
 TOKENS_FILE: Final = "tokens.json"
 PREFIX: Final = "mft"
-
 _FORM: Final = re.compile(rf"{PREFIX}_(?P<id>[0-9a-f]{{12}})_(?P<secret>[A-Za-z0-9_-]{{43}})\Z")
 _NO_TOKEN: Final = hashlib.sha256(b"").hexdigest()
 

@@ -17,7 +17,6 @@ from memfin.memory.tables import load_table
 
 OPENING: Final = "<user_context>"  # the tags of the block of memory in a system prompt (§6.2)
 CLOSING: Final = "</user_context>"
-
 # Paths on which a model is asked
 PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
 # All paths that are never personalised; `memfin.memory.sensitive` is the last one.

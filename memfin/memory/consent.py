@@ -30,7 +30,6 @@ NOTHING: Final = ConsentScopes(
     create_task=False, save_to_profile=False, save_to_thread=False, training_use_allowed=False
 )
 _TICK: Final = timedelta(microseconds=1)
-
 ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 

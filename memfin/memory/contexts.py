@@ -266,7 +266,6 @@ def _fields(context: ContextFields | None) -> dict[str, Any]:
 
 
 _LOG: Final = logging.getLogger("memfin.memory")
-
 # Time for which a task context is kept after the task's end, and after its begin when it never ends
 KEPT: Final = timedelta(hours=24)
 WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way

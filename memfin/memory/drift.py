@@ -140,7 +140,6 @@ _TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
 _MAX_LENGTH: Final = 200  # characters of a thesis that a signal quotes
 _HAN: Final = r"㐀-䶿一-鿿豈-﫿"
 _TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
-
 Positive = Annotated[float, msgspec.Meta(gt=0, le=36_500)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]

@@ -21,7 +21,6 @@ from memfin.journal.disk import Disk
 from memfin.memory.paths import Paths, folded
 
 _PRIVATE_FILE: Final = 0o600
-
 SHARDS: Final = 256
 POLL: Final = 0.002  # seconds between two attempts to take a lock that another process holds
 # Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all

@@ -28,7 +28,6 @@ _TABLES: Final = (
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-
 TaskRow = tuple[str, str, datetime]  # user, context, expiry
 
 

@@ -52,7 +52,6 @@ _ENCRYPTED: Final = 1
 _END: Final = b"PK\x05\x06"  # begins the 22 bytes, and a comment, at the end of an archive
 _MAX_END: Final = 22 + 0xFFFF
 _MAX_DIRECTORY: Final = 32 << 20
-
 _PATH: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}")
 _AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}")
 _HEAD: Final = re.compile(

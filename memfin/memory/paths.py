@@ -13,7 +13,6 @@ from typing import Final, Literal, NamedTuple
 from memfin.memory.errors import InvalidId
 
 Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
-
 STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
 # The directories that hold one directory per user; a hard delete removes the user's from each
 TREES: Final = (

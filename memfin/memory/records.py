@@ -37,7 +37,6 @@ _WORDLESS: Final = (
     inspect.NoneType,
     inspect.IntType,
 )
-
 # The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
 RecordT = TypeVar("RecordT", bound=Record)
@@ -308,7 +307,6 @@ class RemoveTree(NamedTuple):
 
 
 Step = Put | Append | Keep | Remove | RemoveTree
-
 Observer = Callable[[Step], None]  # called for each step that has changed something
 Checked = list[tuple[Step, bytes]]  # steps that may be done, with the bytes that they write
 

@@ -62,7 +62,6 @@ SLICES: Final[Mapping[SliceName, SliceForm]] = _TABLES.slices  # in the order of
 CONSENT: Final[Mapping[Source, ConsentScope]] = _TABLES.consent
 THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
 DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
-
 _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 _NUMBER: Final = r"(?!\s?=?\s?[-+±]?[¥￥$€£]?\s?[0-9０-９零〇一二两三四五六七八九十百半])"
 _BRACKETS: Final = re.compile(rf"[<>]{_NUMBER}|[\[\]]")

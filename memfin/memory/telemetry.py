@@ -14,7 +14,6 @@ from memfin.memory.records import Append, Put, Remove, RemoveTree, Step
 
 _LOG: Final = logging.getLogger("memfin.memory")
 _COMPONENT: Final = "agent.context_engine"
-
 # The scopes of records that are no contexts, by their directory
 _SCOPES: Final[Mapping[str, str]] = {
     "consents": "consent",

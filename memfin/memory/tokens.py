@@ -53,7 +53,6 @@ def _joined(text: str, at: int) -> bool:
 
 OMITTED: Final = "…"  # stands for the omitted rest
 _CHARACTERS_A_TOKEN: Final = 4
-
 _NUMERALS: Final = f"0-9０-９{NUMERALS}几半"
 _CLAUSE_END: Final = re.compile(r"[。！？；，、]|[.!?;,](?=\s)")
 _BREAK: Final = re.compile(r"\s+")

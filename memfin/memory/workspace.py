@@ -44,13 +44,10 @@ from memfin.memory.records import (
 )
 
 Clock = Callable[[], datetime]
-
 _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
-
 PURGED_WITHIN: Final = timedelta(hours=48)  # of a revocation; the purge is done at once if nothing stops it
-
 ValueT = TypeVar("ValueT")
 
 

@@ -27,7 +27,6 @@ from memfin.memory.sensitive.text import (
 )
 
 __all__ = ["KINDS", "Finding", "Kind", "find_sensitive", "findings_within", "refuse_sensitive"]
-
 _MIN_PASSWORD: Final = 6
 _MIN_LETTERS: Final = 3
 _CHANGES: Final = 4
@@ -120,8 +119,6 @@ _CHECKS: Final[Mapping[str, Callable[[re.Match[str]], bool]]] = {
     "form": lambda _: True,
     "iban": _is_iban,
 }
-
-
 _OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys)
 # Every number that is looked for holds six digits close to each other
 _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")

@@ -57,8 +57,6 @@ _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
 _NUMERALS: Final = str.maketrans("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789")
 # Runs of numerals that are long enough to be read digit by digit
 _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖0-9]{11,}")
-
-
 _LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
 # Possible numbers with letters that look like digits
 _MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
