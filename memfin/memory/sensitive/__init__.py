@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,13 +10,21 @@ import msgspec
 
 from memfin.memory.errors import InvalidInput, SensitiveInput
 from memfin.memory.sensitive.codes import api_keys, emails, private_keys, seed_phrases, wallet_addresses
-from memfin.memory.sensitive.numbers import bank_cards, identity_numbers, names_beside, numbers, phones, quiet
+from memfin.memory.sensitive.numbers import (
+    bank_cards,
+    identity_numbers,
+    names_beside,
+    phones,
+    quiet,
+    written_numbers,
+)
 from memfin.memory.sensitive.text import (
     KINDS,
     Finding,
     Kind,
     Rule,
     View,
+    compiled,
     labelled,
     load_vocabulary,
     outermost,
@@ -39,7 +46,7 @@ _TAIWAN_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 def ruled(view: View, rules: Iterable[Rule]) -> Iterator[Finding]:
     """Yield the matches of rules that count by a label or a check."""
     for rule in rules:
-        for match in _pattern(rule.pattern).finditer(view.text):
+        for match in compiled(rule.pattern).finditer(view.text):
             known = rule.label is not None and labelled(view, match.start(), rule.label, rule.reach)
             if not known and rule.check:
                 ordered = rule.label is not None and labelled(view, match.start(), "order")
@@ -47,11 +54,6 @@ def ruled(view: View, rules: Iterable[Rule]) -> Iterator[Finding]:
             if known or not (rule.label or rule.check):
                 group = "value" if "value" in match.re.groupindex else 0
                 yield view.finding(rule.kind, rule.rule, match.start(group), match.end(group))
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"<<(\w+)>>", lambda found: load_vocabulary().parts[found[1]], text))
 
 
 def _is_random(match: re.Match[str]) -> bool:
@@ -141,7 +143,7 @@ def find_sensitive(text: str) -> tuple[Finding, ...]:
         found += ruled(joined, [each for each in rules.words if each.kind == "api_key"])
     plain = quiet(spelt_out(view))
     if _MIN_DIGITS.search(plain.text):
-        written = list(numbers(plain))
+        written = list(written_numbers(plain))
         found += [*bank_cards(plain, written), *phones(plain, written)]
         numbered = [*identity_numbers(plain, written), *ruled(plain, rules.numbers)]
         identities = [each for each in numbered if each.kind == "identity_number"]

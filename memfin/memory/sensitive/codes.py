@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from memfin.memory.sensitive.text import (
     Finding,
     View,
-    alternatives,
     labelled,
     load_vocabulary,
     ordinary_pairs,
+    pattern,
 )
 
 _BASE58: Final = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
@@ -85,39 +85,18 @@ def bech32_prefix(text: str) -> str | None:
     return prefix if bech32_checksum([*expanded, *map(_BECH32.index, data)]) in _RESIDUES else None
 
 
-_LOCAL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._%+&'-]{0,62}[A-Za-z0-9_+-])?"
-_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_ADDRESS: Final = re.compile(
-    rf"(?P<local>{_LOCAL})@(?:{_LABEL}[.。])+(?P<top>[A-Za-z]{{2,24}}|xn--[a-z0-9-]+)"
-)
-_CHINESE_DOMAIN: Final = re.compile(
-    r"[A-Za-z0-9一-鿿._-]{1,64}@[A-Za-z0-9一-鿿-]{1,63}[.。](?:中国|公司|网络|网址|中國)"
-)
-_OPENED: Final = r"\s{0,2}[\[({<【《]\s?"
-_CLOSED: Final = r"\s?[\])}>】》]\s{0,2}"
-_AT: Final = rf"(?:\s{{0,2}}@\s{{0,2}}|{_OPENED}(?:at|@|艾特){_CLOSED}|\s{{1,2}}(?:at|艾特)\s{{1,2}}|艾特)"
-_DOT: Final = rf"(?:\s{{0,2}}[.。]\s{{0,2}}|{_OPENED}(?:dot|\.|点){_CLOSED}|\s{{1,2}}(?:dot|点)\s{{1,2}}|点)"
 _REMOTE: Final = re.compile(r"(?::|/)[A-Za-z0-9._~-]+")
-
-
-@cache
-def _spelt() -> re.Pattern[str]:
-    tops = "|".join(sorted(load_vocabulary().email["common_domains"]))
-    return re.compile(
-        rf"(?P<local>{_LOCAL}){_AT}(?P<domain>{_LABEL}(?:{_DOT}{_LABEL}){{0,3}}{_DOT}(?P<top>{tops}))(?![A-Za-z0-9-])",
-        re.IGNORECASE,
-    )
 
 
 def emails(view: View) -> Iterator[Finding]:
     """Yield e-mail addresses; names of assets (``icon@2x.png``) and remotes (``git@host:path``) are none."""
     not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
-        for match in _ADDRESS.finditer(view.text):
+        for match in pattern("address").finditer(view.text):
             if match["top"].lower() not in not_domains and not _is_remote(view, match):
                 yield view.finding("email", "address", match.start(), match.end())
-        yield from view.matches("email", "chinese_domain", _CHINESE_DOMAIN)
-    for match in _spelt().finditer(view.text):
+        yield from view.matches("email", "chinese_domain", pattern("chinese_domain"))
+    for match in pattern("spelt_address").finditer(view.text):
         if ("@" in match[0] or _is_spelt(match)) and not _is_remote(view, match):
             yield view.finding("email", "spelt_out", match.start(), match.end())
 
@@ -137,17 +116,9 @@ def _is_spelt(match: re.Match[str]) -> bool:
 
 def api_keys(view: View) -> Iterator[Finding]:
     """Yield keys with a well-known prefix."""
-    for match in _prefixed().finditer(view.text):
+    for match in pattern("prefixed_key").finditer(view.text):
         if _is_mixed(match[0]) or match.lastgroup in {"slack_hook", "url_password"}:
             yield view.finding("api_key", str(match.lastgroup), match.start(), match.end())
-
-
-@cache
-def _prefixed() -> re.Pattern[str]:
-    patterns = load_vocabulary().api_keys
-    return re.compile(
-        r"(?<![0-9A-Za-z_])(?:" + "|".join(f"(?P<{name}>{each})" for name, each in patterns.items()) + ")"
-    )
 
 
 def _is_mixed(value: str) -> bool:
@@ -163,16 +134,6 @@ _PAYLOADS: Final = frozenset({21, 22})  # bytes of a version and a hash
 _BECH32_LENGTHS: Final = range(14, 121)
 _PART: Final = frozenset("-_=/+")  # signs beside a word that make it a part of some other code
 _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
-# The form of an address whose checksum may be mistyped
-_UNCHECKED: Final = re.compile(
-    r"[13T][1-9A-HJ-NP-Za-km-z]{25,34}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{25,87}|(?i:0x)?[0-9a-fA-F]{40}"
-)
-
-
-@cache
-def _first_bech32() -> re.Pattern[str]:
-    prefixes = "|".join(load_vocabulary().wallets["bech32"])
-    return re.compile(rf"(?:{prefixes})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
 
 
 def wallet_addresses(view: View) -> Iterator[Finding]:
@@ -185,7 +146,7 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
             yield view.finding("wallet_address", known["base58"][version], code.start, code.end)
         else:
             yield from _mistyped(view, code)
-    for code in coded(view, _first_bech32(), _BECH32_LENGTHS):
+    for code in coded(view, pattern("first_bech32"), _BECH32_LENGTHS):
         prefix = bech32_prefix(code.text)
         if prefix is not None:
             rule = known["bech32"].get(prefix, "lightning")
@@ -201,7 +162,11 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
 
 
 def _mistyped(view: View, code: Coded) -> Iterator[Finding]:
-    if code.whole and _UNCHECKED.fullmatch(code.text) and labelled(view, code.start, "wallet"):
+    if (
+        code.whole
+        and pattern("unchecked_wallet").fullmatch(code.text)
+        and labelled(view, code.start, "wallet")
+    ):
         yield view.finding("wallet_address", "labelled_address", code.start, code.end)
 
 
@@ -248,13 +213,8 @@ _ENCODED_KEYS: Final = (
 SIZES: Final = (12, 15, 18, 21, 24)
 _MIN_WORDS: Final = 12
 _BITS: Final = 11
-_BETWEEN_WORDS: Final = r"[\s0-9,.、，;；:：|/\\_\-'\"“”()\[\]{}<>*#=+•·]{1,12}"
-_WORDS: Final = re.compile(rf"[a-z]{{3,8}}(?:{_BETWEEN_WORDS}[a-z]{{3,8}}){{11,}}")
 _LOWER_WORD: Final = re.compile(r"[a-z]+")
-# Characters written apart; the first and the last one may touch others
-_SINGLES: Final = re.compile(rf"[一-鿿](?:{_BETWEEN_WORDS}[一-鿿](?![一-鿿])){{10,}}{_BETWEEN_WORDS}[一-鿿]")
 _HAN: Final = re.compile(r"[一-鿿]")
-_PHRASE_IS: Final = r"[\"'”]?\s{0,2}(?:[((][^))]{0,12}[))]\s?)?(?:[:=]|是|为|如下)[:=]?\s{0,4}[\"'“]?"
 _BESIDE: Final = 2
 # Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many
 _MIN_PAIRS: Final = 2
@@ -267,14 +227,14 @@ def seed_phrases(view: View) -> Iterator[Finding]:
     Chinese words are single characters, of which nearly all text is made: they count when written apart, or
     behind a label, as many as a phrase has, and only if they do not read as ordinary Chinese.
     """
-    for run in _WORDS.finditer(view.lower):
+    for run in pattern("words_in_row").finditer(view.lower):
         yield from _english(view, run)
-    for run in _SINGLES.finditer(view.text):
+    for run in pattern("single_characters").finditer(view.text):
         places = [match.span() for match in _HAN.finditer(view.text, *run.span())]
         known = labelled(view, places[0][0], "phrase", _REACH)
         if not _reads_as_text(view, places):
             yield from _chinese(view, _trimmed(places), known=known)
-    for run in _behind_label().finditer(view.lower):
+    for run in pattern("labelled_phrase").finditer(view.lower):
         places = [match.span() for match in _HAN.finditer(view.lower, *run.span("phrase"))]
         if not _reads_as_text(view, places):
             yield from _chinese(view, [places], known=False)
@@ -354,11 +314,3 @@ def _index(language: str) -> Mapping[str, int]:
     from mnemonic import Mnemonic  # noqa: PLC0415 - reads its lists from files
 
     return {word: number for number, word in enumerate(Mnemonic(language).wordlist)}
-
-
-@cache
-def _behind_label() -> re.Pattern[str]:
-    labels = alternatives(load_vocabulary().labels["phrase"])
-    return re.compile(
-        rf"(?:{labels}){_PHRASE_IS}(?P<phrase>[一-鿿](?:[ \t\n,、/|-]{{0,3}}[一-鿿]){{11,23}})(?![一-鿿])"
-    )

@@ -3,19 +3,13 @@
 import datetime as dt
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from memfin.memory.sensitive.text import Finding, View, alternatives, labelled, load_vocabulary
+from memfin.memory.sensitive.text import Finding, View, labelled, load_vocabulary, pattern
 
 _SEQUENCE: Final = re.compile(r"\d+(?:(?:[ \t]{1,3}|[ \t]?[-./_·•|~*][ \t]?|[ \t]*-?[ \t]*\n[ \t]*)\d+)*")
 _GROUP: Final = re.compile(r"\d+")
-# UUIDs and digests, whose digits say nothing
-_NOISE: Final = re.compile(
-    r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|(?=[0-9]*[a-f][0-9a-f]{0,127})[0-9a-f]{24,128})(?![0-9a-z])"
-)
 MAX_DIGITS: Final = 19
 _TABLE: Final = 40  # groups that make a table: no number in it is looked for digit by digit
 _MAX_GROUPS: Final = 9
@@ -45,14 +39,14 @@ class Number(NamedTuple):
 
 def quiet(view: View) -> View:
     """Return the view with UUIDs and digests blotted out, places kept."""
-    lower = _NOISE.sub(lambda match: "=" * len(match[0]), view.lower)
+    lower = pattern("digest").sub(lambda match: "=" * len(match[0]), view.lower)
     if lower == view.lower:
         return view
     text = "".join("=" if low == "=" else given for low, given in zip(lower, view.text, strict=True))
     return View(text, view.starts)
 
 
-def numbers(view: View) -> Iterator[Number]:
+def written_numbers(view: View) -> Iterator[Number]:
     """Yield every number of at most 19 digits that neighbouring groups make up, nested ones too."""
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
@@ -138,24 +132,12 @@ def names_beside(view: View, identities: list[Finding]) -> Iterator[Finding]:
     """Yield names that stand before an identity number or behind a label, where a text holds such numbers."""
     if not identities:
         return
-    names = _names()
-    for match in names.finditer(view.text):
+    for match in pattern("names").finditer(view.text):
         at, end = match.span("labelled") if match["labelled"] else match.span("beside")
         start, stop = view.span(at, end)
         near = any(0 <= each.start - stop <= _ID_REACH for each in identities)
         if match["labelled"] or near:
             yield Finding(kind="person_name", rule="name_beside_number", start=start, end=stop)
-
-
-@cache
-def _names() -> re.Pattern[str]:
-    names = load_vocabulary().names
-    return re.compile(
-        rf"(?i:{alternatives(names.labels)})[ :是叫为=\"',]{{0,3}}"
-        rf"(?P<labelled>[{names.surnames}][一-鿿]{{1,2}}(?=[^一-鿿]|[的身证电手]|$)"
-        r"|[A-Z][a-z]+ [A-Z][a-z]+)"
-        rf"|(?<![一-鿿])(?P<beside>[{names.surnames}][一-鿿]{{1,2}})(?=[ ,、:;\-(]|的?(?:身份|证件|护照)|\d)"
-    )
 
 
 def _has_birth_date(digits: str) -> bool:
@@ -181,18 +163,13 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
     for number in written:
         if not 14 <= len(number.digits) <= 19 or not _is_grouped(number):  # noqa: PLR2004 - lengths of cards
             continue
-        issuer = _issuers().fullmatch(number.digits)
+        issuer = pattern("card").fullmatch(number.digits)
         if issuer is None:
             continue
         if luhn.is_valid(number.digits):
             yield view.finding("bank_card", str(issuer.lastgroup), number.start, number.end)
         elif labelled(view, number.start, "card"):
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
-
-
-@cache
-def _issuers() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?P<{name}>{form})" for name, form in load_vocabulary().cards.items()))
 
 
 def _is_grouped(number: Number) -> bool:
@@ -298,23 +275,10 @@ def _assignable(digits: str, region: str | None = None) -> bool:
     return phonenumbers.is_valid_number(parsed) and phonenumbers.number_type(parsed) not in _SERVICE_TYPES
 
 
-@cache
-def _units() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts['units'])})"
-        r"|\.\d{1,2}(?!\d)|,\d{3}"
-    )
-
-
-@cache
-def _signs() -> re.Pattern[str]:
-    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts['signs'])})[ ]?$|(?<!\d)0\.$|\d,$")
-
-
 def _is_amount(view: View, start: int, end: int, *, of_units: bool = False) -> bool:
-    if _units().match(view.lower, end):
+    if pattern("unit_after").match(view.lower, end):
         return True
-    return not of_units and _signs().search(view.lower, max(0, start - 6), start) is not None
+    return not of_units and pattern("sign_before").search(view.lower, max(0, start - 6), start) is not None
 
 
 def _touches_letters(view: View, number: Number) -> bool:

@@ -217,6 +217,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: _Names
     cards: dict[str, str]
     phones: _Phones
+    patterns: dict[str, str]
     parts: dict[str, str]
     words: tuple[Rule, ...]
     numbers: tuple[Rule, ...]
@@ -243,6 +244,37 @@ def alternatives(words: list[str]) -> str:
         else re.escape(word)
         for word in sorted(words, key=len, reverse=True)
     )
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of the data file by its name."""
+    return compiled(load_vocabulary().patterns[name])
+
+
+@cache
+def compiled(text: str) -> re.Pattern[str]:
+    """Return a pattern of the data file with its parts put in."""
+
+    def expanded(text: str) -> str:
+        return re.sub(r"<<(\w+)>>", lambda found: expanded(_parts()[found[1]]), text)
+
+    return re.compile(expanded(text))
+
+
+@cache
+def _parts() -> dict[str, str]:
+    words = load_vocabulary()
+    return words.parts | {
+        "common_domains": "|".join(sorted(words.email["common_domains"])),
+        "surnames": words.names.surnames,
+        "name_labels": alternatives(words.names.labels),
+        "phrase_labels": alternatives(words.labels["phrase"]),
+        "units": alternatives(words.amounts["units"]),
+        "signs": alternatives(words.amounts["signs"]),
+        "bech32": "|".join(words.wallets["bech32"]),
+        "api_keys": "|".join(f"(?P<{name}>{form})" for name, form in words.api_keys.items()),
+        "cards": "|".join(f"(?P<{name}>{form})" for name, form in words.cards.items()),
+    }
 
 
 @cache
