@@ -31,9 +31,14 @@ from memfin.memory.workspace import Sweep, Workspace, allows
 
 if TYPE_CHECKING:
     from memfin.memory.drift import DriftLog
-if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
 
+_LOG: Final = logging.getLogger("memfin.memory")
+# Time for which a task context is kept after the task's end, and after its begin when it never ends
+KEPT: Final = timedelta(hours=24)
+WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way
+FEW: Final = 256  # contexts that one thread removes by itself
+AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's last one included
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -263,14 +268,6 @@ def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHe
 
 def _fields(context: ContextFields | None) -> dict[str, Any]:
     return {} if context is None else structs.asdict(context)
-
-
-_LOG: Final = logging.getLogger("memfin.memory")
-# Time for which a task context is kept after the task's end, and after its begin when it never ends
-KEPT: Final = timedelta(hours=24)
-WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way
-FEW: Final = 256  # contexts that one thread removes by itself
-AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's last one included
 
 
 class Tasks:
