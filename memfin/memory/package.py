@@ -67,6 +67,30 @@ _FILE: Final = re.compile(
 )
 _FOREIGN_KIND: Final = "neither a file nor a directory of a package"
 _FOREIGN_NAME: Final = "a name that no export writes"
+TASKS_KEPT: Final = timedelta(days=7)  # maximum age of an exported task context; most are gone after a day
+DRIFT_INDEX: Final = "persona_drift/_index.jsonl"
+MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
+_HISTORY: Final = "consents/_history"
+# The kind of each file of a package by its path, which is that of the data root without the user's directory,
+# and the field that holds the last id of the path.
+_KINDS: Final[tuple[tuple[re.Pattern[str], type[Record], str], ...]] = tuple(
+    (re.compile(pattern.replace("ID", "([A-Za-z0-9_-]{1,64})") + r"\Z"), kind, own)
+    for pattern, kind, own in (
+        (rf"{_HISTORY}/([1-9][0-9]{{0,8}})\.yaml", ProfileConsent, "version"),
+        (r"user_contexts/_profile/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_thread/ID/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_task/ID\.json", UserContext, "context_id"),
+        (r"persona_drift/_index\.jsonl", Record, ""),
+        (r"persona_drift/ID\.json", DriftRecord, "drift_id"),
+        (r"training_candidates/ID\.json", TrainingAssetCandidate, "candidate_id"),
+        (r"threads/ID\.json", ThreadHeader, "thread_id"),
+        (r"threads/ID/ID\.json", ThreadRefresh, "refresh_id"),
+        (r"feedback/ID\.json", Feedback, "feedback_id"),
+    )
+)
+_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
+# Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one.
+_UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class FileEntry(Record):
@@ -346,9 +370,6 @@ def _change(package: Package, entry: FileEntry) -> str | None:
     return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"
 
 
-TASKS_KEPT: Final = timedelta(days=7)  # maximum age of an exported task context; most are gone after a day
-
-
 class Imported(Record):
     """The result of an import: the user, and the number of files."""
 
@@ -409,31 +430,6 @@ class Packages:
                 workspace.index.expect(user_id, context.context_id, expires_at)
             workspace.finish(user_id)
         return Imported(user_id=user_id, files=len(contents))
-
-
-DRIFT_INDEX: Final = "persona_drift/_index.jsonl"
-MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
-_HISTORY: Final = "consents/_history"
-# The kind of each file of a package by its path, which is that of the data root without the user's directory,
-# and the field that holds the last id of the path.
-_KINDS: Final[tuple[tuple[re.Pattern[str], type[Record], str], ...]] = tuple(
-    (re.compile(pattern.replace("ID", "([A-Za-z0-9_-]{1,64})") + r"\Z"), kind, own)
-    for pattern, kind, own in (
-        (rf"{_HISTORY}/([1-9][0-9]{{0,8}})\.yaml", ProfileConsent, "version"),
-        (r"user_contexts/_profile/ID\.json", UserContext, "context_id"),
-        (r"user_contexts/_thread/ID/ID\.json", UserContext, "context_id"),
-        (r"user_contexts/_task/ID\.json", UserContext, "context_id"),
-        (r"persona_drift/_index\.jsonl", Record, ""),
-        (r"persona_drift/ID\.json", DriftRecord, "drift_id"),
-        (r"training_candidates/ID\.json", TrainingAssetCandidate, "candidate_id"),
-        (r"threads/ID\.json", ThreadHeader, "thread_id"),
-        (r"threads/ID/ID\.json", ThreadRefresh, "refresh_id"),
-        (r"feedback/ID\.json", Feedback, "feedback_id"),
-    )
-)
-_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
-# Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one.
-_UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class Placed(NamedTuple):

@@ -125,9 +125,7 @@ def injected(system_prompt: str, block: UserContextBlock) -> str:
 
 def line_of(label: str, value: str | int | Sequence[str], *, quoted: bool) -> str:
     """Return a slice's line; ``quoted`` for what people wrote, which `escaped` has seen already."""
-    if quoted:
-        return f"{label}: {msgspec.json.encode(value).decode()}"
-    return f"{label}: {value}"
+    return f"{label}: {msgspec.json.encode(value).decode() if quoted else value}"
 
 
 def escaped(text: str) -> str:

@@ -100,11 +100,11 @@ def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str
     return [first] if first else []
 
 
-def safe_cut(text: str, most: int) -> int:
-    """Return the position at which to cut a text so that at most ``most`` code points stay."""
-    if most >= len(text):
+def safe_cut(text: str, max_length: int) -> int:
+    """Return the position at which to cut a text so that at most ``max_length`` code points stay."""
+    if max_length >= len(text):
         return len(text)
-    head = text[:most]
+    head = text[:max_length]
     if end := _late_end(_CLAUSE_END, head):
         return boundary_before(text, end)
     head = head[: _late_end(_BREAK, head) or len(head)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import (
@@ -360,6 +360,7 @@ def test_chinese_is_cut_into_pairs_of_characters_and_latin_into_words() -> None:
     assert keywords("The rate of a bank", ["the", "of", "a"]) == {"rate", "bank"}
 
 
+@settings(max_examples=25)
 @given(one=st.frozensets(st.text(max_size=3)), other=st.frozensets(st.text(max_size=3)))
 def test_likeness_is_a_share_and_the_same_both_ways(one: frozenset[str], other: frozenset[str]) -> None:
     assert 0 <= jaccard(one, other) == jaccard(other, one) <= 1

@@ -36,7 +36,7 @@ class Coded(NamedTuple):
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
     """Yield words, and neighbouring words taken together, that begin like a code and have a length of one."""
-    most = max(2, lengths.stop // _MIN_PIECE)
+    max_words = max(2, lengths.stop // _MIN_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):
         if first.match(view.text, start, end) is None:
@@ -46,7 +46,7 @@ def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]
             yield Coded(joined, start, end, whole=True)
         if end - start == 1:
             continue
-        for (_, last), (begin, stop) in pairwise(words[number : number + most]):
+        for (_, last), (begin, stop) in pairwise(words[number : number + max_words]):
             if len(joined) >= lengths.stop or not _GAP.fullmatch(view.text, last, begin):
                 break
             joined += view.text[begin:stop]

@@ -51,10 +51,10 @@ def written_numbers(view: View) -> Iterator[Number]:
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
         gaps = [_sign(view.text[end:start]) for (_, end), (start, _) in pairwise(groups)]
-        most = MAX_DIGITS if len(groups) <= _TABLE else _MAX_GROUPS
+        max_groups = MAX_DIGITS if len(groups) <= _TABLE else _MAX_GROUPS
         for first in range(len(groups)):
             digits = ""
-            for last in range(first, min(first + most, len(groups))):
+            for last in range(first, min(first + max_groups, len(groups))):
                 digits += view.text[slice(*groups[last])]
                 if len(digits) > MAX_DIGITS:
                     break
