@@ -44,11 +44,6 @@ SCHEMA_VERSION: Final = "1.0"
 MAX_MANIFEST: Final = 16 << 20
 MAX_FILES: Final = 50_000
 MAX_PACKAGE: Final = 256 << 20  # bytes of all files together; one user's memory is a few megabytes
-_PIECE: Final = 1 << 20
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_REGULAR: Final = (stat.S_IFREG | 0o600) << 16
-_UNIX: Final = 3
-_ENCRYPTED: Final = 1
 _END: Final = b"PK\x05\x06"  # begins the 22 bytes, and a comment, at the end of an archive
 _MAX_END: Final = 22 + 0xFFFF
 _MAX_DIRECTORY: Final = 32 << 20
@@ -178,7 +173,7 @@ class Package:
         """Yield the content of a file piece by piece; raise UsageError when it cannot be read."""
         try:
             with self.files[path]() as file:
-                while piece := file.read(_PIECE):
+                while piece := file.read(1 << 20):
                     yield piece
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
             raise UsageError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
@@ -267,7 +262,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         path = printable(name.removeprefix(top))
         kind = stat.S_IFMT(info.external_attr >> 16)
         plain = name.startswith(top) and not name.startswith("/")
-        if info.flag_bits & _ENCRYPTED:
+        if info.flag_bits & 1:
             raise UsageError(f"{where}: encrypted; an export is not")
         if path in package.files or path in package.foreign:
             raise UsageError(f"{where}: {path} is there twice")
@@ -286,9 +281,9 @@ def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
     target = BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for path, data in sorted(files.items()):
-            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR
+            info = zipfile.ZipInfo(f"{user_id}/{path}", (1980, 1, 1, 0, 0, 0))
+            info.create_system = 3  # Unix
+            info.external_attr = (stat.S_IFREG | 0o600) << 16
             archive.writestr(info, data)
     return target.getvalue()
 
@@ -549,7 +544,6 @@ def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) ->
 
 
 def _index_lines(data: bytes, name: str) -> list[Record]:
-    """Return the lines of the index of a drift log."""
     try:
         lines: list[Record] = [_LINE.decode(line) for line in data.split(b"\n")[:-1]]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -602,6 +596,5 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
 
 
 def _is_open_thread(record: Record) -> bool:
-    if isinstance(record, UserContext) and record.scope != "thread":
-        return False
-    return isinstance(record, UserContext | ThreadHeader) and not record.consent_blocked
+    of_thread = isinstance(record, ThreadHeader) or record.get("scope") == "thread"
+    return of_thread and not record["consent_blocked"]
