@@ -48,7 +48,9 @@ class Files(Disk):
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
 
-    temporary = staticmethod(temporary)
+    def temporary(self, path: Path) -> Path:
+        """Return the fixed path under which a file is written first."""
+        return temporary(path)
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit the transaction of an index."""

@@ -568,7 +568,7 @@ def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> Non
     if record.get("user_id", user_id) != user_id:
         raise UsageError(f"{name}: belongs to another user")
     of_another_thread = len(place.ids) > 1 and record.get("thread_id") != place.ids[0]
-    if of_another_thread or (place.own and str(record[place.own]) != place.ids[-1]):
+    if of_another_thread or (place.own and place.ids[-1:] != (str(record[place.own]),)):
         raise UsageError(f"{name}: its content has another id than its name")
     if isinstance(record, UserContext) and f"user_contexts/_{record.scope}/" not in name:
         raise UsageError(f"{name}: its content is of another scope than its name")
