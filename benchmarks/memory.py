@@ -41,15 +41,13 @@ from memfin.contracts.memory import (
 )
 from memfin.memory import MemoryStore
 from memfin.memory.consent import granted
+from memfin.memory.contexts import KEPT, later
 from memfin.memory.files import Files
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.package import verify_package
 from memfin.memory.paths import STATE, Paths, Prefix, new_id, with_prefix
-from memfin.memory.plans import onboarded
-from memfin.memory.records import encode
+from memfin.memory.records import encode, onboarded
 from memfin.memory.slices import Material, assemble, plan_reads
-from memfin.memory.tasks import KEPT
-from memfin.memory.threads import later
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SCOPES = ConsentScopes(

@@ -77,7 +77,7 @@ class ProfileConsent(Record):
     Versions count from 1 without gaps. ``consent_id`` lasts from a grant to its revocation; a later
     grant begins another. ``profile_context_id`` names the one profile context that is in force, so
     that a grant and its profile appear in the same instant. A revoked version keeps the scopes that
-    were in force, but they allow nothing any more: ask `memfin.memory.consent.allows`.
+    were in force, but they allow nothing any more: ask `memfin.memory.workspace.allows`.
     """
 
     consent_id: Identifier

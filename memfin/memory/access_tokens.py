@@ -1,6 +1,5 @@
 """Bearer tokens of the memory service: each acts for one user, and only its hash is kept."""
 
-import base64
 import hashlib
 import hmac
 import re
@@ -21,9 +20,6 @@ from memfin.memory.paths import folded, is_id
 
 TOKENS_FILE: Final = "tokens.json"
 PREFIX: Final = "mft"
-
-_ID_BYTES: Final = 6
-_SECRET_BYTES: Final = 32
 _FORM: Final = re.compile(rf"{PREFIX}_(?P<id>[0-9a-f]{{12}})_(?P<secret>[A-Za-z0-9_-]{{43}})\Z")
 _NO_TOKEN: Final = hashlib.sha256(b"").hexdigest()
 
@@ -49,17 +45,9 @@ class TokenFile:
     method raises `UsageError` when the file is no token file or others may read it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        entropy: Callable[[int], bytes] = secrets.token_bytes,
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         """Name the file; it need not exist before the first token is added."""
         self._path = path
-        self._clock = clock
-        self._entropy = entropy
         self._files = Files()
         self._known: tuple[object, dict[str, AccessToken]] = (None, {})
 
@@ -76,13 +64,11 @@ class TokenFile:
             users = {token.user_id for token in tokens.values()} - {user_id}
             if alike := [other for other in users if folded(other) == folded(user_id)]:
                 raise UsageError(f"user id {user_id!r}: there is {alike[0]!r}, which differs only in case")
-            token_id = self._entropy(_ID_BYTES).hex()
-            while token_id in tokens:
-                token_id = self._entropy(_ID_BYTES).hex()
-            secret = base64.urlsafe_b64encode(self._entropy(_SECRET_BYTES)).decode().rstrip("=")
-            shown = f"{PREFIX}_{token_id}_{secret}"
-            moment = self._clock().astimezone(UTC)
-            added = AccessToken(token_id=token_id, user_id=user_id, sha256=_digest(shown), created_at=moment)
+            while (token_id := secrets.token_hex(6)) in tokens:
+                pass
+            shown = f"{PREFIX}_{token_id}_{secrets.token_urlsafe(32)}"
+            now = datetime.now(UTC)
+            added = AccessToken(token_id=token_id, user_id=user_id, sha256=_digest(shown), created_at=now)
             tokens[token_id] = added
         return added, shown
 

@@ -13,38 +13,24 @@ import msgspec
 from memfin.contracts import Record
 from memfin.contracts.memory import Identifier, Moment, Text
 from memfin.errors import UsageError
+from memfin.memory.tables import load_table
 
 OPENING: Final = "<user_context>"  # the tags of the block of memory in a system prompt (§6.2)
 CLOSING: Final = "</user_context>"
-
+# Paths on which a model is asked
 PromptedPath = Literal["counter_thesis", "invalidators", "data_quality_note", "boundary_guard"]
-"""Paths on which a model is asked."""
-
+# All paths that are never personalised; `memfin.memory.sensitive` is the last one.
 ImpersonalPath = Literal[PromptedPath, "evidence_order", "forbidden_execution_fields", "sensitive_classifier"]
-"""All paths that are never personalised; `memfin.memory.sensitive` is the last one."""
 
-_FORBIDDEN: Final = """
-    account_number account_password api_key api_secret auto_execute broker_credentials leverage
-    limit_price margin order_price order_quantity order_side order_type private_key seed_phrase
-    signature signed_transaction stop_price trade_instruction transfer_address wallet_address
-    withdrawal_address
-    """
-FORBIDDEN_EXECUTION_FIELDS: Final = frozenset(_FORBIDDEN.split())
-"""Fields that a pre-execution checkpoint never has, the same for everybody."""
 
-_INSTRUCTIONS: Final[Mapping[PromptedPath, str]] = {
-    "counter_thesis": (
-        "State the strongest case against the thesis. Rely on the evidence below and name the ids you use."
-    ),
-    "invalidators": "List what would have to be observed for the thesis to be wrong, each with its check.",
-    "data_quality_note": (
-        "Say how far the evidence below can be relied on: what is old, what is missing, what contradicts."
-    ),
-    "boundary_guard": (
-        "Decide whether answering on the thesis stays within research: no order, no promise of a return, "
-        "no dealing for somebody else. Answer with allowed or refused and the reason."
-    ),
-}
+class _Tables(Record, forbid_unknown_fields=True):
+    forbidden_execution_fields: frozenset[str]
+    instructions: dict[PromptedPath, str]
+
+
+_TABLES: Final = load_table("boundaries.toml", _Tables)
+# Fields that a pre-execution checkpoint never has, the same for everybody
+FORBIDDEN_EXECUTION_FIELDS: Final = _TABLES.forbidden_execution_fields
 
 
 class Evidence(Record):
@@ -92,7 +78,7 @@ def order_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
 def impersonal_prompt(path: PromptedPath, case: Case) -> ImpersonalPrompt:
     """Return the prompt of a path: its instruction, and the case as JSON with its evidence in order."""
     ordered = case.replace(evidence=order_evidence(case.evidence))
-    return ImpersonalPrompt(text=f"{_INSTRUCTIONS[path]}\n\n{msgspec.json.encode(ordered).decode()}")
+    return ImpersonalPrompt(text=f"{_TABLES.instructions[path]}\n\n{msgspec.json.encode(ordered).decode()}")
 
 
 def forbidden_execution_fields(names: Iterable[str]) -> tuple[str, ...]:
@@ -102,9 +88,9 @@ def forbidden_execution_fields(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+# The function of each path; that of the classifier is `memfin.memory.sensitive`'s.
 IMPERSONAL: Final[Mapping[ImpersonalPath, Callable[..., object]]] = {
     **dict.fromkeys(get_args(PromptedPath), impersonal_prompt),
     "evidence_order": order_evidence,
     "forbidden_execution_fields": forbidden_execution_fields,
 }
-"""The function of each path; that of the classifier is `memfin.memory.sensitive`'s."""

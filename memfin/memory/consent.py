@@ -1,66 +1,36 @@
-"""Consent: its versions, what each allows, and what has to go when it changes (memory design §8, §10).
+"""Consent: its versions, its scopes, and the service of consents and accounts (memory design §8, §10)."""
 
-The version of the consent is the authority, and its rename the moment of a revocation. What has to go is
-read off the consent and the files alone, so it is found again, and finished, after any interruption.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
-from pathlib import Path
-from typing import Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from msgspec import structs
+
+from memfin.contracts.base import Record
 from memfin.contracts.memory import (
     ConsentScope,
     ConsentScopes,
+    DeletionStub,
+    Feedback,
+    Preferences,
     ProfileConsent,
     ThreadHeader,
-    TrainingAssetCandidate,
     UserContext,
 )
-from memfin.memory.errors import ConsentNotInForce, ConsentRequired, ConsentUnreadable, NotFound
-from memfin.memory.files import Files, temporary
-from memfin.memory.paths import Paths
-from memfin.memory.plans import Put, Remove, RemoveTree, Step
-from memfin.memory.records import RecordDamaged, decode, load_sound
+from memfin.memory.errors import ConsentRequired, ConsentUnreadable, NotFound
+from memfin.memory.paths import check_id, new_id
+from memfin.memory.records import Keep, Put, Step, load, load_sound, onboarded, reviewed
+from memfin.memory.workspace import ConsentOnFile, Workspace, allows
+
+if TYPE_CHECKING:
+    from memfin.memory.telemetry import MemoryTelemetry
 
 SCOPES: Final[tuple[ConsentScope, ...]] = get_args(ConsentScope)
 NOTHING: Final = ConsentScopes(
     create_task=False, save_to_profile=False, save_to_thread=False, training_use_allowed=False
 )
-
-
-class ConsentOnFile(NamedTuple):
-    """The bytes of a user's consent file, None without a file, and the consent if they can be read."""
-
-    data: bytes | None
-    consent: ProfileConsent | None
-
-    @property
-    def in_force(self) -> ProfileConsent | None:
-        """The consent, where there is one that is not revoked."""
-        return self.consent if self.consent is not None and self.consent.revoked_at is None else None
-
-
-def read_consent(files: Files, path: Path, user_id: str) -> ConsentOnFile:
-    """Read the consent of a user; a file that is damaged, or another user's, holds none."""
-    data = files.load(path)
-    consent = None if data is None else _consent_of(data)
-    return ConsentOnFile(data, consent if consent is not None and consent.user_id == user_id else None)
-
-
-@lru_cache(maxsize=1024)
-def _consent_of(data: bytes) -> ProfileConsent | None:
-    """Return the consent in the bytes of a file; it is read for every answer, and YAML is slow."""
-    try:
-        return decode(data, Path("consent.yaml"), ProfileConsent)
-    except RecordDamaged:
-        return None
-
-
-def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
-    """Return whether a consent allows something; a revoked one, and none, allows nothing."""
-    return consent is not None and consent.revoked_at is None and bool(consent.scopes[scope])
+_TICK: Final = timedelta(microseconds=1)
+ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 
 def may_create_task(consent: ProfileConsent | None) -> bool:
@@ -86,12 +56,6 @@ def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
             "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it anew"
         )
     return on_file.consent
-
-
-def acknowledged(consent: ProfileConsent, consent_id: str | None) -> None:
-    """Raise `ConsentNotInForce` unless a request names the consent in force."""
-    if consent_id != consent.consent_id:
-        raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
 
 
 def not_before(consent: ProfileConsent | None, now: datetime) -> datetime:
@@ -127,44 +91,17 @@ def revoked(current: ProfileConsent, scope: ConsentScope | None, now: datetime) 
     """
     left = NOTHING if scope is None else current.scopes.replace(**{scope: False})
     whole = not any(left[name] for name in SCOPES)
-    scopes = current.scopes if scope is None else left
     return current.replace(
         version=current.version + 1,
-        scopes=scopes,
+        scopes=current.scopes if scope is None else left,
         updated_at=now,
         revoked_at=now if whole else None,
         profile_context_id=current.profile_context_id if left.save_to_profile else None,
     )
 
 
-def revoked_unread(user_id: str, consent_id: str, version: int, now: datetime) -> ProfileConsent:
-    """Return the version that revokes a consent that cannot be read."""
-    return ProfileConsent(
-        consent_id=consent_id,
-        user_id=user_id,
-        version=version,
-        scopes=NOTHING,
-        granted_at=now,
-        updated_at=now,
-        revoked_at=now,
-    )
-
-
-def to_revoke(
-    on_file: ConsentOnFile, consent_id: str | None, scope: ConsentScope | None
-) -> ProfileConsent | None:
-    """Return the consent that a request would revoke; None for one that cannot be read."""
-    if scope is not None and scope not in SCOPES:
-        raise NotFound(f"scope: there is no such scope; there are {', '.join(SCOPES)}")
-    if on_file.data is None:
-        raise NotFound("consent: there is none to revoke")
-    if on_file.consent is not None and consent_id not in {None, on_file.consent.consent_id}:
-        raise NotFound("consent: there is none of that id to revoke")
-    return on_file.consent
-
-
+# Nothing on file; known but without consent; consent taken back; consent in force
 OnboardingState = Literal["brand_new", "incomplete", "revoked", "active"]
-"""Nothing on file; known but without consent; consent taken back; consent in force."""
 
 
 def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> OnboardingState:
@@ -176,89 +113,179 @@ def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> Onboardin
     return "active" if on_file.in_force is not None else "revoked"
 
 
-PURGED_WITHIN: Final = timedelta(hours=48)
-"""The time in which a revocation's purge must be done; it is done at once, unless something stops it."""
+class Revocation(Record):
+    """The consent revoked, the version in force, when it took effect, and whether it covers all of it."""
+
+    consent_id: str
+    version: int
+    revoked_at: datetime
+    whole: bool
 
 
-def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
-    """Return whether a purge that is not finished should have been."""
-    return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
+class Consents:
+    """Decisions of a person about their own memory."""
+
+    def __init__(self, workspace: Workspace, telemetry: "MemoryTelemetry | None" = None) -> None:
+        self._workspace = workspace
+        self._telemetry = telemetry
+
+    def consent_state(self, user_id: str) -> ConsentState:
+        """Return the state of a user's consent (memory design §8.1)."""
+        on_file = self._workspace.consent_on_file(user_id)
+        if on_file.data is None:
+            return "none"
+        if on_file.consent is None:
+            return "unreadable"
+        return "revoked" if on_file.in_force is None else "granted"
+
+    def onboarding_state(self, user_id: str, *, known: bool = True) -> OnboardingState:
+        """Return the onboarding state of a user; `known` is whether an access token names them."""
+        return onboarding_state(self._workspace.consent_on_file(user_id), known=known)
+
+    def grant_consent(
+        self, user_id: str, scopes: ConsentScopes, preferences: Preferences | None = None
+    ) -> ProfileConsent:
+        """Write the next version of a consent, and the profile when it may be saved (memory design §5.2).
+
+        Preferences replace those that were saved, whole; without any, a saved profile stays as it is. Records
+        that the new scopes do not allow any more are removed. Consent and profile appear in the same instant.
+        """
+        workspace = self._workspace
+        with workspace.writing(user_id, {} if preferences is None else structs.asdict(preferences)):
+            on_file = workspace.consent_on_file(user_id)
+            current = readable(on_file)
+            now = self._moment_of_grant(user_id, on_file)
+            version = 1 if current is None else current.version + 1
+            kept = workspace.profile_of(on_file.in_force) if preferences is None else None
+            plan: list[Step] = []
+            context_id = None if kept is None else kept.context_id
+            if scopes.save_to_profile and kept is None:
+                context_id = workspace.id_for("ctx", user_id, workspace.paths.profiles(user_id), now)
+                wanted = preferences or Preferences()
+                profile, write_token = onboarded(user_id, context_id, wanted, version, now)
+                plan.append(Put(workspace.paths.profile(user_id, context_id), profile, write_token))
+            consent_id = _new_consent_id(user_id, version, now)
+            consent = granted(current, user_id, consent_id, scopes, context_id, now)
+            checked = workspace.check([*plan, *self._succession(on_file, consent)])
+            if current is None:
+                workspace.admit(user_id)
+            workspace.do(user_id, checked, settle=True)
+            if self._telemetry is not None:
+                self._telemetry.consent_granted(consent.consent_id, consent.version)
+            return consent
+
+    def revoke_consent(
+        self, user_id: str, consent_id: str | None = None, *, scope: ConsentScope | None = None
+    ) -> Revocation:
+        """Take consent back, all of it or one scope (memory design §10.4, §11.2).
+
+        Records that it forbids to keep are removed before this returns. Revoking again returns the result of
+        the first time. ``consent_id``, when given, must be that of the consent on file.
+        """
+        return self._workspace.despite_full_disk(lambda: self._revoke(user_id, consent_id, scope))
+
+    def _revoke(self, user_id: str, consent_id: str | None, scope: ConsentScope | None) -> Revocation:
+        workspace = self._workspace
+        with workspace.writing(user_id):
+            on_file = workspace.consent_on_file(user_id)
+            current = on_file.consent
+            if scope is not None and scope not in SCOPES:
+                raise NotFound(f"scope: there is no such scope; there are {', '.join(SCOPES)}")
+            if on_file.data is None:
+                raise NotFound("consent: there is none to revoke")
+            if current is not None and consent_id not in {None, current.consent_id}:
+                raise NotFound("consent: there is none of that id to revoke")
+            now = not_before(current, workspace.now())
+            if current is None:  # it cannot be read
+                version = workspace.version_on_file(user_id) + 1
+                unread_id = _new_consent_id(user_id, version, now)
+                consent = granted(None, user_id, unread_id, NOTHING, None, now)
+                consent = consent.replace(version=version, revoked_at=now)
+            elif current.revoked_at is not None or (scope is not None and not current.scopes[scope]):
+                consent = current
+            else:
+                consent = revoked(current, scope, now)
+            if consent is not current:
+                plan = self._succession(on_file, consent)
+                workspace.do(user_id, workspace.check(plan), settle=True)
+            return Revocation(
+                consent_id=consent.consent_id,
+                version=consent.version,
+                revoked_at=consent.revoked_at or consent.updated_at,
+                whole=consent.revoked_at is not None,
+            )
+
+    def on_consent_revoked(self, user_id: str) -> None:
+        """Remove the records that a revoked consent forbids to keep; refused while consent is in force.
+
+        For hosts that revoke by other means than `revoke_consent`, which does it itself (§10.4).
+        """
+
+        def settle() -> None:
+            with self._workspace.writing(user_id):
+                if self._workspace.consent_on_file(user_id).in_force is not None:
+                    raise ConsentRequired("consent: is in force; revoke it first", [])
+                self._workspace.do(user_id, [], settle=True)
+
+        self._workspace.despite_full_disk(settle)
+
+    def read_profile(self, user_id: str) -> UserContext | None:
+        """Return the saved profile for its owner to see; None when there is none in force."""
+        return self._workspace.consistently(user_id, self._workspace.profile_of)
+
+    def review_profile(self, user_id: str, changes: Mapping[str, Any]) -> UserContext:
+        """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1)."""
+        workspace = self._workspace
+        with workspace.writing(user_id, changes):
+            consent = require(workspace.consent_on_file(user_id), "save_to_profile")
+            current = workspace.profile_of(consent)
+            if current is None or consent.profile_context_id is None:
+                raise ConsentUnreadable("profile: cannot be read; grant consent with preferences anew")
+            edited, write_token = reviewed(current, changes, consent.version, workspace.now())
+            path = workspace.paths.profile(user_id, current.context_id)
+            workspace.do(user_id, workspace.check([Put(path, edited, write_token)]))
+            return edited
+
+    def delete_user(self, user_id: str) -> DeletionStub:
+        """Remove all of a user but the stub of a deleted account; finishes an interrupted deletion."""
+        check_id(user_id)
+        return self._workspace.despite_full_disk(lambda: self._delete(user_id))
+
+    def _delete(self, user_id: str) -> DeletionStub:
+        workspace = self._workspace
+        with workspace.faults(), workspace.locks.of_user(user_id):
+            path = workspace.paths.stub(user_id)
+            stub = load(workspace.files, path, DeletionStub)
+            if stub is None:
+                if not workspace.has_files(user_id):
+                    raise NotFound("user: there is none of that id")
+                version = workspace.version_on_file(user_id)
+                stub = DeletionStub(deleted_at=workspace.now(), consent_version_at_deletion=version)
+                checked = workspace.check([Put(path, stub)])
+                workspace.mark(user_id)
+                workspace.do(user_id, checked)
+            workspace.finish(user_id)
+            return stub
+
+    def _moment_of_grant(self, user_id: str, on_file: ConsentOnFile) -> datetime:
+        """Return now, or where the clock was set back, the moment after the last record on file."""
+        workspace = self._workspace
+        now = not_before(on_file.consent, workspace.now())
+        if on_file.in_force is not None:
+            return now
+        files, paths = workspace.files, workspace.paths
+        moments = [each.created_at for each in load_sound(files, paths.feedback(user_id), Feedback)]
+        moments += [each.updated_at for each in load_sound(files, paths.threads(user_id), ThreadHeader)]
+        return max([now, *(moment + _TICK for moment in moments if moment > now)])
+
+    def _succession(self, on_file: ConsentOnFile, next_version: ProfileConsent) -> list[Step]:
+        """Return the steps that put a version in force and keep the one before it."""
+        paths, user_id = self._workspace.paths, next_version.user_id
+        plan: list[Step] = []
+        if on_file.data is not None:
+            plan.append(Keep(paths.version(user_id, next_version.version - 1), on_file.data))
+        return [*plan, Put(paths.consent(user_id), next_version)]
 
 
-def purge_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
-    """Yield the steps that make a user's files match the consent on file; none while it cannot be read."""
-    if on_file.data is not None and on_file.consent is None:
-        return
-    consent = on_file.consent
-    yield from _profiles(files, paths, user_id, consent)
-    if on_file.in_force is None:
-        yield RemoveTree(paths.drift(user_id))
-    if not allows(consent, "save_to_thread"):
-        yield from _threads(files, paths, user_id)
-    if not allows(consent, "training_use_allowed"):
-        yield from _candidates(files, paths, user_id, consent)
-
-
-def stray_steps(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
-    """Yield the steps that remove what killed writers of single files left in a user's own directories."""
-    for tree in paths.trees(user_id):
-        yield from map(Remove, files.strays(tree))
-
-
-def leftover_steps(files: Files, paths: Paths, user_id: str, on_file: ConsentOnFile) -> Iterator[Step]:
-    """Yield the steps that remove what an interrupted operation left behind, in the history as well."""
-    strays = list(files.strays(paths.history(user_id)))
-    strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
-    if on_file.consent is not None:  # a version that was to be superseded, and was not
-        strays.append(paths.version(user_id, on_file.consent.version))
-    yield from (Remove(stray) for stray in strays if files.exists(stray))
-
-
-def block_steps(files: Files, directory: Path) -> Iterator[Step]:
-    """Yield the steps that block the contexts of a thread: they stay, and are read for no answer."""
-    for context in load_sound(files, directory, UserContext):
-        if not context.consent_blocked:
-            yield Put(directory / f"{context.context_id}.json", context.replace(consent_blocked=True))
-
-
-def _profiles(files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None) -> Iterator[Step]:
-    """Remove every profile but the one in force: revoked, replaced, or of a grant that never came to be."""
-    directory = paths.profiles(user_id)
-    kept = consent.profile_context_id if consent is not None and allows(consent, "save_to_profile") else None
-    if kept is None:
-        yield RemoveTree(directory)
-        return
-    for name in files.entries(directory):
-        if name != f"{kept}.json":
-            yield Remove(directory / name)
-
-
-def _threads(files: Files, paths: Paths, user_id: str) -> Iterator[Step]:
-    for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
-        yield from block_steps(files, paths.thread_contexts(user_id, thread_id))
-    directory = paths.threads(user_id)
-    for header in load_sound(files, directory, ThreadHeader):
-        if not header.consent_blocked:
-            yield Put(directory / f"{header.thread_id}.json", header.replace(consent_blocked=True))
-
-
-def _candidates(files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None) -> Iterator[Step]:
-    directory = paths.candidates(user_id)
-    for found in load_sound(files, directory, TrainingAssetCandidate):
-        if found.withdrawal_status == "active":
-            moment = found.created_at if consent is None else consent.updated_at
-            withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
-            yield Put(directory / f"{found.candidate_id}.json", withdrawn)
-
-
-def deletion_steps(paths: Paths, user_id: str) -> Iterator[Step]:
-    """Yield the steps that remove all of a user; the consent first, so that nothing is read from then on."""
-    yield Remove(paths.consent(user_id))
-    yield RemoveTree(paths.history(user_id))
-    yield from (RemoveTree(tree) for tree in paths.trees(user_id))
-
-
-def has_files(files: Files, paths: Paths, user_id: str) -> bool:
-    """Return whether there is anything of a user but a stub."""
-    places = (paths.consent(user_id), paths.history(user_id), *paths.trees(user_id))
-    return any(map(files.exists, places))
+def _new_consent_id(user_id: str, version: int, now: datetime) -> str:
+    return new_id("consent", f"{user_id}:{version}", now, lambda _: False)

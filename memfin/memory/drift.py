@@ -1,18 +1,21 @@
-"""Persona drift: detectors, thresholds and the records of the log (memory design §4, §9).
+"""Persona drift: detectors, thresholds, and the service of feedback and drift log (memory design §5.5, §9).
 
-Detectors are functions of the whole history on file; nothing here writes or is given a profile.
+Detectors are functions of the whole history on file and are given no profile. No model reads the words of
+feedback: ``memfin/data/memory/feedback_keywords.toml`` gives them their meaning. The log is kept while
+consent is in force; interrupted signals are recorded at the next occasion.
 """
 
 import json
+import logging
 import re
-import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,78 +27,169 @@ from memfin.contracts.memory import (
     Identifier,
     Moment,
     ObjectRef,
+    ProfileConsent,
     SignalKind,
     ThreadHeader,
     ThreadRefresh,
 )
 from memfin.contracts.reading import read_toml
-from memfin.errors import UsageError
-from memfin.memory.feedback import Word, polarity, read
+from memfin.errors import RunFault, UsageError
+from memfin.memory import consent as rules
+from memfin.memory.contexts import ThreadFiles, later
+from memfin.memory.errors import AccountDeleted, ConsentRequired, MemoryRefusal
+from memfin.memory.paths import is_id, new_id
+from memfin.memory.records import Append, Checked, Put, load_sound
+from memfin.memory.tables import load_table
+from memfin.memory.workspace import Workspace
 
+Sign = Literal[-1, 1]
+
+
+class Word(NamedTuple):
+    """A word of a comment and which side of a topic it takes."""
+
+    topic: str
+    sign: Sign
+    word: str
+
+
+class Reading(NamedTuple):
+    """The content of a comment: at most one word per topic, and the words that retract an earlier view."""
+
+    words: tuple[Word, ...]
+    retraction: str | None
+
+
+class _Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    positive: list[str]
+    negative: list[str]
+
+
+class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    ratings: _Sides
+    topics: dict[str, _Sides]
+    other: dict[Literal["words"], list[str]]
+    retractions: dict[Literal["words"], list[str]]
+
+
+@cache
+def load_dictionary() -> Dictionary:
+    """Read the dictionary, once per process."""
+    return load_table("feedback_keywords.toml", Dictionary)
+
+
+def polarity(rating: str) -> Sign | None:
+    """Return whether a rating is for (1) or against (-1); None for one that is neither."""
+    ratings = load_dictionary().ratings
+    if rating in ratings.positive:
+        return 1
+    return -1 if rating in ratings.negative else None
+
+
+def read(comment: str | None) -> Reading:
+    """Return what a comment says by the dictionary; a topic of which it says both sides is left out."""
+    if not comment:
+        return Reading((), None)
+    retraction = None
+    sides: dict[str, dict[Sign, str]] = {}
+    for match in _pattern().finditer(" ".join(comment.lower().split())):
+        word = match[0]
+        meaning = _meanings()[word]
+        if meaning is None:
+            retraction = retraction or (word if word in load_dictionary().retractions["words"] else None)
+        else:
+            topic, sign = meaning
+            sides.setdefault(topic, {}).setdefault(sign, word)
+    words = [
+        Word(topic, *next(iter(found.items()))) for topic, found in sorted(sides.items()) if len(found) == 1
+    ]
+    return Reading(tuple(words), retraction)
+
+
+@cache
+def _meanings() -> Mapping[str, tuple[str, Sign] | None]:
+    """Return each word's topic and side; None for words without."""
+    dictionary = load_dictionary()
+    meanings: dict[str, tuple[str, Sign] | None] = {}
+    for topic, sides in dictionary.topics.items():
+        meanings.update(dict.fromkeys(sides.positive, (topic, 1)))
+        meanings.update(dict.fromkeys(sides.negative, (topic, -1)))
+    return meanings | dict.fromkeys([*dictionary.other["words"], *dictionary.retractions["words"]])
+
+
+_LETTER: Final = "[a-z_']"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    words = sorted(_meanings(), key=lambda word: (-len(word), word))
+    return re.compile(
+        "|".join(
+            rf"(?<!{_LETTER}){re.escape(word)}(?!{_LETTER})" if word.isascii() else re.escape(word)
+            for word in words
+        )
+    )
+
+
+_LOG: Final = logging.getLogger("memfin.memory")
+_DUE: Final = "_due"  # the empty file in a user's drift log that says that a scan is to come
+_NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
+_TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
+_MAX_LENGTH: Final = 200  # characters of a thesis that a signal quotes
+_HAN: Final = r"㐀-䶿一-鿿豈-﫿"
+_TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
 Positive = Annotated[float, msgspec.Meta(gt=0, le=36_500)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class GradeReversal(Record, forbid_unknown_fields=True):
-    """The time in which the opposite of a rating counts as a reversal."""
-
+class _GradeReversal(Record, forbid_unknown_fields=True):
     within_days: Positive
 
 
-class FeedbackConflict(Record, forbid_unknown_fields=True):
-    """The number of comments that contradict earlier ones from which on they count."""
-
+class _FeedbackConflict(Record, forbid_unknown_fields=True):
     least_contrary: AtLeastOne
 
 
-class StanceFlip(Record, forbid_unknown_fields=True):
-    """Changes that a refresh needs, and the likeness that the theses must stay below."""
-
+class _StanceFlip(Record, forbid_unknown_fields=True):
     more_inferences_than: Count
     jaccard_below: Share
     compared_with_days: Positive
 
 
-class Reopened(Record, forbid_unknown_fields=True):
-    """The time in which a resolved question may be reopened, and the delay of looking at it."""
-
+class _Reopened(Record, forbid_unknown_fields=True):
     within_days: Positive
     scan_delay_hours: Positive
 
 
-class Downstream(Record, forbid_unknown_fields=True):
-    """The limits of warnings to operators, and the kinds of signal that raise an alert."""
-
+class _Downstream(Record, forbid_unknown_fields=True):
     burst_hours: Positive
     burst_signals: AtLeastOne
     conflicts_in_all: AtLeastOne
     alerting: list[SignalKind]
 
 
-class Keywords(Record, forbid_unknown_fields=True):
-    """Words that do not count for the likeness of theses."""
-
+class _Keywords(Record, forbid_unknown_fields=True):
     ignored: list[str]
 
 
 class Thresholds(Record, forbid_unknown_fields=True):
-    """The thresholds of the detectors, as their file holds them (memory design §9.1)."""
+    """The thresholds of the detectors, as their file holds and explains them (memory design §9.1)."""
 
-    grade_reversal: GradeReversal
-    feedback_conflict: FeedbackConflict
-    refresh_stance_flip: StanceFlip
-    watch_question_resolved_then_reopened: Reopened
-    downstream: Downstream
-    keywords: Keywords
+    grade_reversal: _GradeReversal
+    feedback_conflict: _FeedbackConflict
+    refresh_stance_flip: _StanceFlip
+    watch_question_resolved_then_reopened: _Reopened
+    downstream: _Downstream
+    keywords: _Keywords
 
 
-def load_thresholds(path: Path | None = None) -> Thresholds:
-    """Read thresholds: those that ship with MemFin, or a file of the same form."""
-    shipped = files("memfin").joinpath("data", "memory", "drift_thresholds.toml")
+def load_thresholds(path: Path) -> Thresholds:
+    """Read thresholds from a file of the form of ``memfin/data/memory/drift_thresholds.toml``."""
     try:
-        content = tomllib.loads(shipped.read_text("utf-8")) if path is None else read_toml(path)
-        return msgspec.convert(content, Thresholds)
+        return msgspec.convert(read_toml(path), Thresholds)
     except (UsageError, msgspec.ValidationError) as problem:
         raise UsageError(f"drift thresholds {path}: {problem}") from problem
 
@@ -103,11 +197,7 @@ def load_thresholds(path: Path | None = None) -> Thresholds:
 @cache
 def shipped_thresholds() -> Thresholds:
     """Return the thresholds that ship with MemFin, read once per process."""
-    return load_thresholds()
-
-
-_HAN: Final = r"㐀-䶿一-鿿豈-﫿"
-_TOKEN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")
+    return load_table("drift_thresholds.toml", Thresholds)
 
 
 def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
@@ -127,11 +217,6 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(everything) if everything else 1.0
 
 
-_NAMES: Final = ("type", "kind", "id", "name", "symbol", "asset", "theme", "event")
-_TITLES: Final = ("asset", "theme", "event", "symbol", "name", "id")
-_MAX_LENGTH: Final = 200  # characters of a thesis that a signal quotes
-
-
 class _Side(NamedTuple):
     """One side of a contradiction: the record, the value in it, and the words of the summary."""
 
@@ -139,11 +224,21 @@ class _Side(NamedTuple):
     value: str
     words: str
 
+    @property
+    def signal(self) -> DriftSignal:
+        source = self.source
+        reference = (
+            f"feedback:{source.feedback_id}"
+            if isinstance(source, Feedback)
+            else f"refresh:{source.refresh_id}"
+        )
+        return DriftSignal(value=self.value, captured_at=source.created_at, captured_in_object_ref=reference)
+
 
 def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield ratings that are the opposite of the last one on the same object, soon enough after it."""
     last: dict[str, Feedback] = {}
-    for each in _in_order(history):
+    for each in _history(history):
         sign = polarity(each.rating)
         if sign is None:
             continue
@@ -162,42 +257,23 @@ def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> I
 
     A word contradicts the other side of its topic; a retraction contradicts the comment before it.
     """
-    comments: dict[str, _Comments] = {}
-    for each in _in_order(history):
-        before = comments.setdefault(_key(each.cognition_object), _Comments())
-        contrary = before.contradicted_by(each)
-        if contrary and before.contrary >= thresholds.feedback_conflict.least_contrary:
-            earlier, said, word = contrary[0]
-            prior = _Side(earlier, said, f"said {said!r} of {_title(each)}")
+    contrary = Counter[str]()
+    words: dict[tuple[str, str, int], tuple[Feedback, str]] = {}
+    last: dict[str, tuple[Feedback, str]] = {}
+    for each in _history(history):
+        about = json.dumps(simplified(each.cognition_object), sort_keys=True, ensure_ascii=False)
+        reading = read(each.comment)
+        opposites = ((words.get((about, word.topic, -word.sign)), word.word) for word in reading.words)
+        found = [(*earlier, word) for earlier, word in opposites if earlier is not None]
+        if reading.retraction is not None and about in last:
+            found.append((*last[about], reading.retraction))
+        contrary[about] += len(found)
+        if found and contrary[about] >= thresholds.feedback_conflict.least_contrary:
+            before, said, word = found[0]
+            prior = _Side(before, said, f"said {said!r} of {_title(each)}")
             yield _signal("feedback_conflict", each, prior, _Side(each, word, f"said {word!r}"))
-
-
-class _Comments:
-    """The comments on one cognition object so far."""
-
-    def __init__(self) -> None:
-        self.contrary = 0
-        self._words: dict[tuple[str, int], tuple[Feedback, str]] = {}
-        self._last: tuple[Feedback, str] | None = None
-
-    def contradicted_by(self, feedback: Feedback) -> list[tuple[Feedback, str, str]]:
-        """Note feedback; return its contradictions: earlier feedback, its word, the word now."""
-        reading = read(feedback.comment)
-        contrary = [
-            (*self._words[opposite], word.word)
-            for word in reading.words
-            if (opposite := (word.topic, -word.sign)) in self._words
-        ]
-        if reading.retraction is not None and self._last is not None:
-            contrary.append((*self._last, reading.retraction))
-        self.contrary += len(contrary)
-        self._note(feedback, reading.words)
-        return contrary
-
-    def _note(self, feedback: Feedback, words: Sequence[Word]) -> None:
-        for word in words:
-            self._words[word.topic, word.sign] = feedback, word.word
-        self._last = feedback, words[0].word if words else feedback.rating
+        words |= {(about, word.topic, word.sign): (each, word.word) for word in reading.words}
+        last[about] = each, reading.words[0].word if reading.words else each.rating
 
 
 def stance_flips(
@@ -210,7 +286,7 @@ def stance_flips(
     limits = thresholds.refresh_stance_flip
     ignored = frozenset(thresholds.keywords.ignored)
     earlier: list[tuple[ThreadRefresh, str]] = []
-    for each in sorted(refreshes, key=lambda refresh: (refresh.created_at, refresh.refresh_id)):
+    for each in _in_order(refreshes):
         thesis = each.main_thesis
         if thesis is None:
             continue
@@ -235,7 +311,11 @@ def reopened_questions(
     delay = timedelta(hours=limits.scan_delay_hours)
     signals: list[DriftRecord] = []
     waiting: list[datetime] = []
-    for question_id, updates in _by_question(refreshes).items():
+    by_question: dict[str, list[tuple[ThreadRefresh, str]]] = {}
+    for refresh in _in_order(refreshes):
+        for update in refresh.watch_question_updates:
+            by_question.setdefault(update.question_id, []).append((refresh, update.status))
+    for question_id, updates in sorted(by_question.items()):
         for at, (resolved, status) in enumerate(updates):
             follower = next((each for each in updates[at + 1 :] if each[1] != "open"), None)
             if status != "resolved" or follower is None or follower[1] != "reopened":
@@ -255,22 +335,10 @@ def reopened_questions(
     return signals, min(waiting, default=None)
 
 
-def _by_question(refreshes: Iterable[ThreadRefresh]) -> Mapping[str, list[tuple[ThreadRefresh, str]]]:
-    found: dict[str, list[tuple[ThreadRefresh, str]]] = {}
-    for each in sorted(refreshes, key=lambda refresh: (refresh.created_at, refresh.refresh_id)):
-        for update in each.watch_question_updates:
-            found.setdefault(update.question_id, []).append((each, update.status))
-    return dict(sorted(found.items()))
-
-
 def simplified(cognition_object: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names a cognition object: asset, theme or event; all of it when nothing does."""
     named = {name: cognition_object[name] for name in _NAMES if name in cognition_object}
     return named or dict(cognition_object)
-
-
-def _key(cognition_object: Mapping[str, Any]) -> str:
-    return json.dumps(simplified(cognition_object), sort_keys=True, ensure_ascii=False)
 
 
 def _title(feedback: Feedback) -> str:
@@ -280,38 +348,29 @@ def _title(feedback: Feedback) -> str:
 
 def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, current: _Side) -> DriftRecord:
     """Return the record of two sides, without an id, about the object of feedback or of a thread."""
+    sides = (prior, current)
     return DriftRecord(
         drift_id="",
         object_ref=about.related_object_ref if isinstance(about, Feedback) else f"thread:{about.thread_id}",
         cognition_object=simplified(about.cognition_object),
         signal_kind=kind,
-        prior_signal=_drift_signal(prior),
-        current_signal=_drift_signal(current),
-        delta_summary="; ".join(
-            f"{side.source.created_at.date()}: {side.words}" for side in (prior, current)
-        ),
+        prior_signal=prior.signal,
+        current_signal=current.signal,
+        delta_summary="; ".join(f"{side.source.created_at.date()}: {side.words}" for side in sides),
         triggers_alert=False,
     )
 
 
-def _drift_signal(side: _Side) -> DriftSignal:
-    source = side.source
-    if isinstance(source, Feedback):
-        reference = f"feedback:{source.feedback_id}"
-    else:
-        reference = f"refresh:{source.refresh_id}"
-    return DriftSignal(value=side.value, captured_at=source.created_at, captured_in_object_ref=reference)
+def _history(feedback: Iterable[Feedback]) -> list[Feedback]:
+    return sorted(feedback, key=lambda each: (each.created_at, each.feedback_id))
 
 
-def _in_order(history: Iterable[Feedback]) -> list[Feedback]:
-    return sorted(history, key=lambda each: (each.created_at, each.feedback_id))
+def _in_order(refreshes: Iterable[ThreadRefresh]) -> list[ThreadRefresh]:
+    return sorted(refreshes, key=lambda each: (each.created_at, each.refresh_id))
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
-
-
-_STAMP: Final = "drift_%Y%m%dT%H%M%SZ"
 
 
 class DriftIndexLine(Record):
@@ -327,7 +386,7 @@ class DriftIndexLine(Record):
 def index_line(record: DriftRecord) -> DriftIndexLine:
     """Return the index's line for a record; when it was recorded stands in its id, if MemFin made that."""
     try:
-        moment = datetime.strptime(record.drift_id[:-7], _STAMP).replace(tzinfo=UTC)
+        moment = datetime.strptime(record.drift_id[:-7], "drift_%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
         moment = record.current_signal.captured_at
     return DriftIndexLine(
@@ -341,17 +400,19 @@ def index_line(record: DriftRecord) -> DriftIndexLine:
 
 def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> Iterator[DriftRecord]:
     """Yield the signals that the log does not hold: the same two things said in the same two places."""
-    held = {_identity(each) for each in log}
+
+    def identity(record: DriftRecord) -> tuple[str, ...]:
+        sides = (record.prior_signal, record.current_signal)
+        return (
+            record.signal_kind,
+            *(text for side in sides for text in (side.captured_in_object_ref, side.value)),
+        )
+
+    held = {identity(each) for each in log}
     for signal in signals:
-        if (identity := _identity(signal)) not in held:
-            held.add(identity)
+        if identity(signal) not in held:
+            held.add(identity(signal))
             yield signal
-
-
-def _identity(record: DriftRecord) -> tuple[str, ...]:
-    prior, current = record.prior_signal, record.current_signal
-    places = prior.captured_in_object_ref, current.captured_in_object_ref
-    return (record.signal_kind, *places, prior.value, current.value)
 
 
 def warnings_of(
@@ -376,3 +437,154 @@ def warnings_of(
 
 def _count(lines: Sequence[DriftIndexLine], kind: str) -> int:
     return sum(line.signal_kind == kind for line in lines)
+
+
+class DriftLog:
+    """The service of feedback and of the drift log that it and refreshes lead to."""
+
+    def __init__(self, workspace: Workspace, thresholds: Thresholds) -> None:
+        self._workspace = workspace
+        self._thresholds = thresholds
+        self._threads = ThreadFiles(workspace)
+
+    def record_feedback(
+        self,
+        user_id: str,
+        related_object_ref: str,
+        cognition_object: Mapping[str, Any],
+        rating: str,
+        comment: str | None = None,
+    ) -> Feedback:
+        """Put feedback into the review queue, and drift that it shows into the log (memory design §5.5).
+
+        A person whose consent is revoked may give feedback, without a log; one who never consented may not.
+        """
+        workspace = self._workspace
+        given = {
+            "related_object_ref": related_object_ref,
+            "cognition_object": cognition_object,
+            "rating": rating,
+            "comment": comment,
+        }
+        with workspace.writing(user_id, given):
+            consent = rules.readable(workspace.consent_on_file(user_id))
+            if not rules.may_create_task(consent):
+                raise ConsentRequired(
+                    "feedback needs the person's consent; ask for it first", ["create_task"]
+                )
+            directory = workspace.paths.feedback(user_id)
+            history = list(load_sound(workspace.files, directory, Feedback))
+            # No feedback is older than its consent, whatever the clock says.
+            now = later(rules.not_before(consent, workspace.now()), history)
+            received = Feedback(
+                feedback_id=workspace.id_for("feedback", user_id, directory, now),
+                related_object_ref=related_object_ref,
+                cognition_object=dict(cognition_object),
+                rating=rating,
+                created_at=now,
+                comment=comment,
+            )
+            path = workspace.paths.feedback_item(user_id, received.feedback_id)
+            checked = workspace.check([Put(path, received)])
+            if consent is not None and consent.revoked_at is None:
+                known = [each for each in [*history, received] if each.created_at >= consent.granted_at]
+                reversals = grade_reversals(known, self._thresholds)
+                conflicts = feedback_conflicts(known, self._thresholds)
+                checked += self._steps(user_id, [*reversals, *conflicts], now)
+            workspace.do(user_id, checked)
+            return received
+
+    def drift_log(self, user_id: str) -> list[DriftRecord]:
+        """Return the drift log of a user, oldest first; it is empty without consent in force."""
+        return self._workspace.consistently(
+            user_id, lambda consent: self._log_of(user_id) if consent is not None else []
+        )
+
+    def scan_drift(self) -> int:
+        """Record the watch questions whose hour is over (§9.2), of readable people; return the number."""
+        workspace = self._workspace
+        found = 0
+        with workspace.faults():
+            users = workspace.files.names(workspace.paths.root / "persona_drift", "")
+        for user_id in filter(is_id, users):
+            if not workspace.files.exists(self._due(user_id)):
+                continue
+            try:
+                with workspace.writing(user_id):
+                    found += self._scan(user_id, workspace.now())
+            except RunFault:  # damaged, or refused by the system
+                _LOG.warning(
+                    "persona drift: the threads of one person cannot be read, so they are not scanned"
+                )
+            except AccountDeleted:
+                continue
+        return found
+
+    def refresh_steps(
+        self, consent: ProfileConsent, header: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime
+    ) -> Checked:
+        """Return the checked steps that record the drift of a refresh of now; call under the user's lock."""
+        known = [each for each in refreshes if each.created_at >= consent.granted_at]
+        reopened, due = reopened_questions(header, known, now, self._thresholds)
+        if due is not None:
+            self._workspace.files.save(self._due(consent.user_id), b"")
+        flips = stance_flips(header, known, self._thresholds)
+        return self._steps(consent.user_id, [*flips, *reopened], now)
+
+    def _scan(self, user_id: str, now: datetime) -> int:
+        consent = self._workspace.consent_on_file(user_id).in_force
+        if consent is None:
+            return 0
+        signals: list[DriftRecord] = []
+        waiting = False
+        for header in self._threads.headers(user_id):
+            refreshes = self._threads.refreshes(user_id, header.thread_id)
+            known = [each for each in refreshes if each.created_at >= consent.granted_at]
+            found, due = reopened_questions(header, known, now, self._thresholds)
+            signals += found
+            waiting = waiting or due is not None
+        checked = self._steps(user_id, signals, now)
+        self._workspace.do(user_id, checked)
+        if not waiting:
+            self._workspace.files.remove(self._due(user_id))
+        return sum(isinstance(step, Put) for step, _ in checked)
+
+    def _steps(self, user_id: str, signals: Iterable[DriftRecord], now: datetime) -> Checked:
+        """Return the steps that bring signals into the log, and its index up to date with it."""
+        workspace, paths = self._workspace, self._workspace.paths
+        log = self._log_of(user_id)
+        taken = {record.drift_id for record in log}
+        new: list[DriftRecord] = []
+        checked: Checked = []
+        for signal in unrecorded(signals, log):
+            drift_id = new_id("drift", user_id, now, taken.__contains__)
+            alerts = signal.signal_kind in self._thresholds.downstream.alerting
+            record = signal.replace(drift_id=drift_id, triggers_alert=alerts)
+            # Text from before the gate became stricter stays where it is and is not copied.
+            with suppress(MemoryRefusal):
+                checked += workspace.check([Put(paths.drift_record(user_id, drift_id), record)])
+                taken.add(drift_id)
+                new.append(record)
+        lines = self._lines_of(user_id)
+        indexed = {line.drift_id for line in lines}
+        added = [index_line(each) for each in [*log, *new] if each.drift_id not in indexed]
+        checked += workspace.check(Append(paths.drift_index(user_id), line) for line in added)
+        for warning in warnings_of(lines, added, now, self._thresholds):
+            _LOG.warning("persona drift: %s", warning)
+        return checked
+
+    def _log_of(self, user_id: str) -> list[DriftRecord]:
+        with self._workspace.faults():
+            return list(load_sound(self._workspace.files, self._workspace.paths.drift(user_id), DriftRecord))
+
+    def _lines_of(self, user_id: str) -> list[DriftIndexLine]:
+        """Return the readable lines of the index; the log's records are the authority."""
+        lines: list[DriftIndexLine] = []
+        data = self._workspace.files.load(self._workspace.paths.drift_index(user_id)) or b""
+        for line in data.splitlines():
+            with suppress(msgspec.DecodeError):
+                lines.append(msgspec.json.decode(line, type=DriftIndexLine))
+        return lines
+
+    def _due(self, user_id: str) -> Path:
+        return self._workspace.paths.drift(user_id) / _DUE

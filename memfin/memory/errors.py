@@ -15,15 +15,16 @@ class MemoryRefusal(UsageError):  # noqa: N818 - a refusal, not a malfunction
 
     code: ClassVar[str] = "refused"
 
+    def __init_subclass__(cls, code: str) -> None:
+        cls.code = code
+
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
         self.details: Mapping[str, Any] = MappingProxyType(details)
 
 
-class InvalidInput(MemoryRefusal):
+class InvalidInput(MemoryRefusal, code="invalid_input"):
     """A value is not one of the contract; the message begins with its path."""
-
-    code = "invalid_input"
 
 
 def invalid_value(problem: msgspec.ValidationError, prefix: str = "", default: str = "") -> InvalidInput:
@@ -32,55 +33,39 @@ def invalid_value(problem: msgspec.ValidationError, prefix: str = "", default: s
     return InvalidInput(f"{prefix}{where.removesuffix('`') or default}: {reason}")
 
 
-class InvalidId(InvalidInput):
+class InvalidId(InvalidInput, code="invalid_id"):
     """A string is no id, or is the id of another user but for upper and lower case."""
 
-    code = "invalid_id"
 
-
-class NotFound(MemoryRefusal):
+class NotFound(MemoryRefusal, code="not_found"):
     """There is no such object, or it is another user's: the two look the same."""
 
-    code = "not_found"
 
-
-class ConsentRequired(MemoryRefusal):
+class ConsentRequired(MemoryRefusal, code="profile_consent_required"):
     """The consent in force does not allow this (memory design §8.4)."""
-
-    code = "profile_consent_required"
 
     def __init__(self, message: str, scopes: Sequence[ConsentScope]) -> None:
         super().__init__(message, required_scopes=list(scopes))
 
 
-class ConsentUnreadable(MemoryRefusal):
+class ConsentUnreadable(MemoryRefusal, code="consent_unreadable"):
     """The consent on file cannot be read, so that nothing counts as consented to; it can be revoked."""
 
-    code = "consent_unreadable"
 
-
-class ConsentNotInForce(MemoryRefusal):
+class ConsentNotInForce(MemoryRefusal, code="consent_not_in_force"):
     """The consent that a request names is not the one in force."""
 
-    code = "consent_not_in_force"
 
-
-class ThreadClosed(MemoryRefusal):
+class ThreadClosed(MemoryRefusal, code="thread_closed"):
     """The thread is closed: it can be read and not changed."""
 
-    code = "thread_closed"
 
-
-class AccountDeleted(MemoryRefusal):
+class AccountDeleted(MemoryRefusal, code="account_deleted"):
     """The account was deleted; its id is not given again."""
 
-    code = "account_deleted"
 
-
-class SensitiveInput(MemoryRefusal):
+class SensitiveInput(MemoryRefusal, code="sensitive_input"):
     """A text holds something that is never saved (memory design §10.2)."""
-
-    code = "sensitive_input"
 
     def __init__(self, field: str, kinds: Sequence[str]) -> None:
         super().__init__(
@@ -90,7 +75,5 @@ class SensitiveInput(MemoryRefusal):
         )
 
 
-class ProfileWriteRefused(MemoryRefusal):
+class ProfileWriteRefused(MemoryRefusal, code="profile_write_refused"):
     """Something other than onboarding or an explicit review set out to write a profile."""
-
-    code = "profile_write_refused"

@@ -21,13 +21,10 @@ from memfin.journal.disk import Disk
 from memfin.memory.paths import Paths, folded
 
 _PRIVATE_FILE: Final = 0o600
-_PRIVATE_DIRECTORY: Final = 0o700
-
 SHARDS: Final = 256
 POLL: Final = 0.002  # seconds between two attempts to take a lock that another process holds
+# Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all
 RESERVED: Final = 64 * 1024
-"""Bytes; a revocation or a deletion needs a few blocks at a time, however much it changes in all."""
-
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _LOG: Final = logging.getLogger("memfin.memory")
 _STAGED: Final = "staged"
@@ -54,10 +51,6 @@ class Files(Disk):
     def temporary(self, path: Path) -> Path:
         """Return the fixed path under which a file is written first."""
         return temporary(path)
-
-    def mkdir(self, path: Path) -> None:
-        """Create a directory that must not exist."""
-        path.mkdir(_PRIVATE_DIRECTORY)
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit the transaction of an index."""
@@ -95,11 +88,11 @@ class Files(Disk):
         finally:
             os.close(descriptor)
 
-    def loaded(self, directory: Path, suffix: str = ".json") -> Iterator[tuple[str, bytes]]:
-        """Yield the files in a directory whose names end so, name and content, sorted; no temporary ones."""
-        for name in self.names(directory, suffix):
-            if (data := self.load(directory / f"{name}{suffix}")) is not None:
-                yield f"{name}{suffix}", data
+    def loaded(self, directory: Path) -> Iterator[tuple[str, bytes]]:
+        """Yield the JSON files in a directory, name and content, sorted; no temporary ones."""
+        for name in self.names(directory):
+            if (data := self.load(directory / f"{name}.json")) is not None:
+                yield f"{name}.json", data
 
     def entries(self, directory: Path) -> list[str]:
         """Return all names in a directory, sorted; none where there is no such directory."""

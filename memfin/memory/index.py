@@ -15,9 +15,8 @@ from typing import Any, Final
 from memfin.memory.files import Files
 from memfin.memory.paths import folded
 
+# The version of the tables, set once they are filled; an index of another one is built anew
 LAYOUT: Final = 1
-"""The version of the tables, set once they are filled; an index of another one is built anew."""
-
 _PATIENCE: Final = 60.0  # seconds to wait for another process's transaction
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS users (folded TEXT PRIMARY KEY, user_id TEXT NOT NULL) WITHOUT ROWID",
@@ -29,9 +28,7 @@ _TABLES: Final = (
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-
-TaskRow = tuple[str, str, datetime]
-"""User, context, expiry."""
+TaskRow = tuple[str, str, datetime]  # user, context, expiry
 
 
 class Index:
@@ -56,7 +53,10 @@ class Index:
         with self._changing() as connection:
             rows = ((folded(user_id), user_id) for user_id in users)
             connection.executemany("INSERT OR IGNORE INTO users VALUES (?, ?)", rows)
-            connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", map(_row, tasks))
+            connection.executemany(
+                "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)",
+                ((user, context, _number(at)) for user, context, at in tasks),
+            )
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def namesake(self, user_id: str) -> str | None:
@@ -155,8 +155,3 @@ def _tried(path: str) -> sqlite3.Connection:
 
 def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
-
-
-def _row(row: TaskRow) -> tuple[str, str, int]:
-    user_id, context_id, expires_at = row
-    return user_id, context_id, _number(expires_at)

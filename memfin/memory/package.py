@@ -1,4 +1,7 @@
-"""Export packages: manifest, reading a directory or a zip archive, verification (memory design §11.1)."""
+"""Export packages: manifest, verification, export and import (memory design §11.1).
+
+Packages carry the consent and the records it allows; an import is checked whole before a byte is written.
+"""
 
 import hashlib
 import os
@@ -6,35 +9,44 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import IO, Annotated, BinaryIO, Final, NamedTuple
 
 import msgspec
+import yaml
 
 from memfin.contracts.base import Count, Record
+from memfin.contracts.memory import (
+    DriftRecord,
+    Feedback,
+    ProfileConsent,
+    ThreadHeader,
+    ThreadRefresh,
+    TrainingAssetCandidate,
+    UserContext,
+)
 from memfin.errors import UsageError
+from memfin.memory.drift import DriftIndexLine, index_line
+from memfin.memory.errors import MemoryRefusal, NotFound
+from memfin.memory.files import Files, stage
+from memfin.memory.paths import Paths, check_id
+from memfin.memory.records import MAX_RECORD, Gate, RecordDamaged, decode, encode
+from memfin.memory.workspace import Workspace, allows
 from memfin.text.lines import printable
 
 MANIFEST: Final = "manifest.yaml"
 SCHEMA_VERSION: Final = "1.0"
 MAX_MANIFEST: Final = 16 << 20
 MAX_FILES: Final = 50_000
-MAX_PACKAGE: Final = 256 << 20
-"""Bytes of all files of a package together; one user's memory is a few megabytes."""
-
-_PIECE: Final = 1 << 20
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_REGULAR: Final = (stat.S_IFREG | 0o600) << 16
-_UNIX: Final = 3
-_ENCRYPTED: Final = 1
-_END: Final = b"PK\x05\x06"
-_END_SIZE: Final = 22
-_MAX_END: Final = _END_SIZE + 0xFFFF
+MAX_PACKAGE: Final = 256 << 20  # bytes of all files together; one user's memory is a few megabytes
+_END: Final = b"PK\x05\x06"  # begins the 22 bytes, and a comment, at the end of an archive
+_MAX_END: Final = 22 + 0xFFFF
 _MAX_DIRECTORY: Final = 32 << 20
-
 _PATH: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}/){0,7}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,159}")
 _AT_TOP: Final = re.compile(rf"[A-Za-z0-9_-]+/{re.escape(MANIFEST)}")
 _HEAD: Final = re.compile(
@@ -50,9 +62,30 @@ _FILE: Final = re.compile(
 )
 _FOREIGN_KIND: Final = "neither a file nor a directory of a package"
 _FOREIGN_NAME: Final = "a name that no export writes"
-
-Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-"""SHA-256 in lower-case hexadecimal digits."""
+TASKS_KEPT: Final = timedelta(days=7)  # maximum age of an exported task context; most are gone after a day
+DRIFT_INDEX: Final = "persona_drift/_index.jsonl"
+MAX_FILE: Final = 16 << 20  # bytes; a record has at most 64 KiB, the index of a drift log is longer
+_HISTORY: Final = "consents/_history"
+# The kind of each file of a package by its path, which is that of the data root without the user's directory,
+# and the field that holds the last id of the path.
+_KINDS: Final[tuple[tuple[re.Pattern[str], type[Record], str], ...]] = tuple(
+    (re.compile(pattern.replace("ID", "([A-Za-z0-9_-]{1,64})") + r"\Z"), kind, own)
+    for pattern, kind, own in (
+        (rf"{_HISTORY}/([1-9][0-9]{{0,8}})\.yaml", ProfileConsent, "version"),
+        (r"user_contexts/_profile/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_thread/ID/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_task/ID\.json", UserContext, "context_id"),
+        (r"persona_drift/_index\.jsonl", Record, ""),
+        (r"persona_drift/ID\.json", DriftRecord, "drift_id"),
+        (r"training_candidates/ID\.json", TrainingAssetCandidate, "candidate_id"),
+        (r"threads/ID\.json", ThreadHeader, "thread_id"),
+        (r"threads/ID/ID\.json", ThreadRefresh, "refresh_id"),
+        (r"feedback/ID\.json", Feedback, "feedback_id"),
+    )
+)
+_LINE: Final = msgspec.json.Decoder(DriftIndexLine)
+# Aliases, merges, tags and brackets: what makes a small YAML file a large or a deep one.
+_UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class FileEntry(Record):
@@ -60,7 +93,7 @@ class FileEntry(Record):
 
     path: str
     size: Count
-    sha256: Digest
+    sha256: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Manifest(Record, kw_only=True):
@@ -111,16 +144,11 @@ def decode_manifest(data: bytes) -> Manifest:
         raise UsageError(
             f"{MANIFEST}: does not begin with schema_version {SCHEMA_VERSION}, user_id, exported_at, files"
         )
-    entries: list[FileEntry] = []
-    at = head.end()
-    while at < len(text):
-        entry = _FILE.match(text, at)
-        if entry is None:
-            line = text.count("\n", 0, at) + 1
-            raise UsageError(f"{MANIFEST}: line {line}: no entry of path, size and sha256 begins here")
-        entries.append(FileEntry(path=entry["path"], size=int(entry["size"]), sha256=entry["sha256"]))
-        at = entry.end()
-    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=tuple(entries))
+    entries = tuple(
+        FileEntry(path=path, size=int(size), sha256=sha256)
+        for path, size, sha256 in _FILE.findall(text, head.end())
+    )
+    manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=entries)
     if encode_manifest(manifest) != data:
         raise UsageError(f"{MANIFEST}: written in another form than an export's")
     paths = [entry.path for entry in entries]
@@ -138,14 +166,14 @@ class Package:
     """An open package: its regular files, path to opener, and foreign entries, path to problem."""
 
     def __init__(self) -> None:
-        self.files: dict[str, Callable[[], BinaryIO]] = {}
+        self.files: dict[str, Callable[[], IO[bytes]]] = {}
         self.foreign: dict[str, str] = {}
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """Yield the content of a file piece by piece; raise UsageError when it cannot be read."""
         try:
             with self.files[path]() as file:
-                while piece := file.read(_PIECE):
+                while piece := file.read(1 << 20):
                     yield piece
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as problem:
             raise UsageError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
@@ -164,21 +192,16 @@ class Package:
 def open_package(path: Path) -> Iterator[Package]:
     """Open a package: its directory, the directory around it, or the zip archive of it."""
     package = Package()
-    archive: BinaryIO | None = None
-    try:
-        if path.is_dir():
-            _add_directory(package, str(_package_directory(path)), "")
-        else:
-            archive = path.open("rb")
-    except OSError as problem:
-        raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
-    if archive is None:
-        yield package
-        return
-    with archive:
+    with ExitStack() as stack:
         try:
-            _check_end(archive, path)
-            _add_archive(package, zipfile.ZipFile(archive), path)
+            if path.is_dir():
+                _add_directory(package, str(_package_directory(path)), "")
+            else:
+                archive = stack.enter_context(path.open("rb"))
+                _check_end(archive, path)
+                _add_archive(package, zipfile.ZipFile(archive), path)
+        except OSError as problem:
+            raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as problem:
             raise UsageError(f"{path}: no zip archive of an export: {problem}") from problem
         yield package
@@ -196,11 +219,6 @@ def _package_directory(path: Path) -> Path:
 
 def _add_directory(package: Package, directory: str, below: str) -> None:
     """Add the files of a directory; links are never followed."""
-
-    def opener(path: str) -> Callable[[], BinaryIO]:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        return lambda: os.fdopen(os.open(path, flags), "rb", buffering=0)
-
     with os.scandir(directory) as entries:
         for entry in entries:
             path = below + printable(entry.name)
@@ -209,9 +227,13 @@ def _add_directory(package: Package, directory: str, below: str) -> None:
             elif not entry.is_file(follow_symlinks=False):
                 package.foreign[path] = _FOREIGN_KIND
             elif _PATH.fullmatch(path):
-                package.files[path] = opener(entry.path)
+                package.files[path] = partial(_opened, entry.path)
             else:
                 package.foreign[path] = _FOREIGN_NAME
+
+
+def _opened(path: str) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=0)
 
 
 def _check_end(archive: BinaryIO, path: Path) -> None:
@@ -222,7 +244,7 @@ def _check_end(archive: BinaryIO, path: Path) -> None:
     archive.seek(max(0, size - _MAX_END), os.SEEK_SET)
     tail = archive.read(_MAX_END)
     at = tail.rfind(_END)
-    if at < 0 or len(tail) - at < _END_SIZE:
+    if at < 0 or len(tail) - at < _MAX_END - 0xFFFF:
         raise UsageError(f"{path}: neither a directory nor a zip archive")
     if int.from_bytes(tail[at + 12 : at + 16], "little") > _MAX_DIRECTORY:
         raise UsageError(f"{path}: its list of files is too long for an export")
@@ -235,16 +257,12 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         raise UsageError(f"{where}: {len(infos)} files; an export has at most {MAX_FILES}")
     around = (info.filename for info in infos if _AT_TOP.fullmatch(info.filename))
     top = next(around, "/").removesuffix(MANIFEST)
-
-    def opener(info: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-        return lambda: archive.open(info)  # type: ignore[return-value]
-
     for info in infos:
         name = info.orig_filename  # the other one ends at a NUL
         path = printable(name.removeprefix(top))
         kind = stat.S_IFMT(info.external_attr >> 16)
         plain = name.startswith(top) and not name.startswith("/")
-        if info.flag_bits & _ENCRYPTED:
+        if info.flag_bits & 1:
             raise UsageError(f"{where}: encrypted; an export is not")
         if path in package.files or path in package.foreign:
             raise UsageError(f"{where}: {path} is there twice")
@@ -253,7 +271,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         elif not plain or not _PATH.fullmatch(path.removesuffix("/") or "_"):
             package.foreign[printable(name)] = _FOREIGN_NAME
         elif not path.endswith("/") and path:
-            package.files[path] = opener(info)
+            package.files[path] = partial(archive.open, info)
         elif info.file_size:
             package.foreign[path] = _FOREIGN_KIND
 
@@ -263,9 +281,9 @@ def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
     target = BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for path, data in sorted(files.items()):
-            info = zipfile.ZipInfo(f"{user_id}/{path}", _EPOCH)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR
+            info = zipfile.ZipInfo(f"{user_id}/{path}", (1980, 1, 1, 0, 0, 0))
+            info.create_system = 3  # Unix
+            info.external_attr = (stat.S_IFREG | 0o600) << 16
             archive.writestr(info, data)
     return target.getvalue()
 
@@ -345,3 +363,238 @@ def _change(package: Package, entry: FileEntry) -> str | None:
     if size < entry.size:
         return f"changed: {size} bytes instead of the {entry.size} listed"
     return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"
+
+
+class Imported(Record):
+    """The result of an import: the user, and the number of files."""
+
+    user_id: str
+    files: Count
+
+
+class Packages:
+    """The service of export and import."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def export_user(self, user_id: str) -> dict[str, bytes]:
+        """Return a user's package at one moment, path to content; equal memory and clock make equal bytes."""
+        workspace = self._workspace
+        with workspace.writing(user_id):
+            consent = workspace.consent_on_file(user_id).consent
+            return package_of(workspace.files, workspace.paths, user_id, consent, workspace.now())
+
+    def export_to(self, user_id: str, out: Path, *, as_zip: bool = False) -> Path:
+        """Write a user's package, whole or not at all, and return its path: ``out/user_id``, or a zip."""
+        package = self.export_user(user_id)
+        files = self._workspace.files
+        target = out / (f"{user_id}.zip" if as_zip else user_id)
+        if target.exists() or target.is_symlink():
+            raise UsageError(f"{target}: exists already; name another directory with --out, or move it away")
+        with self._workspace.faults():
+            if as_zip:
+                files.save(target, zipped(user_id, package))
+                return target
+            # The directory appears with its last file; the next export removes an interrupted one.
+            unfinished = out / f".{user_id}.tmp"
+            files.remove_tree(unfinished)
+            for path, data in sorted(package.items()):
+                files.save(unfinished / path, data)
+            files.replace(unfinished, target)
+            files.fsync_directory(out)
+            return target
+
+    def import_package(self, path: Path) -> Imported:
+        """Take in an export, checked whole before any write, of a user who is not known here.
+
+        Once the last file is staged, the import is finished whatever interrupts it.
+        """
+        workspace = self._workspace
+        user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)
+        with workspace.writing(user_id):
+            if workspace.has_files(user_id):
+                raise UsageError(
+                    f"user {user_id}: is known here already; an import is for a user of whom there is nothing"
+                )
+            workspace.admit(user_id)
+            workspace.mark(user_id)
+            stage(workspace.files, workspace.paths, user_id, contents)
+            for context in tasks:
+                expires_at = context.expires_at or context.created_at
+                workspace.index.expect(user_id, context.context_id, expires_at)
+            workspace.finish(user_id)
+        return Imported(user_id=user_id, files=len(contents))
+
+
+class Placed(NamedTuple):
+    """A file of a package: its path in the data root, its kind of record, the ids in its package path."""
+
+    path: Path
+    kind: type[Record]
+    ids: tuple[str, ...] = ()
+    own: str = ""  # the field with the last id
+
+
+def current_consent(user_id: str) -> str:
+    """Return the path of the consent in force in a package."""
+    return f"consents/{user_id}.yaml"
+
+
+def placed(paths: Paths, user_id: str, path: str) -> Placed | None:
+    """Return the place of a file of a user's package, or None for a file that is none of theirs."""
+    if path == current_consent(user_id):
+        return Placed(paths.consent(user_id), ProfileConsent)
+    for pattern, kind, own in _KINDS:
+        if form := pattern.match(path):
+            tree = _HISTORY if path.startswith(_HISTORY) else path.partition("/")[0]
+            below = path.removeprefix(f"{tree}/")
+            return Placed(paths.root / tree / check_id(user_id) / below, kind, form.groups(), own)
+    return None
+
+
+def _files_below(files: Files, directory: Path, path: str) -> Iterator[str]:
+    for name in files.entries(directory):
+        if name.endswith((".json", ".jsonl", ".yaml")):
+            yield f"{path}/{name}"
+        else:
+            yield from _files_below(files, directory / name, f"{path}/{name}")
+
+
+def package_of(
+    files: Files, paths: Paths, user_id: str, consent: ProfileConsent | None, now: datetime
+) -> dict[str, bytes]:
+    """Return a package, path to content, without forbidden records; call under the user's lock."""
+    found: dict[str, bytes] = {}
+    own = [
+        (each, each.parent.relative_to(paths.root).as_posix())
+        for each in (paths.history(user_id), *paths.trees(user_id))
+    ]
+    below = (path for directory, tree in own for path in _files_below(files, directory, tree))
+    for path in (current_consent(user_id), *below):
+        place = placed(paths, user_id, path)
+        data = None if place is None else files.load(place.path)
+        if data is not None and _is_exported(path, data, consent, now):
+            found[path] = data
+    if not found:
+        raise NotFound(f"user {user_id}: there is nothing to export")
+    exported_at = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    manifest = manifest_of(user_id, exported_at, found)
+    return found | {MANIFEST: encode_manifest(manifest)}
+
+
+def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: datetime) -> bool:
+    directory, _, name = path.rpartition("/")
+    match directory:
+        case "user_contexts/_profile":
+            return name.removesuffix(".json") == _profile_in_force(consent)
+        case "persona_drift":
+            return consent is not None and consent.revoked_at is None
+        case "user_contexts/_task":
+            with suppress(RecordDamaged):
+                return now - decode(data, Path(path), UserContext).created_at <= TASKS_KEPT
+    return True
+
+
+def _profile_in_force(consent: ProfileConsent | None) -> str | None:
+    return consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
+
+
+def read_import(path: Path, paths: Paths, gate: Gate) -> tuple[str, dict[Path, bytes], list[UserContext]]:
+    """Read and check a package; return its user, content by path under the data root, and task contexts.
+
+    Every byte is compared with the manifest, every record with its contract, path, user and gate, and all of
+    them with the consent.
+    """
+    targets: dict[Path, bytes] = {}
+    records: dict[str, list[Record]] = {}
+    with open_package(path) as package:
+        verified = verify_opened(package)
+        if verified.manifest is None or verified.discrepancies:
+            first, *others = verified.discrepancies
+            more = f", and {len(others)} more; memfin memory verify {path} lists them" if others else ""
+            raise UsageError(f"{path}: not as it was exported: {first}{more}")
+        user_id = check_id(verified.manifest.user_id)
+        for entry in verified.manifest.files:
+            place = placed(paths, user_id, entry.path)
+            if place is None:
+                raise UsageError(f"{entry.path}: no file of an export of user {user_id}")
+            data = targets[place.path] = package.content(entry.path, min(entry.size, MAX_FILE))
+            records[entry.path] = _checked(place, user_id, entry.path, data, gate)
+    held = [record for found in records.values() for record in found]
+    _agree(user_id, records, held)
+    tasks = [each for each in held if isinstance(each, UserContext) and each.scope == "task"]
+    return user_id, targets, tasks
+
+
+def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
+    """Return the records of a file, if they are the user's and in the form that the layer writes."""
+    if name == DRIFT_INDEX:
+        return _index_lines(data, name)
+    try:
+        record = _consent(data, name) if name.endswith(".yaml") else decode(data, Path(name), place.kind)
+        as_written = encode(record, Path(name), gate)
+    except (RecordDamaged, MemoryRefusal) as problem:
+        detail = str(problem)
+        raise UsageError(detail if detail.startswith(name) else f"{name}: {detail}") from problem
+    if as_written != data:
+        raise UsageError(f"{name}: not in the form in which the memory layer writes a {place.kind.__name__}")
+    _names_itself(user_id, name, place, record)
+    return [record]
+
+
+def _index_lines(data: bytes, name: str) -> list[Record]:
+    try:
+        lines: list[Record] = [_LINE.decode(line) for line in data.split(b"\n")[:-1]]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise UsageError(f"{name}: is no index of a drift log") from problem
+    if b"".join(msgspec.json.encode(line) + b"\n" for line in lines) != data:
+        raise UsageError(f"{name}: not in the form in which the memory layer writes an index")
+    return lines
+
+
+def _consent(data: bytes, name: str) -> ProfileConsent:
+    """Return a consent of a stranger's making, which no parser in C is given."""
+    if len(data) > MAX_RECORD or _UNLIKE_A_CONSENT.search(data):
+        raise RecordDamaged(f"{name}: is no readable ProfileConsent")
+    try:
+        plain = yaml.load(data.decode(), Loader=yaml.SafeLoader)
+        return msgspec.convert(plain, ProfileConsent)
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as problem:
+        raise RecordDamaged(f"{name}: is no readable ProfileConsent") from problem
+
+
+def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> None:
+    if record.get("user_id", user_id) != user_id:
+        raise UsageError(f"{name}: belongs to another user")
+    of_another_thread = len(place.ids) > 1 and record.get("thread_id") != place.ids[0]
+    if of_another_thread or (place.own and place.ids[-1:] != (str(record[place.own]),)):
+        raise UsageError(f"{name}: its content has another id than its name")
+    if isinstance(record, UserContext) and f"user_contexts/_{record.scope}/" not in name:
+        raise UsageError(f"{name}: its content is of another scope than its name")
+
+
+def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Record]) -> None:
+    """Check that the records fit each other, and that the consent allows them."""
+    versions = sorted(each.version for each in held if isinstance(each, ProfileConsent))
+    if versions != list(range(1, len(versions) + 1)):
+        raise UsageError("consents: the versions are not 1, 2, 3 and so on without a gap")
+    current = next(iter(records.get(current_consent(user_id), ())), None)
+    consent = current if isinstance(current, ProfileConsent) else None
+    if (consent.version if consent else 0) != len(versions):
+        raise UsageError(f"{current_consent(user_id)}: is not the last version of the consent")
+    profiles = {each.context_id for each in held if isinstance(each, UserContext) and each.scope == "profile"}
+    if profiles - {_profile_in_force(consent)}:
+        raise UsageError("user_contexts/_profile: there is a profile that the consent does not put in force")
+    drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
+    if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
+        raise UsageError(f"{DRIFT_INDEX}: has a line that no record of the drift log stands behind")
+    if drifted and (consent is None or consent.revoked_at is not None):
+        raise UsageError("persona_drift: there is a drift log without a consent")
+    if not allows(consent, "save_to_thread") and any(map(_is_open_thread, held)):
+        raise UsageError("threads: there is one whose context may be read without a consent")
+
+
+def _is_open_thread(record: Record) -> bool:
+    of_thread = isinstance(record, ThreadHeader) or record.get("scope") == "thread"
+    return of_thread and not record["consent_blocked"]

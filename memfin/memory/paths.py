@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple
 from memfin.memory.errors import InvalidId
 
 Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
-
 STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
+# The directories that hold one directory per user; a hard delete removes the user's from each
 TREES: Final = (
     "user_contexts",
     "persona_drift",
@@ -25,8 +25,6 @@ TREES: Final = (
     "sensitive",
     "imports",
 )
-"""The directories that hold one directory per user; a hard delete removes the user's from each."""
-
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGITS: Final = 6
 

@@ -1,43 +1,145 @@
-"""The service of reading: slices under consent, hints and suggestions for a task (memory design §6 to §8)."""
+"""Memory as a task reads it: slices, order of advisors, hints, suggestions (memory design §6 to §8)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from memfin.contracts.base import Record
-from memfin.contracts.memory import ContextFields, ProfileConsent, Route, ThreadHeader, UserContext
-from memfin.memory import suggestions
-from memfin.memory.consent import onboarding_state
+from memfin.contracts.base import Language, Record
+from memfin.contracts.memory import (
+    ContextFields,
+    Moment,
+    ProfileConsent,
+    RiskPromptPreference,
+    Route,
+    SchemaVersion,
+    ThreadHeader,
+    UserContext,
+)
+from memfin.memory import slices
+from memfin.memory.consent import OnboardingState, onboarding_state
+from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
 from memfin.memory.errors import InvalidInput, invalid_value
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.plans import Put, preferences_of
-from memfin.memory.records import RecordDamaged, load, load_sound
-from memfin.memory.slices import (
-    DEFAULTS,
-    DRIFT_DAYS,
-    FIELDS,
-    MATRIX,
-    LoadedMemory,
-    Material,
-    ReadPlan,
-    assemble,
-    plan_reads,
-)
-from memfin.memory.tasks import Tasks, is_expired
-from memfin.memory.threads import ThreadFiles
+from memfin.memory.records import Put, RecordDamaged, load, load_sound
+from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
+from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
 
-_DRIFT_COUNTED: Final = timedelta(days=DRIFT_DAYS)
-_SHAPING: Final = tuple(FIELDS[name] for name in DEFAULTS)
-"""The preferences without which a hint says that there are some."""
+Advisor = Literal["asset_research", "market_macro", "risk", "counter_thesis", "pre_execution"]
+Hint = Literal["set_preferences", "renew_consent"]
+RefreshCondition = Literal[
+    "price_move",
+    "filing_published",
+    "rating_change",
+    "policy_change",
+    "flow_shift",
+    "constituent_change",
+    "event_outcome",
+    "date_reached",
+    "new_evidence",
+]
 
+
+class _Tables(Record, forbid_unknown_fields=True):
+    advisors: dict[RiskPromptPreference, tuple[Advisor, ...]]
+    first_tasks: tuple[Route, ...]
+    refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
+    examples: dict[Language, dict[str, str]]
+
+
+_TABLES: Final = load_table("suggestions.toml", _Tables)
+ORDERS: Final[Mapping[RiskPromptPreference, tuple[Advisor, ...]]] = _TABLES.advisors
+PAUSE: Final = timedelta(hours=24)  # a user sees at most one hint in this time
+_DRIFT_COUNTED: Final = timedelta(days=slices.DRIFT_DAYS)
+# The preferences without which a hint says that there are some.
+_SHAPING: Final = tuple(form.label for form in slices.SLICES.values() if form.default)
 _MAX_TASKS: Final = 30  # last tasks that suggestions look at, however many a person has had in a day
+
+
+def advisor_order(route: Route, preference: RiskPromptPreference | None) -> tuple[Advisor, ...]:
+    """Return a route's advisors in the order of a preference; None stands for ``balanced``.
+
+    The fifth, before execution, comes first for ``permission_or_credential`` and last otherwise.
+    """
+    order = ORDERS[preference or "balanced"]
+    if route != "pre_execution":
+        return order
+    if preference == "permission_or_credential":
+        return ("pre_execution", *order)
+    return (*order, "pre_execution")
+
+
+def advisors_for(memory: LoadedMemory) -> tuple[Advisor, ...]:
+    """Return the advisors of a task in the order of its slice S3, ``balanced`` where that is not loaded."""
+    loaded = memory.value("S3")
+    return advisor_order(memory.route, next((each for each in ORDERS if each == loaded), None))
+
+
+class HintShown(Record):
+    """The last hint that a user was shown, as it is on file."""
+
+    hint: Hint
+    shown_at: Moment
+    schema_version: SchemaVersion = "1.0"
+
+
+def hint_for(
+    state: OnboardingState, shown_at: datetime | None, now: datetime, *, preferred: bool
+) -> Hint | None:
+    """Return the hint that a result may carry, or None; nobody gets one again before `PAUSE` is over."""
+    if shown_at is not None and now - shown_at < PAUSE:
+        return None
+    if state == "revoked":
+        return "renew_consent"
+    return "set_preferences" if state == "active" and not preferred else None
+
+
+class Skill(Record):
+    """A skill as it is listed: its id, and the words that say what it is about."""
+
+    skill_id: str
+    topics: tuple[str, ...] = ()
+
+
+def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
+    """Return all the skills, those that the user's recent threads are about first, newer threads first.
+
+    A skill is related to a thread when the thread's line in S6 holds one of its topics.
+    """
+    named = memory.value("S6")
+    threads = [line.casefold() for line in named] if isinstance(named, tuple) else []
+
+    def rank(skill: Skill) -> int:
+        topics = [topic.casefold() for topic in skill.topics if topic]
+        related = (at for at, thread in enumerate(threads) if any(topic in thread for topic in topics))
+        return next(related, len(threads))
+
+    return sorted(skills, key=rank)
+
+
+def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
+    """Return the three kinds of task to suggest: those used last, the latest first, then the usual ones."""
+    return tuple(dict.fromkeys((*used, *_TABLES.first_tasks)))[: len(_TABLES.first_tasks)]
+
+
+def example_question(memory: LoadedMemory) -> str:
+    """Return the example for the first task after onboarding, in the language and depth that were set."""
+    examples = _TABLES.examples["zh" if memory.value("S1") == "zh" else "en"]
+    return examples.get(str(memory.value("S2")), examples["standard"])
+
+
+class Suggestions(Record):
+    """Suggestions of a page to a person; refresh conditions are by type of object, or ``other``."""
+
+    task_types: tuple[Route, ...]
+    example_question: str
+    refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
 
 
 class StartedTask(Record):
@@ -45,7 +147,7 @@ class StartedTask(Record):
 
     context: UserContext
     memory: LoadedMemory
-    advisor_order: tuple[suggestions.Advisor, ...]
+    advisor_order: tuple[Advisor, ...]
 
 
 class Reading:
@@ -78,14 +180,9 @@ class Reading:
             check_id(thread_id, "thread id")
         _check_route(route)
         task = _fields(overrides, "overrides")
-
-        def read(consent: ProfileConsent | None) -> LoadedMemory:
-            scopes = None if consent is None else consent.scopes
-            plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
-            with self._workspace.faults():
-                return assemble(plan, self._material(user_id, plan, consent), task)
-
-        memory = self._workspace.consistently(user_id, read)
+        memory = self._workspace.consistently(
+            user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
+        )
         if self._telemetry is not None:
             self._telemetry.context_built(memory.attributes)
         return memory
@@ -95,53 +192,68 @@ class Reading:
         user_id: str,
         route: Route,
         *,
-        prompt: str = "",
-        thread_id: str | None = None,
         fields: ContextFields | Mapping[str, Any] | None = None,
+        thread_id: str | None = None,
+        prompt: str = "",
     ) -> StartedTask:
         """Begin a task and return it with its memory; see `Tasks.begin_task` for its errors."""
         _check_route(route)
         given = _fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
         memory = self.load_memory_slices(user_id, route, thread_id, given, prompt=prompt)
-        advisors = suggestions.advisors_for(memory)
-        return StartedTask(context=context, memory=memory, advisor_order=advisors)
+        return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
 
-    def take_hint(self, user_id: str) -> suggestions.Hint | None:
+    def take_hint(self, user_id: str) -> Hint | None:
         """Return the hint to show with a result, at most one in 24 hours, and note the time (§8.3)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             on_file = workspace.consent_on_file(user_id)
-            state = onboarding_state(on_file)
             path = workspace.paths.tree("hints", user_id) / "last.json"
-            shown: suggestions.HintShown | None = None
+            shown: HintShown | None = None
             with suppress(RecordDamaged):
-                shown = load(workspace.files, path, suggestions.HintShown)
-            preferences = preferences_of(workspace.profile_of(on_file.in_force))
-            preferred = any(preferences[name] is not None for name in _SHAPING)
+                shown = load(workspace.files, path, HintShown)
+            profile = workspace.profile_of(on_file.in_force)
+            preferred = profile is not None and any(profile[name] is not None for name in _SHAPING)
             now = workspace.now()
             shown_at = None if shown is None else shown.shown_at
-            hint = suggestions.hint_for(state, shown_at, now, preferred=preferred)
+            hint = hint_for(onboarding_state(on_file), shown_at, now, preferred=preferred)
             if hint is not None:
-                record = suggestions.HintShown(hint=hint, shown_at=now)
+                record = HintShown(hint=hint, shown_at=now)
                 workspace.do(user_id, workspace.check([Put(path, record)]))
             return hint
 
-    def suggestions(self, user_id: str) -> suggestions.Suggestions:
+    def suggestions(self, user_id: str) -> Suggestions:
         """Return the kinds of task done last, an example question, and refresh conditions (§7.4).
 
         Without consent in force, the answer is that of a person of whom nothing was ever known.
         """
         check_id(user_id)
 
-        def read(consent: ProfileConsent | None) -> suggestions.Suggestions:
-            plan = plan_reads("snapshot", None if consent is None else consent.scopes, prompt="")
+        def read(consent: ProfileConsent | None) -> Suggestions:
+            memory = self._read(user_id, consent, "snapshot")
             with self._workspace.faults():
-                memory = assemble(plan, self._material(user_id, plan, consent), None)
                 used = [] if consent is None else self._routes_used(user_id, consent)
-            return suggestions.suggestions_for(used, memory)
+            return Suggestions(
+                task_types=suggested_tasks(used),
+                example_question=example_question(memory),
+                refresh_conditions=_TABLES.refresh_conditions,
+            )
 
         return self._workspace.consistently(user_id, read)
+
+    def _read(
+        self,
+        user_id: str,
+        consent: ProfileConsent | None,
+        route: Route,
+        prompt: str = "",
+        thread_id: str | None = None,
+        task: ContextFields | None = None,
+    ) -> LoadedMemory:
+        scopes = None if consent is None else consent.scopes
+        plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
+        with self._workspace.faults():
+            return slices.assemble(plan, self._material(user_id, plan, consent), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
         """Return the routes of a person's last tasks, the latest first."""
@@ -160,7 +272,7 @@ class Reading:
     def _material(self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None) -> Material:
         """Read the sources that a plan leaves open, and nothing else; damaged records count as missing."""
         workspace = self._workspace
-        paths = workspace.paths
+        files, paths = workspace.files, workspace.paths
         header: ThreadHeader | None = None
         contexts: Sequence[UserContext] = ()
         threads: Sequence[ThreadHeader] = ()
@@ -169,10 +281,13 @@ class Reading:
             with suppress(RecordDamaged):
                 header = self._threads.header(user_id, plan.thread_id)
             forgotten = header is None or header.consent_blocked
-            contexts = [] if forgotten else self._contexts(user_id, plan.thread_id)
+            if not forgotten:
+                found = load_sound(files, paths.thread_contexts(user_id, plan.thread_id), UserContext)
+                own = (each for each in found if (each.user_id, each.thread_id) == (user_id, plan.thread_id))
+                contexts = sorted(own, key=lambda each: (each.created_at, each.context_id))
         if "threads" in plan.open:
-            found = load_sound(workspace.files, paths.threads(user_id), ThreadHeader)
-            threads = [each for each in found if each.user_id == user_id]
+            headers = load_sound(files, paths.threads(user_id), ThreadHeader)
+            threads = [each for each in headers if each.user_id == user_id]
         return Material(
             profile=workspace.profile_of(consent) if "profile" in plan.open else None,
             thread=contexts,
@@ -181,24 +296,16 @@ class Reading:
             thread_forgotten=forgotten,
         )
 
-    def _contexts(self, user_id: str, thread_id: str) -> list[UserContext]:
-        """Return the readable contexts of a thread, oldest first."""
-        directory = self._workspace.paths.thread_contexts(user_id, thread_id)
-        found = load_sound(self._workspace.files, directory, UserContext)
-        own = (each for each in found if (each.user_id, each.thread_id) == (user_id, thread_id))
-        return sorted(own, key=lambda each: (each.created_at, each.context_id))
-
     def _drift_signals(self, user_id: str) -> int:
         """Return the number of drift records younger than 30 days, by their names alone."""
         oldest = f"drift_{stamp(self._workspace.now() - _DRIFT_COUNTED)}"
-        # Ids begin with their moment, in a form that sorts as time goes.
         names = self._workspace.files.names(self._workspace.paths.drift(user_id))
         return sum(name[: len(oldest)] > oldest for name in names)
 
 
 def _check_route(route: Route) -> None:
-    if route not in MATRIX:
-        raise InvalidInput(f"route: there is none of that name; there are {', '.join(MATRIX)}")
+    if route not in slices.MATRIX:
+        raise InvalidInput(f"route: there is none of that name; there are {', '.join(slices.MATRIX)}")
 
 
 def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:

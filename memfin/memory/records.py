@@ -1,29 +1,33 @@
-"""Records and the bytes of their files: checked, gated and encoded before anything is written."""
+"""Records, the bytes of their files, and write plans that are checked whole before the first byte.
+
+A profile needs the token that only `onboarded` and `reviewed` give (memory design §5.1).
+"""
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
 from msgspec import inspect
 
 from memfin.contracts.base import Record, non_finite_path
+from memfin.contracts.memory import ContextFields, Preferences, UserContext
 from memfin.errors import RunFault
-from memfin.memory.errors import InvalidInput, MemoryRefusal, invalid_value
+from memfin.memory.errors import InvalidInput, MemoryRefusal, ProfileWriteRefused, invalid_value
 from memfin.memory.files import Files
+from memfin.memory.paths import Paths
 
+# Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved
 Gate = Callable[[Any, str], None]
-"""Looks through plain data of a given name; raises `SensitiveInput` when some of it is never saved."""
-
 MAX_RECORD: Final = 64 * 1024  # bytes of the largest record
 MAX_DEPTH: Final = 16  # levels of lists and objects in a record
+# Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml
 _MAX_UNCHECKED: Final = 1024
-"""Bytes of a YAML file that cannot be nested deeply enough to overflow the stack of libyaml."""
-
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _WORDLESS: Final = (
@@ -33,10 +37,8 @@ _WORDLESS: Final = (
     inspect.NoneType,
     inspect.IntType,
 )
-
+# The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
-"""The errors of reading bytes that hold no record."""
-
 RecordT = TypeVar("RecordT", bound=Record)
 
 
@@ -65,9 +67,16 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
         raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
     if len(data) > MAX_RECORD:
         raise InvalidInput(f"{kind.__name__}: is larger than {MAX_RECORD} bytes")
-    if texts and (on_file is None or texts != _texts_on_file(on_file, path, kind)):
+    kept: dict[str, Any] = {}
+    if on_file is not None:
+        with suppress(RecordDamaged):
+            before = msgspec.to_builtins(decode(on_file, path, kind))
+            kept = {name: before[name] for name in texts}
+    if texts != kept:
         gate(texts, "")
-    return _yaml_of(plain) if path.suffix == ".yaml" else data
+    if path.suffix == ".yaml":
+        return str(yaml.dump(plain, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)).encode()
+    return data
 
 
 def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
@@ -124,19 +133,6 @@ def _plain_of(data: bytes) -> object:
     return plain
 
 
-def _yaml_of(plain: object) -> bytes:
-    text: str = yaml.dump(plain, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
-    return text.encode()
-
-
-def _texts_on_file(data: bytes, path: Path, kind: type[Record]) -> dict[str, Any] | None:
-    try:
-        plain = msgspec.to_builtins(decode(data, path, kind))
-    except RecordDamaged:
-        return None
-    return {name: plain[name] for name in text_fields(kind)}
-
-
 def _may_hold_text(kind: inspect.Type) -> bool:
     match kind:
         case inspect.Metadata(extra={"given": True}):
@@ -169,9 +165,6 @@ def _check_plain(value: object) -> None:
         raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
 
 
-_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
-
-
 class EarlyGate:
     """A gate that checks the texts of an operation before it takes a lock, and refuses them when asked.
 
@@ -185,7 +178,14 @@ class EarlyGate:
     @contextmanager
     def reading(self, texts: Mapping[str, Any]) -> Iterator[None]:
         """Check texts, by the names of their fields in records, and remember the results within."""
-        self._here.results = dict(self._results(texts))
+        results: dict[str, tuple[Any, MemoryRefusal | None]] = {}
+        for name, value in texts.items():
+            # What is refused for its type or its size is not read.
+            with suppress(TypeError, ValueError, OverflowError, RecursionError):
+                plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
+                if len(msgspec.json.encode(plain)) <= MAX_RECORD:
+                    results[name] = plain, self._refusal(name, plain)
+        self._here.results = results
         try:
             yield
         finally:
@@ -194,29 +194,168 @@ class EarlyGate:
     def __call__(self, texts: Any, field: str) -> None:
         """Refuse texts that are never saved."""
         results: Mapping[str, tuple[Any, MemoryRefusal | None]] = getattr(self._here, "results", {})
-        if field or not results or not isinstance(texts, Mapping):
-            self._gate(texts, field)
-            return
-        unread: dict[str, Any] = {}
-        for name, value in texts.items():
-            if name not in results or results[name][0] != value:
-                unread[name] = value
-            elif (refusal := results[name][1]) is not None:
+        if not field and isinstance(texts, Mapping):
+            known = [name for name, value in texts.items() if name in results and results[name][0] == value]
+            if refusal := next(
+                (found for name in texts if name in known and (found := results[name][1])), None
+            ):
                 raise refusal
-        if unread:
-            self._gate(unread, field)
+            texts = {name: value for name, value in texts.items() if name not in known}
+        if texts:
+            self._gate(texts, field)
 
-    def _results(self, texts: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, MemoryRefusal | None]]]:
-        for name, value in texts.items():
-            try:
-                plain = msgspec.to_builtins(value)  # a copy, which nobody changes meanwhile
-                if len(msgspec.json.encode(plain)) > MAX_RECORD:
-                    continue  # refused for its size, unread
-            except _UNREADABLE:
-                continue  # refused for its type, unread
-            refused: MemoryRefusal | None = None
-            try:
-                self._gate({name: plain}, "")
-            except MemoryRefusal as refusal:
-                refused = refusal
-            yield name, (plain, refused)
+    def _refusal(self, name: str, plain: Any) -> MemoryRefusal | None:
+        try:
+            self._gate({name: plain}, "")
+        except MemoryRefusal as refusal:
+            return refusal
+        return None
+
+
+PREFERENCES: Final = Preferences.__struct_fields__  # the fields of a profile that onboarding asks for
+# The fields that a review may set; positions, horizon and constraints only when named as such (§10.2).
+REVIEWABLE: Final = (
+    *PREFERENCES,
+    "research_style",
+    "user_stated_position_context",
+    "time_horizon",
+    "constraints",
+)
+_NO_FIELDS: Final = ContextFields()
+
+
+class ProfileWriteToken:
+    """Permission to write a profile; only `onboarded` and `reviewed` give the one that counts."""
+
+    __slots__ = ()
+
+
+_TOKEN: Final = ProfileWriteToken()
+
+
+def onboarded(
+    user_id: str, context_id: str, preferences: Preferences, version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile that a grant saves, and the token to write it (memory design §5.2)."""
+    profile = UserContext(
+        context_id=context_id,
+        user_id=user_id,
+        scope="profile",
+        created_at=now,
+        updated_at=now,
+        consent_version=version,
+        **{name: getattr(preferences, name) for name in PREFERENCES},
+    )
+    return profile, _TOKEN
+
+
+def reviewed(
+    profile: UserContext, changes: Mapping[str, Any], version: int, now: datetime
+) -> tuple[UserContext, ProfileWriteToken]:
+    """Return the profile with its owner's changes, None to delete a field, and the token to write it."""
+    for name in changes:
+        if name not in REVIEWABLE:
+            raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
+    given = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
+    fields = msgspec.structs.asdict(profile) | given | {"updated_at": now, "consent_version": version}
+    try:
+        edited = msgspec.convert(fields, UserContext)
+    except msgspec.ValidationError as problem:
+        raise invalid_value(problem) from None
+    return edited, _TOKEN
+
+
+def preferences_of(profile: UserContext | None) -> Preferences:
+    """Return the preferences of a profile, those of nobody where there is none."""
+    if profile is None:
+        return Preferences()
+    return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
+
+
+class Put(NamedTuple):
+    """Write a record in the place of what is there."""
+
+    path: Path
+    record: Record
+    write_token: ProfileWriteToken | None = None
+
+
+class Append(NamedTuple):
+    """Add a record as the last line of a file; the file is rewritten, so that it is whole at any time."""
+
+    path: Path
+    record: Record
+
+
+class Keep(NamedTuple):
+    """Write bytes that are on file elsewhere: a version of a consent that is superseded."""
+
+    path: Path
+    data: bytes
+
+
+class Remove(NamedTuple):
+    """Remove a file; that there is none is fine."""
+
+    path: Path
+
+
+class RemoveTree(NamedTuple):
+    """Remove a directory with all that is in it; that there is none is fine."""
+
+    path: Path
+
+
+Step = Put | Append | Keep | Remove | RemoveTree
+Observer = Callable[[Step], None]  # called for each step that has changed something
+Checked = list[tuple[Step, bytes]]  # steps that may be done, with the bytes that they write
+
+
+class Writer:
+    """Carries out plans."""
+
+    def __init__(self, files: Files, paths: Paths, gate: Gate, observer: Observer | None = None) -> None:
+        self._files = files
+        self._paths = paths
+        self._gate = gate
+        self._observer = observer
+
+    def check(self, plan: Iterable[Step]) -> Checked:
+        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
+        return [(step, self._checked(step)) for step in plan]
+
+    def do(self, checked: Checked) -> None:
+        """Do the steps in order."""
+        for step, data in checked:
+            # A removal of nothing is not observed.
+            changes = not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)
+            match step:
+                case Put(path) | Keep(path):
+                    self._files.save(path, data)
+                case Append(path):
+                    self._files.save(path, (self._files.load(path) or b"") + data)
+                case Remove(path):
+                    self._files.remove(path)
+                case RemoveTree(path):
+                    self._files.remove_tree(path)
+            if changes and self._observer is not None:
+                self._observer(step)
+
+    def _checked(self, step: Step) -> bytes:
+        match step:
+            case Put(path, record, write_token):
+                if self._paths.is_profile(path) and write_token is not _TOKEN:
+                    raise ProfileWriteRefused(
+                        "a profile is written by onboarding and by the person's own review, by nothing else"
+                    )
+                return encode(record, path, self._gate, self._files.load(path))
+            case Append(path, record):
+                if self._paths.is_profile(path):
+                    raise ProfileWriteRefused("a profile is no log")
+                return encode(record, path, self._gate)
+            case Keep(path, data):
+                if path.parent.parent != self._paths.consents / "_history":
+                    raise ProfileWriteRefused("only versions of a consent are kept as they are")
+                return data
+            case _:
+                return b""

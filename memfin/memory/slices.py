@@ -5,12 +5,10 @@ line, ``name: value``; texts of people are JSON strings, and characters of tags 
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -27,32 +25,49 @@ from memfin.contracts.memory import (
 )
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING
-from memfin.memory.tokens import BUDGETS, estimate_tokens, fitted_items, fitted_text
+from memfin.memory.tables import load_table
+from memfin.memory.tokens import estimate_tokens, fitted_items, fitted_text
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-"""Conditions of optional slices: always (``offered``), when the prompt speaks of the user's threads
-(``asked_for``), when the task belongs to a thread (``of_thread``), when there is drift (``drifted``)."""
+Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
 
 
-class RoutePlan(Record):
+class RoutePlan(Record, forbid_unknown_fields=True):
     """The slices of one route, in the order of injection; optional ones also need their condition."""
 
     required: tuple[SliceName, ...]
-    optional: Mapping[SliceName, Condition] = {}
+    optional: dict[SliceName, Condition] = {}
 
 
-MATRIX: Final[Mapping[Route, RoutePlan]] = {
-    "snapshot": RoutePlan(required=("S1", "S2", "S3"), optional={"S6": "asked_for"}),
-    "thread_refresh": RoutePlan(required=("S1", "S2", "S3", "S4", "S5"), optional={"S9": "drifted"}),
-    "risk_challenge": RoutePlan(required=("S1", "S3"), optional={"S5": "of_thread"}),
-    "pre_execution": RoutePlan(required=("S1", "S2", "S3"), optional={"S7": "offered", "S8": "offered"}),
-    "evidence_audit": RoutePlan(required=("S1",)),
-    "narrative_mapper": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
-    "event_impact_reader": RoutePlan(required=("S1", "S2"), optional={"S6": "offered"}),
-}
+class SliceForm(Record, forbid_unknown_fields=True):
+    """One slice, as the data file explains it."""
 
-SLICES: Final[tuple[SliceName, ...]] = get_args(SliceName)  # all slices in the order of injection
+    label: str
+    sources: tuple[Source, ...]
+    budget: int
+    default: str | None = None
+    written: bool = False
+
+
+class _Tables(Record, forbid_unknown_fields=True):
+    routes: dict[Route, RoutePlan]
+    slices: dict[SliceName, SliceForm]
+    consent: dict[Source, ConsentScope]
+
+
+_TABLES: Final = load_table("slices.toml", _Tables)
+MATRIX: Final[Mapping[Route, RoutePlan]] = _TABLES.routes
+SLICES: Final[Mapping[SliceName, SliceForm]] = _TABLES.slices  # in the order of injection
+CONSENT: Final[Mapping[Source, ConsentScope]] = _TABLES.consent
+THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
+DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
+_OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
+_NUMBER: Final = r"(?!\s?=?\s?[-+±]?[¥￥$€£]?\s?[0-9０-９零〇一二两三四五六七八九十百半])"
+_BRACKETS: Final = re.compile(rf"[<>]{_NUMBER}|[\[\]]")
+_WIDE: Final = dict(zip("<>[]", "＜＞［］", strict=True))
+_NAME: Final = "user_context"
+_HARMLESS_NAME: Final = "user context"
 
 
 def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) -> tuple[SliceName, ...]:
@@ -73,23 +88,19 @@ def refers_to_threads(prompt: str) -> bool:
     return any(pattern.search(prompt) for pattern in _patterns())
 
 
+class _References(Record):
+    parts: dict[str, str]
+    patterns: dict[str, list[str]]
+
+
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    source = files("memfin").joinpath("data", "memory", "references.toml")
-    table = tomllib.loads(source.read_text("utf-8"))
-    parts: dict[str, str] = table["parts"]
+    table = load_table("references.toml", _References)
     return tuple(
-        re.compile(re.sub(r"<<(\w+)>>", lambda found: parts[found[1]], text), re.IGNORECASE)
-        for texts in table["patterns"].values()
+        re.compile(re.sub(r"<<(\w+)>>", lambda found: table.parts[found[1]], text), re.IGNORECASE)
+        for texts in table.patterns.values()
         for text in texts
     )
-
-
-_NUMBER: Final = r"(?!\s?=?\s?[-+±]?[¥￥$€£]?\s?[0-9０-９零〇一二两三四五六七八九十百半])"
-_BRACKETS: Final = re.compile(rf"[<>]{_NUMBER}|[\[\]]")
-_WIDE: Final = dict(zip("<>[]", "＜＞［］", strict=True))
-_NAME: Final = "user_context"
-_HARMLESS_NAME: Final = "user context"
 
 
 class UserContextBlock(Record):
@@ -114,9 +125,7 @@ def injected(system_prompt: str, block: UserContextBlock) -> str:
 
 def line_of(label: str, value: str | int | Sequence[str], *, quoted: bool) -> str:
     """Return a slice's line; ``quoted`` for what people wrote, which `escaped` has seen already."""
-    if quoted:
-        return f"{label}: {msgspec.json.encode(value).decode()}"
-    return f"{label}: {value}"
+    return f"{label}: {msgspec.json.encode(value).decode() if quoted else value}"
 
 
 def escaped(text: str) -> str:
@@ -127,56 +136,6 @@ def escaped(text: str) -> str:
     if _NAME in (plain := unicodedata.normalize("NFKC", text).casefold()):
         text = _BRACKETS.sub(lambda found: _WIDE[found.group()], plain.replace(_NAME, _HARMLESS_NAME))
     return text.strip()
-
-
-Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
-"""Sources of a slice's value; the first three in the order in which they win (§6.4)."""
-
-SOURCES: Final[Mapping[SliceName, tuple[Source, ...]]] = {
-    "S1": ("task", "thread", "profile", "default"),
-    "S2": ("task", "thread", "profile", "default"),
-    "S3": ("task", "thread", "profile", "default"),
-    "S4": ("task", "thread", "profile"),
-    "S5": ("task", "thread"),
-    "S6": ("threads",),
-    "S7": ("task",),
-    "S8": ("task",),
-    "S9": ("drift",),
-}
-"""The sources of each slice, the one that wins first. Positions and constraints live for a task only."""
-
-CONSENT: Final[Mapping[Source, ConsentScope]] = {
-    "thread": "save_to_thread",
-    "threads": "save_to_thread",
-    "profile": "save_to_profile",
-    "drift": "save_to_profile",
-}
-"""The consent that a source needs before it is read; the others need none."""
-
-FIELDS: Final[Mapping[SliceName, str]] = {
-    "S1": "language_preference",
-    "S2": "research_depth",
-    "S3": "risk_prompt_preference",
-    "S4": "user_focus_reason",
-    "S5": "research_style",
-    "S7": "user_stated_position_context",
-    "S8": "constraints",
-}
-"""The field of a context that a slice is made of, which is its label, too."""
-
-LABELS: Final[Mapping[SliceName, str]] = {
-    **FIELDS,
-    "S6": "recent_active_threads",
-    "S9": "drift_signals_last_30_days",
-}
-
-DEFAULTS: Final[Mapping[SliceName, str]] = {"S1": "en", "S2": "standard", "S3": "balanced"}
-"""Values of slices that no source has a value for (§6.4, §8.3)."""
-
-THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
-DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
-_WRITTEN: Final = frozenset(("S4", "S5", "S6", "S7", "S8"))  # slices that hold what people wrote
-_OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
 
 
 class LoadedSlice(Record):
@@ -227,7 +186,7 @@ def plan_reads(
 ) -> ReadPlan:
     """Plan the reads of a task on a route (memory design §6.3, §6.5)."""
     wanted = wanted_slices(route, prompt=prompt, of_thread=thread_id is not None)
-    stored: set[Source] = {source for name in wanted for source in SOURCES[name] if source in CONSENT}
+    stored: set[Source] = {source for name in wanted for source in SLICES[name].sources if source in CONSENT}
     allowed: set[Source] = {source for source in stored if scopes is not None and scopes[CONSENT[source]]}
     return ReadPlan(
         route=route,
@@ -250,12 +209,15 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     blocked: list[SliceName] = []
     for name in plan.wanted:
         found = _first(name, open_, material, task)
-        made = _made(name, *found) if found and _may_come_from(plan.route, name, found[0]) else None
+        condition = MATRIX[plan.route].optional.get(name)
+        if found and condition == "of_thread" and found[0] != "thread":  # §6.3
+            found = None
+        made = _made(name, *found) if found else None
         if made is not None:
             loaded.append(made)
-        elif closed.intersection(SOURCES[name]):
+        elif closed.intersection(SLICES[name].sources):
             blocked.append(name)
-        elif MATRIX[plan.route].optional.get(name) != "drifted":
+        elif condition != "drifted":
             missing.append(name)
     return LoadedMemory(
         route=plan.route,
@@ -274,33 +236,29 @@ def _first(
     name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
 ) -> tuple[Source, Any] | None:
     """Return the first value that a slice's sources have, those that win first."""
-    for source in SOURCES[name]:
-        if (source in open_ or source not in CONSENT) and (value := _value(name, source, material, task)):
+    form = SLICES[name]
+    contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
+    profile = material.profile if material.profile and not material.profile.consent_blocked else None
+    for source in form.sources:
+        if source not in open_ and source in CONSENT:
+            continue
+        value: Any
+        match source:
+            case "task":
+                value = task and task[form.label]
+            case "thread":
+                value = next((value for each in contexts if (value := each[form.label])), None)
+            case "profile":
+                value = profile and profile[form.label]
+            case "threads":
+                value = _recent(material.threads)
+            case "drift":
+                value = material.drift_signals
+            case "default":
+                value = form.default
+        if value:
             return source, value
     return None
-
-
-def _value(name: SliceName, source: Source, material: Material, task: ContextFields | None) -> Any:
-    match source:
-        case "task":
-            return None if task is None else task[FIELDS[name]]
-        case "thread":
-            values = (each[FIELDS[name]] for each in reversed(material.thread) if not each.consent_blocked)
-            return next((value for value in values if value), None)
-        case "profile":
-            known = material.profile
-            return None if known is None or known.consent_blocked else known[FIELDS[name]]
-        case "threads":
-            return _recent(material.threads)
-        case "drift":
-            return material.drift_signals
-        case "default":
-            return DEFAULTS[name]
-
-
-def _may_come_from(route: Route, name: SliceName, source: Source) -> bool:
-    """Return whether a route takes a slice from that source: some only from the task's thread (§6.3)."""
-    return source == "thread" or MATRIX[route].optional.get(name) != "of_thread"
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:
@@ -320,11 +278,11 @@ def _named(thread: ThreadHeader) -> str:
 
 def _made(name: SliceName, source: Source, value: Any) -> LoadedSlice | None:
     """Return the slice of a value, escaped and within its budget; None where nothing is left of it."""
-    label, budget = LABELS[name], BUDGETS[name]
-    quoted = name in _WRITTEN
+    form = SLICES[name]
+    label, budget, quoted = form.label, form.budget, form.written
     if isinstance(value, list):
         share = budget // THREADS_NAMED if name == "S6" else budget
-        texts = [fitted_text(escaped(each), share, _itself) for each in value]
+        texts = [fitted_text(escaped(each), share, str) for each in value]
         items = [text for text in texts if text]
         value = tuple(fitted_items(items, budget, lambda kept: line_of(label, kept, quoted=quoted)))
     elif quoted:
@@ -333,7 +291,3 @@ def _made(name: SliceName, source: Source, value: Any) -> LoadedSlice | None:
         return None
     line = line_of(label, value, quoted=quoted)
     return LoadedSlice(name=name, source=source, value=value, line=line, tokens=estimate_tokens(line))
-
-
-def _itself(text: str) -> str:
-    return text

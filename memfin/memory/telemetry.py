@@ -10,11 +10,11 @@ from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter
 
 from memfin.contracts.memory import DriftRecord, SliceAttributes
-from memfin.memory.plans import Append, Put, Remove, RemoveTree, Step
+from memfin.memory.records import Append, Put, Remove, RemoveTree, Step
 
 _LOG: Final = logging.getLogger("memfin.memory")
 _COMPONENT: Final = "agent.context_engine"
-
+# The scopes of records that are no contexts, by their directory
 _SCOPES: Final[Mapping[str, str]] = {
     "consents": "consent",
     "persona_drift": "drift",
@@ -23,7 +23,6 @@ _SCOPES: Final[Mapping[str, str]] = {
     "feedback": "feedback",
     "hints": "hint",
 }
-"""The scopes of records that are no contexts, by their directory."""
 
 
 class MemoryTelemetry:
@@ -43,12 +42,8 @@ class MemoryTelemetry:
         )
         self._granted = Counter("profile_consent_granted", "Consents granted", registry=self.registry)
         self._steps = Counter("onboarding_step", "Steps of onboarding", ["step"], registry=self.registry)
-        self._drifts = Counter(
-            "persona_drift",
-            "Drift signals recorded",
-            ["signal_kind", "triggers_alert"],
-            registry=self.registry,
-        )
+        labels = ["signal_kind", "triggers_alert"]
+        self._drifts = Counter("persona_drift", "Drift signals recorded", labels, registry=self.registry)
 
     def observer(self, root: Path) -> Callable[[Step], None]:
         """Return the observer of the steps that are done under a data root."""
@@ -60,7 +55,9 @@ class MemoryTelemetry:
             op = "delete" if isinstance(step, Remove | RemoveTree) else "write"
             self._operation(op, scope, slice_id, consent_id)
             if isinstance(record, DriftRecord):
-                self._drifted(record)
+                self._drifts.labels(record.signal_kind, str(record.triggers_alert).lower()).inc()
+                with self._tracer.start_as_current_span("persona_drift_detected") as span:
+                    span.set_attributes({"drift_id": record.drift_id, "signal_kind": record.signal_kind})
 
         return observe
 
@@ -83,11 +80,6 @@ class MemoryTelemetry:
         """Record the slices of a task's context, by name, and their tokens."""
         with self._tracer.start_as_current_span("context_built") as span:
             span.set_attributes(msgspec.to_builtins(attributes))
-
-    def _drifted(self, record: DriftRecord) -> None:
-        self._drifts.labels(record.signal_kind, str(record.triggers_alert).lower()).inc()
-        with self._tracer.start_as_current_span("persona_drift_detected") as span:
-            span.set_attributes({"drift_id": record.drift_id, "signal_kind": record.signal_kind})
 
     def _operation(self, op: str, scope: str, slice_id: str, consent_id: str, count: int = 1) -> None:
         self._operations.labels(op, scope).inc(count)

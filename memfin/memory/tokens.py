@@ -6,10 +6,9 @@ inside an extended grapheme cluster (UAX #29), as far as the standard library's 
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from memfin.contracts.memory import SliceName
 from memfin.text.numbers import NUMERALS
 
 _MARKS: Final = frozenset(("Mn", "Me", "Mc"))
@@ -20,13 +19,12 @@ _SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 _LEADING_JAMO: Final = "\u1100-\u115f\ua960-\ua97c"
 _SYLLABLES: Final = "\uac00-\ud7a3"
 _FOLLOWING_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"
+# Two code points of one character, as far as their categories do not tell
 _PAIR: Final = re.compile(
     rf"[\u200d{_PREPENDED}].|.[{_JOINERS}{_SKIN_TONES_AND_TAGS}{_FOLLOWING_JAMO}]"
     rf"|[{_LEADING_JAMO}][{_LEADING_JAMO}{_SYLLABLES}]",
     re.DOTALL,
 )
-"""Two code points of one character, as far as their categories do not tell."""
-
 _FLAG_LETTERS: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
 
 
@@ -53,22 +51,8 @@ def _joined(text: str, at: int) -> bool:
     return any(run.start() < at < run.end() and (at - run.start()) % 2 for run in runs)
 
 
-BUDGETS: Final[Mapping[SliceName, int]] = {
-    "S1": 20,
-    "S2": 20,
-    "S3": 20,
-    "S4": 100,
-    "S5": 200,
-    "S6": 300,
-    "S7": 200,
-    "S8": 200,
-    "S9": 50,
-}
-"""The tokens that each slice's line stays below (memory design §6.2)."""
-
 OMITTED: Final = "…"  # stands for the omitted rest
 _CHARACTERS_A_TOKEN: Final = 4
-
 _NUMERALS: Final = f"0-9０-９{NUMERALS}几半"
 _CLAUSE_END: Final = re.compile(r"[。！？；，、]|[.!?;,](?=\s)")
 _BREAK: Final = re.compile(r"\s+")
@@ -116,11 +100,11 @@ def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str
     return [first] if first else []
 
 
-def safe_cut(text: str, most: int) -> int:
-    """Return the position at which to cut a text so that at most ``most`` code points stay."""
-    if most >= len(text):
+def safe_cut(text: str, max_length: int) -> int:
+    """Return the position at which to cut a text so that at most ``max_length`` code points stay."""
+    if max_length >= len(text):
         return len(text)
-    head = text[:most]
+    head = text[:max_length]
     if end := _late_end(_CLAUSE_END, head):
         return boundary_before(text, end)
     head = head[: _late_end(_BREAK, head) or len(head)]

@@ -1,44 +1,85 @@
 """Workspace of a data root: files, locks, index and recovery, shared by all services of a store.
 
-An operation of more than one step marks its user meanwhile. A mark that is found is one of an interrupted
-operation; the next writer of that user, the next process, or ``expire`` finishes it.
+The consent is the authority, and its rename the moment of a revocation. Records that have to go are found by
+consent and files alone, so they are found again after any interruption. An operation of more than one step
+marks its user meanwhile; the next writer of that user, the next process, or ``expire`` finishes it.
 """
 
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from memfin.contracts.base import Count, Record
-from memfin.contracts.memory import ProfileConsent, UserContext
-from memfin.errors import RunFault
-from memfin.memory.consent import (
-    ConsentOnFile,
-    deletion_steps,
-    has_files,
-    is_overdue,
-    leftover_steps,
-    purge_steps,
-    read_consent,
-    stray_steps,
+from memfin.contracts.memory import (
+    ConsentScope,
+    ProfileConsent,
+    ThreadHeader,
+    TrainingAssetCandidate,
+    UserContext,
 )
+from memfin.errors import RunFault
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
-from memfin.memory.files import Files, Locks, Reserve, is_full, move_in
+from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
 from memfin.memory.paths import TREES, Paths, Prefix, check_id, is_id, new_id
-from memfin.memory.plans import Checked, Observer, Step, Writer
-from memfin.memory.records import EarlyGate, Gate, RecordDamaged, load
+from memfin.memory.records import (
+    Checked,
+    EarlyGate,
+    Gate,
+    Observer,
+    Put,
+    RecordDamaged,
+    Remove,
+    RemoveTree,
+    Step,
+    Writer,
+    decode,
+    load,
+    load_sound,
+)
 
 Clock = Callable[[], datetime]
-
 _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
-
+PURGED_WITHIN: Final = timedelta(hours=48)  # of a revocation; the purge is done at once if nothing stops it
 ValueT = TypeVar("ValueT")
+
+
+class ConsentOnFile(NamedTuple):
+    """The bytes of a user's consent file, None without a file, and the consent if they can be read."""
+
+    data: bytes | None
+    consent: ProfileConsent | None
+
+    @property
+    def in_force(self) -> ProfileConsent | None:
+        """The consent, where there is one that is not revoked."""
+        return self.consent if self.consent is not None and self.consent.revoked_at is None else None
+
+
+@lru_cache(maxsize=1024)
+def _consent_of(data: bytes) -> ProfileConsent | None:
+    """Return the consent in the bytes of a file; it is read for every answer, and YAML is slow."""
+    try:
+        return decode(data, Path("consent.yaml"), ProfileConsent)
+    except RecordDamaged:
+        return None
+
+
+def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
+    """Return whether a consent allows something; a revoked one, and none, allows nothing."""
+    return consent is not None and consent.revoked_at is None and bool(consent.scopes[scope])
+
+
+def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
+    """Return whether a purge that is not finished should have been."""
+    return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
 
 
 class Sweep(Record):
@@ -66,6 +107,7 @@ class Workspace:
         self._clock = clock
         self.gate = EarlyGate(gate)
         self._writer = Writer(files, self.paths, self.gate, observer)
+        self.check = self._writer.check
         self.locks = Locks(files, self.paths.locks)
         with self.faults():
             for directory in self.paths.shared():
@@ -89,9 +131,11 @@ class Workspace:
     # Reading takes no lock.
 
     def consent_on_file(self, user_id: str) -> ConsentOnFile:
-        """Return the consent of a user as it is on file; one that is damaged allows nothing."""
+        """Return the consent of a user as it is on file; one that is damaged, or another user's, is None."""
         with self.faults():
-            return read_consent(self.files, self.paths.consent(user_id), user_id)
+            data = self.files.load(self.paths.consent(user_id))
+        consent = None if data is None else _consent_of(data)
+        return ConsentOnFile(data, consent if consent is not None and consent.user_id == user_id else None)
 
     def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
         """Return the result of ``read`` for the consent in force, None without one.
@@ -146,10 +190,6 @@ class Workspace:
         finally:
             self.reserve.keep()
 
-    def check(self, plan: Iterable[Step]) -> Checked:
-        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
-        return self._writer.check(plan)
-
     def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
         """Do checked steps in order, under the user's lock; with ``settle``, the steps of consent, too."""
         several = settle or len(checked) > 1
@@ -169,9 +209,54 @@ class Workspace:
 
     def _settle(self, user_id: str) -> None:
         """Make a user's files match the consent on file (memory design §10.4)."""
+        for tree in self.paths.trees(user_id):
+            self._writer.do(self.check(map(Remove, self.files.strays(tree))))
+        self._writer.do(self.check(self._purge_steps(user_id)))
+
+    def _purge_steps(self, user_id: str) -> Iterator[Step]:
+        """Yield the steps that remove what consent does not allow; none while it cannot be read."""
+        files, paths = self.files, self.paths
         on_file = self.consent_on_file(user_id)
-        self._writer.do(self.check(stray_steps(self.files, self.paths, user_id)))
-        self._writer.do(self.check(purge_steps(self.files, self.paths, user_id, on_file)))
+        consent = on_file.consent
+        if on_file.data is not None and consent is None:
+            return
+        # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        profiles = paths.profiles(user_id)
+        kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
+        if kept is None:
+            yield RemoveTree(profiles)
+        else:
+            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
+        # 2. The drift log.
+        if on_file.in_force is None:
+            yield RemoveTree(paths.drift(user_id))
+        # 3. Threads and their contexts: blocked for answers.
+        if not allows(consent, "save_to_thread"):
+            for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
+                yield from self.block_steps(paths.thread_contexts(user_id, thread_id), UserContext)
+            yield from self.block_steps(paths.threads(user_id), ThreadHeader)
+        # 4. Training candidates: withdrawn.
+        if not allows(consent, "training_use_allowed"):
+            for found in load_sound(files, paths.candidates(user_id), TrainingAssetCandidate):
+                if found.withdrawal_status == "active":
+                    moment = found.created_at if consent is None else consent.updated_at
+                    withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
+                    yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
+
+    def block_steps(self, directory: Path, kind: type[UserContext] | type[ThreadHeader]) -> Iterator[Step]:
+        """Yield the steps that block the records of a directory: they stay, and are read for no answer."""
+        for found in load_sound(self.files, directory, kind):
+            if not found.consent_blocked:
+                name = found.thread_id if isinstance(found, ThreadHeader) else found.context_id
+                yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
+
+    def has_files(self, user_id: str) -> bool:
+        """Return whether there is anything of a user but a stub."""
+        return any(map(self.files.exists, self._places(user_id)))
+
+    def _places(self, user_id: str) -> tuple[Path, ...]:
+        paths = self.paths
+        return (paths.consent(user_id), paths.history(user_id), *paths.trees(user_id))
 
     def version_on_file(self, user_id: str) -> int:
         """Return the number of the last version of a consent, readable or not; 0 where there is none."""
@@ -197,26 +282,27 @@ class Workspace:
         if namesake == user_id:
             return
         if namesake is not None and (
-            self.files.exists(self.paths.stub(namesake)) or has_files(self.files, self.paths, namesake)
+            self.files.exists(self.paths.stub(namesake)) or self.has_files(namesake)
         ):
             raise InvalidId("user id: differs from that of another user only in case; choose another one")
         self.index.claim(user_id)
 
     # Recovery.
 
-    def build_index(self) -> None:
-        """Finish interrupted operations of all users, then build the index from the files."""
-        users = self._users_on_file()
-        for user_id in users:
-            with self.locks.of_user(user_id):
-                self.finish(user_id)
-        self.index.build(users, self._tasks_on_file(users))
+    def rebuild_index(self) -> None:
+        """Finish interrupted operations of all users, and build the index from the files anew."""
+        with self.faults():
+            users = self._users_on_file()
+            for user_id in users:
+                with self.locks.of_user(user_id):
+                    self.finish(user_id)
+            self.index.build(users, self._tasks_on_file(users))
 
     def _recover(self) -> None:
         if not self.index.is_built():
             with self.locks.of_index():
                 if not self.index.is_built():
-                    self.build_index()
+                    self.rebuild_index()
         self.finish_marked()
 
     def finish_marked(self, now: datetime | None = None) -> Sweep:
@@ -240,13 +326,20 @@ class Workspace:
 
     def finish(self, user_id: str) -> None:
         """Finish an interrupted operation, under the user's lock: a deletion, an import or a revocation."""
-        if self.files.exists(self.paths.stub(user_id)):
-            self._writer.do(self.check(deletion_steps(self.paths, user_id)))
+        paths = self.paths
+        if self.files.exists(paths.stub(user_id)):
+            # The consent first, so that nothing is read from then on.
+            in_force, *trees = self._places(user_id)
+            self._writer.do(self.check([Remove(in_force), *map(RemoveTree, trees)]))
             self.index.forget_user(user_id)
         else:
-            move_in(self.files, self.paths, user_id)
-            on_file = self.consent_on_file(user_id)
-            self._writer.do(self.check(leftover_steps(self.files, self.paths, user_id, on_file)))
+            move_in(self.files, paths, user_id)
+            strays = list(self.files.strays(paths.history(user_id)))
+            strays += [temporary(paths.consent(user_id)), temporary(paths.stub(user_id))]
+            consent = self.consent_on_file(user_id).consent
+            if consent is not None:  # a version that was to be superseded, and was not
+                strays.append(paths.version(user_id, consent.version))
+            self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 

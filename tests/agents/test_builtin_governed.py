@@ -11,8 +11,7 @@ from memfin.agents.memory_context import BuiltinMemory
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Session
 from memfin.contracts import Language
-from memfin.memory.slices import LoadedMemory
-from memfin.memory.tokens import BUDGETS
+from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.scoring.predicates import ForbiddenAsset
 
 
@@ -104,7 +103,7 @@ def test_the_newest_is_kept_where_a_budget_cuts() -> None:
     assert isinstance(kept, tuple)
     assert list(kept[:-1]) == words[::-1][: len(kept) - 1]
     assert kept[-1] == "…"
-    assert all(each.tokens < BUDGETS[each.name] for each in found.slices)
+    assert all(each.tokens < SLICES[each.name].budget for each in found.slices)
 
 
 def test_the_longest_profile_fits_the_layer() -> None:

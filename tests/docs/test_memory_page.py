@@ -12,9 +12,8 @@ import pytest
 from memfin.contracts.memory import ConsentScope, SliceAttributes
 from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
 from memfin.memory.consent import OnboardingState
-from memfin.memory.slices import CONSENT, DEFAULTS, LABELS, MATRIX, SLICES, SOURCES, Condition
-from memfin.memory.suggestions import ORDERS
-from memfin.memory.tokens import BUDGETS
+from memfin.memory.reading import ORDERS
+from memfin.memory.slices import CONSENT, MATRIX, SLICES, Condition
 from tests.docs.pages import ROOT, blocks, prose
 
 PAGE: Final = ROOT / "docs" / "memory.md"
@@ -56,16 +55,15 @@ def test_the_matrix_of_the_page_is_the_codes() -> None:
 
 
 def test_the_table_of_slices_is_the_codes() -> None:
-    def sources(name: str) -> str:
-        return ", ".join(
-            f"default `{DEFAULTS[each]}`" if source == "default" else source
-            for each in SLICES
-            if each == name
-            for source in SOURCES[each]
-        )
-
     assert table("slice") == {
-        name: [f"`{LABELS[name]}`", sources(name), str(BUDGETS[name])] for name in SLICES
+        name: [
+            f"`{form.label}`",
+            ", ".join(
+                f"default `{form.default}`" if source == "default" else source for source in form.sources
+            ),
+            str(form.budget),
+        ]
+        for name, form in SLICES.items()
     }
 
 

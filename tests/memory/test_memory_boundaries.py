@@ -157,14 +157,10 @@ READERS: Final = {
     MEMORY / f"{name}.py"
     for name in (
         "slices",
-        "routes",
-        "injection",
         "store",
-        "profile",
-        "threads",
-        "tasks",
+        "reading",
+        "contexts",
         "consent",
-        "advisors",
     )
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent
 from memfin.memory import MemoryStore
-from memfin.memory.consent import SCOPES, allows, may_create_task
+from memfin.memory.consent import SCOPES, may_create_task
 from memfin.memory.errors import (
     ConsentRequired,
     ConsentUnreadable,
@@ -16,6 +16,7 @@ from memfin.memory.errors import (
     NotFound,
 )
 from memfin.memory.records import decode
+from memfin.memory.workspace import allows
 from tests.memory.memory_disks import tree
 from tests.memory.memory_world import (
     EVERYTHING,

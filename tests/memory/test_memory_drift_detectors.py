@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import (
@@ -29,6 +29,7 @@ from memfin.memory.drift import (
     keywords,
     load_thresholds,
     reopened_questions,
+    shipped_thresholds,
     stance_flips,
     warnings_of,
 )
@@ -38,7 +39,7 @@ START = datetime(2026, 5, 18, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-LIMITS = load_thresholds()
+LIMITS = shipped_thresholds()
 SOL: dict[str, Any] = {"asset": "SOL", "note": "x"}
 
 
@@ -359,6 +360,7 @@ def test_chinese_is_cut_into_pairs_of_characters_and_latin_into_words() -> None:
     assert keywords("The rate of a bank", ["the", "of", "a"]) == {"rate", "bank"}
 
 
+@settings(max_examples=25)
 @given(one=st.frozensets(st.text(max_size=3)), other=st.frozensets(st.text(max_size=3)))
 def test_likeness_is_a_share_and_the_same_both_ways(one: frozenset[str], other: frozenset[str]) -> None:
     assert 0 <= jaccard(one, other) == jaccard(other, one) <= 1

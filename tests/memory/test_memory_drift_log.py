@@ -8,7 +8,7 @@ import pytest
 
 from memfin.contracts.memory import ChangeSummary, ThreadHeader, WatchQuestionUpdate, WatchStatus
 from memfin.memory import MemoryStore
-from memfin.memory.drift import load_thresholds
+from memfin.memory.drift import shipped_thresholds
 from memfin.memory.telemetry import MemoryTelemetry
 from tests.memory.memory_world import EVERYTHING, SECOND, Clock, preferences
 
@@ -261,7 +261,7 @@ def test_the_same_events_leave_the_same_log(tmp_path: Path) -> None:
 
 
 def test_a_store_takes_thresholds_of_its_own(tmp_path: Path, clock: Clock) -> None:
-    shipped = load_thresholds()
+    shipped = shipped_thresholds()
     longer = shipped.replace(grade_reversal=shipped.grade_reversal.replace(within_days=30))
     found = {}
     for name, thresholds in (("shipped", None), ("longer", longer)):

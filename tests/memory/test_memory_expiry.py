@@ -10,10 +10,10 @@ import pytest
 from filelock import FileLock, Timeout
 
 from memfin.contracts.memory import ContextFields
-from memfin.memory import MemoryStore, tasks
+from memfin.memory import MemoryStore, contexts
+from memfin.memory.contexts import KEPT, Removed, sweep_tasks
 from memfin.memory.errors import ConsentRequired, InvalidId, NotFound
 from memfin.memory.files import Files, Locks
-from memfin.memory.tasks import KEPT, Removed, sweep_tasks
 from tests.memory.memory_disks import CountedFiles, DyingFiles, Killed, UnsyncedFiles, tree
 from tests.memory.memory_world import (
     EVERYTHING,
@@ -196,7 +196,7 @@ def swept(store: MemoryStore, files: Files) -> Removed:
 def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tasks, "FEW", 11)
+    monkeypatch.setattr(contexts, "FEW", 11)
     with open_store(tmp_path, Clock()) as store:
         for number in range(12):
             begin(store, user_id=f"u{number}")
@@ -218,7 +218,7 @@ def test_many_contexts_are_removed_by_many_threads_each_under_its_users_lock(
 def test_few_contexts_are_removed_without_threads(
     few: int, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "FEW", few)
+    monkeypatch.setattr(contexts, "FEW", few)
     with open_store(tmp_path, Clock()) as store:
         for number in range(3):
             begin(store, user_id=f"u{number}")
@@ -230,12 +230,12 @@ def test_few_contexts_are_removed_without_threads(
 def test_what_is_due_is_divided_by_locks_and_no_lock_is_held_for_long(tmp_path: Path) -> None:
     locks = Locks(Files(), tmp_path)
     due = {f"user-{number}": [f"ctx_{each}" for each in range(number % 30)] for number in range(2000)}
-    batches = tasks.batches_of(due, locks)
+    batches = contexts.batches_of(due, locks)
     assert sorted(each for batch in batches for each in batch.due) == sorted(due.items())
     for batch in batches:
         assert {locks.shard_of(user_id) for user_id, _ in batch.due} == {batch.shard}
         assert batch.contexts == sum(len(context_ids) for _, context_ids in batch.due)
-        assert batch.contexts - len(batch.due[-1][1]) < tasks.AT_A_TIME
+        assert batch.contexts - len(batch.due[-1][1]) < contexts.AT_A_TIME
     assert len(batches) < sum(map(len, due.values())) / 40
     first = [batch.shard for batch in batches[:200]]
     assert len(set(first)) == len(first)

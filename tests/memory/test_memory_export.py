@@ -25,7 +25,7 @@ from memfin.memory.drift import index_line
 from memfin.memory.errors import AccountDeleted, NotFound
 from memfin.memory.files import Files
 from memfin.memory.package import MANIFEST, encode_manifest, manifest_of, verify_package, zipped
-from memfin.memory.plans import Append, Put, Step
+from memfin.memory.records import Append, Put, Step
 from tests.support import length
 
 START = datetime(2026, 5, 16, 8, tzinfo=UTC)

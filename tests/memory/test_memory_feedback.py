@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from memfin.memory import MemoryStore
+from memfin.memory.drift import load_dictionary, polarity, read
 from memfin.memory.errors import ConsentRequired, ConsentUnreadable, InvalidInput, SensitiveInput
-from memfin.memory.feedback import load_dictionary, polarity, read
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, START, Clock, preferences
 from tests.support import each_case
 

@@ -12,7 +12,7 @@ from memfin.contracts.memory import ContextFields
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING, ImpersonalPrompt
 from memfin.memory.slices import (
-    LABELS,
+    SLICES,
     LoadedMemory,
     Material,
     assemble,
@@ -86,7 +86,7 @@ def check_block(text: str) -> None:
     assert block.endswith(f"\n{CLOSING}")
     lines = block.splitlines()  # every kind of line end that there is
     inside = lines[1:-1]
-    assert [line.partition(":")[0] for line in inside] == [LABELS[each.name] for each in found.slices]
+    assert [line.partition(":")[0] for line in inside] == [SLICES[each.name].label for each in found.slices]
     assert [each.line for each in found.slices] == inside
     for line in inside:
         assert not re.search(

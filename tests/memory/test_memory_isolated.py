@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, Preferences
 from memfin.memory.errors import AccountDeleted, InvalidId, MemoryRefusal, SensitiveInput
-from memfin.memory.isolated import ROOT, IsolatedStore, _InMemoryFiles
-from memfin.memory.store import MemoryStore
+from memfin.memory.store import ROOT, IsolatedStore, MemoryStore, _InMemoryFiles
 from tests.memory.stored_contexts import ALL, NOTHING, NOW, TASK
 
 

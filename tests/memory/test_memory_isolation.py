@@ -17,10 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
 from memfin.errors import UsageError
-from memfin.memory.consent import SCOPES, allows
+from memfin.memory.consent import SCOPES
 from memfin.memory.errors import InvalidId, MemoryRefusal, NotFound
-from memfin.memory.isolated import IsolatedStore
 from memfin.memory.slices import MATRIX
+from memfin.memory.store import IsolatedStore
+from memfin.memory.workspace import allows
 from tests.memory.memory_disks import tree
 from tests.memory.memory_rooms import quick_place
 from tests.memory.memory_world import EVERYTHING, Clock, everything_said, open_store, settle_in

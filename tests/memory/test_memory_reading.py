@@ -9,9 +9,9 @@ import pytest
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences, Route
 from memfin.memory.errors import ConsentRequired, InvalidId, InvalidInput, NotFound
 from memfin.memory.paths import new_id
+from memfin.memory.reading import advisor_order
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.store import MemoryStore
-from memfin.memory.suggestions import advisor_order
 from tests.memory.stored_contexts import ALL, NOW, TASK
 
 ROUTES: Final[tuple[Route, ...]] = get_args(Route)

@@ -12,9 +12,9 @@ import pytest
 
 from memfin.contracts.memory import Route
 from memfin.memory import MemoryStore
-from memfin.memory.consent import PURGED_WITHIN, is_overdue
 from memfin.memory.files import Files
 from memfin.memory.slices import MATRIX
+from memfin.memory.workspace import PURGED_WITHIN, is_overdue
 from tests.memory.memory_disks import (
     CountedFiles,
     DyingFiles,

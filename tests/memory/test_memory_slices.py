@@ -7,9 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, SliceName
-from memfin.memory.slices import LABELS, SOURCES, Material, assemble, plan_reads
+from memfin.memory.slices import SLICES, Material, assemble, plan_reads
 from memfin.memory.tokens import (
-    BUDGETS,
     OMITTED,
     boundary_before,
     estimate_tokens,
@@ -134,7 +133,7 @@ def test_the_estimate_is_one_a_chinese_character_and_one_per_four_others() -> No
 
 def everything(text: str) -> Any:
     plan = plan_reads("thread_refresh", ALL, thread_id="t1").replace(
-        wanted=tuple(BUDGETS), open=frozenset(("profile", "thread", "threads", "drift"))
+        wanted=tuple(SLICES), open=frozenset(("profile", "thread", "threads", "drift"))
     )
     material = Material(
         profile=PROFILE.replace(risk_prompt_preference="permission_or_credential"),
@@ -152,9 +151,9 @@ def everything(text: str) -> Any:
 @pytest.mark.parametrize("text", ["长" * 4000, "word " * 800, FAMILY * 500, '"' * 4000, "\\<" * 2000])
 def test_no_slice_is_as_large_as_its_budget(text: str) -> None:
     found = everything(text)
-    assert [each.name for each in found.slices] == list(BUDGETS)
+    assert [each.name for each in found.slices] == list(SLICES)
     for each in found.slices:
-        assert each.tokens == estimate_tokens(each.line) < BUDGETS[each.name]
+        assert each.tokens == estimate_tokens(each.line) < SLICES[each.name].budget
 
 
 def test_long_titles_leave_room_for_all_three_threads() -> None:
@@ -174,11 +173,11 @@ def test_the_estimate_of_a_context_is_the_sum_over_its_slices() -> None:
     assert found.attributes.total_memory_tokens_estimated == sum(map(estimate_tokens, lines)) == 46
 
 
-@each_case("name", SOURCES)
+@each_case("name", SLICES)
 def test_each_slice_has_a_budget_a_label_and_sources_in_the_order_they_win(name: SliceName) -> None:
     order = ("task", "thread", "profile", "threads", "drift", "default")
-    assert sorted(SOURCES[name], key=order.index) == list(SOURCES[name])
-    assert estimate_tokens(LABELS[name]) < BUDGETS[name]
+    assert sorted(SLICES[name].sources, key=order.index) == list(SLICES[name].sources)
+    assert estimate_tokens(SLICES[name].label) < SLICES[name].budget
 
 
 def test_positions_and_constraints_come_from_the_task_alone() -> None:

@@ -9,23 +9,20 @@ import pytest
 
 from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent, RiskPromptPreference, Route
 from memfin.memory import MemoryStore
-from memfin.memory.consent import ConsentOnFile, onboarding_state
+from memfin.memory.consent import onboarding_state
 from memfin.memory.errors import InvalidId
-from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
-from memfin.memory.suggestions import (
-    EXAMPLES,
-    FIRST_TASKS,
+from memfin.memory.reading import (
     PAUSE,
-    TEXTS,
     Skill,
     advisor_order,
     advisors_for,
     example_question,
     hint_for,
-    hint_text,
     recommended,
     suggested_tasks,
 )
+from memfin.memory.slices import LoadedMemory, Material, assemble, plan_reads
+from memfin.memory.workspace import ConsentOnFile
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, Clock, open_store
 from tests.memory.stored_contexts import ALL, NOW, PROFILE, thread
 from tests.support import each_case
@@ -122,9 +119,11 @@ def test_the_tasks_used_last_are_suggested_and_the_usual_ones_fill_up() -> None:
 
 
 def test_the_example_question_is_in_the_language_and_depth_that_were_set() -> None:
-    assert example_question(memory("snapshot")) == EXAMPLES["zh"]["deep"]
-    assert example_question(memory("snapshot", None)) == EXAMPLES["en"]["standard"]
-    assert example_question(memory("evidence_audit")) == EXAMPLES["zh"]["standard"]
+    assert example_question(memory("snapshot")).startswith("请深入分析沪深300指数基金的费用")
+    assert example_question(memory("snapshot", None)).startswith(
+        "Does a broad index fund suit a long horizon?"
+    )
+    assert example_question(memory("evidence_audit")).startswith("沪深300指数基金适合做长期配置吗？")
 
 
 @each_case(
@@ -157,14 +156,6 @@ def test_hints_are_for_those_they_help(state: Any, preferred: bool, hint: str | 
 def test_no_hint_comes_again_within_24_hours(state: Any, later: timedelta, due: bool) -> None:
     assert (hint_for(state, NOW, NOW + later, preferred=False) is not None) == due
     assert timedelta(hours=24) == PAUSE
-
-
-def test_hints_speak_the_language_of_the_result() -> None:
-    chinese = assemble(plan_reads("snapshot", ALL), Material(profile=PROFILE))
-    nobody = assemble(plan_reads("snapshot", None), Material())
-    for hint, texts in TEXTS.items():
-        assert hint_text(hint, chinese) == texts["zh"]
-        assert hint_text(hint, nobody) == texts["en"]
 
 
 def on_file(**fields: Any) -> ConsentOnFile:
@@ -216,7 +207,7 @@ def do(store: MemoryStore, *routes: Route) -> None:
 
 def test_the_kinds_of_task_done_last_come_first(store: MemoryStore) -> None:
     store.grant_consent("u1", EVERYTHING, Preferences(language_preference="zh", research_depth="deep"))
-    assert store.suggestions("u1").task_types == FIRST_TASKS
+    assert store.suggestions("u1").task_types == suggested_tasks([])
     do(store, "evidence_audit", "snapshot", "evidence_audit")
     assert store.suggestions("u1").task_types == ("evidence_audit", "snapshot", "thread_refresh")
     for _ in range(5):
@@ -224,7 +215,7 @@ def test_the_kinds_of_task_done_last_come_first(store: MemoryStore) -> None:
     do(store, "pre_execution")
     found = store.suggestions("u1")
     assert found.task_types == ("pre_execution", "narrative_mapper", "evidence_audit")
-    assert found.example_question == EXAMPLES["zh"]["deep"]
+    assert found.example_question.startswith("请深入分析")
     assert found.refresh_conditions["other"] == ("new_evidence",)
 
 
@@ -235,7 +226,7 @@ def test_tasks_are_known_for_24_hours(store: MemoryStore, clock: Clock) -> None:
     clock.now = begun + DAY - 2 * SECOND
     assert store.suggestions("u1").task_types[0] == "evidence_audit"
     clock.now = begun + DAY - SECOND
-    assert store.suggestions("u1").task_types == FIRST_TASKS
+    assert store.suggestions("u1").task_types == suggested_tasks([])
 
 
 def test_a_person_without_consent_is_suggested_what_everybody_is(store: MemoryStore) -> None:
@@ -256,6 +247,6 @@ def test_what_cannot_be_read_and_is_another_users_is_passed_over(store: MemorySt
     first, second = sorted(store.workspace.paths.tasks("u1").iterdir())
     first.write_bytes(first.read_bytes().replace(b'"user_id":"u1"', b'"user_id":"u2"'))
     second.write_bytes(b"{")
-    assert store.suggestions("u1").task_types == FIRST_TASKS
+    assert store.suggestions("u1").task_types == suggested_tasks([])
     with pytest.raises(InvalidId):
         store.suggestions("../u1")

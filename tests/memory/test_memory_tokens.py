@@ -2,8 +2,6 @@
 
 import multiprocessing
 import stat
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -101,24 +99,6 @@ def test_a_user_whose_id_differs_only_in_case_gets_no_token(tokens: TokenFile) -
     tokens.add("alice")
     with pytest.raises(UsageError, match="differs only in case"):
         tokens.add("Alice")
-
-
-def test_the_same_clock_and_entropy_make_the_same_file(tmp_path: Path) -> None:
-    contents = []
-    for name in ("a", "b"):
-        counter = iter(range(100))
-
-        def entropy(size: int, counter: Iterator[int] = counter) -> bytes:
-            return bytes([next(counter) // 3]) * size  # an id comes twice and is drawn again
-
-        tokens = TokenFile(
-            tmp_path / name / TOKENS_FILE, clock=lambda: datetime(2026, 5, 16, tzinfo=UTC), entropy=entropy
-        )
-        for user in ("alice", "bob", "carol"):
-            tokens.add(user)
-        contents.append((tmp_path / name / TOKENS_FILE).read_bytes())
-        assert len({each.token_id for each in tokens.all()}) == 3
-    assert contents[0] == contents[1]
 
 
 def _adds(path: Path, user: str, times: int) -> None:

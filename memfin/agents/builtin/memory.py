@@ -20,9 +20,9 @@ from memfin.contracts import Language, RecallItem, Record, ShortTermTurn
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
 from memfin.errors import MemfinError
 from memfin.memory.errors import MemoryRefusal
-from memfin.memory.isolated import IsolatedStore
 from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import LoadedMemory
+from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import estimate_tokens
 
 S = TypeVar("S", bound=Record)

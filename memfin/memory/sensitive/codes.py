@@ -10,17 +10,16 @@ from typing import Final, NamedTuple
 from memfin.memory.sensitive.text import (
     Finding,
     View,
-    alternatives,
     labelled,
     load_vocabulary,
     ordinary_pairs,
+    pattern,
 )
 
 _BASE58: Final = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 _BECH32: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+# Residues of a right checksum: Bech32 (BIP 173) and Bech32m (BIP 350)
 _RESIDUES: Final = frozenset({1, 0x2BC830A3})
-"""Residues of a right checksum: Bech32 (BIP 173) and Bech32m (BIP 350)."""
-
 _WORD: Final = re.compile(r"[0-9A-Za-z]+")
 _GAP: Final = re.compile(r"[ \t]?[-·][ \t]?|[ \t]{1,3}|[ \t]*\n[ \t]*")
 _MIN_PIECE: Final = 3  # characters of a piece, on average, of a code that is written in several
@@ -37,7 +36,7 @@ class Coded(NamedTuple):
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
     """Yield words, and neighbouring words taken together, that begin like a code and have a length of one."""
-    most = max(2, lengths.stop // _MIN_PIECE)
+    max_words = max(2, lengths.stop // _MIN_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):
         if first.match(view.text, start, end) is None:
@@ -47,7 +46,7 @@ def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]
             yield Coded(joined, start, end, whole=True)
         if end - start == 1:
             continue
-        for (_, last), (begin, stop) in pairwise(words[number : number + most]):
+        for (_, last), (begin, stop) in pairwise(words[number : number + max_words]):
             if len(joined) >= lengths.stop or not _GAP.fullmatch(view.text, last, begin):
                 break
             joined += view.text[begin:stop]
@@ -86,39 +85,18 @@ def bech32_prefix(text: str) -> str | None:
     return prefix if bech32_checksum([*expanded, *map(_BECH32.index, data)]) in _RESIDUES else None
 
 
-_LOCAL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._%+&'-]{0,62}[A-Za-z0-9_+-])?"
-_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_ADDRESS: Final = re.compile(
-    rf"(?P<local>{_LOCAL})@(?:{_LABEL}[.。])+(?P<top>[A-Za-z]{{2,24}}|xn--[a-z0-9-]+)"
-)
-_CHINESE_DOMAIN: Final = re.compile(
-    r"[A-Za-z0-9一-鿿._-]{1,64}@[A-Za-z0-9一-鿿-]{1,63}[.。](?:中国|公司|网络|网址|中國)"
-)
-_OPENED: Final = r"\s{0,2}[\[({<【《]\s?"
-_CLOSED: Final = r"\s?[\])}>】》]\s{0,2}"
-_AT: Final = rf"(?:\s{{0,2}}@\s{{0,2}}|{_OPENED}(?:at|@|艾特){_CLOSED}|\s{{1,2}}(?:at|艾特)\s{{1,2}}|艾特)"
-_DOT: Final = rf"(?:\s{{0,2}}[.。]\s{{0,2}}|{_OPENED}(?:dot|\.|点){_CLOSED}|\s{{1,2}}(?:dot|点)\s{{1,2}}|点)"
 _REMOTE: Final = re.compile(r"(?::|/)[A-Za-z0-9._~-]+")
-
-
-@cache
-def _spelt() -> re.Pattern[str]:
-    tops = "|".join(sorted(load_vocabulary().email["common_domains"]))
-    return re.compile(
-        rf"(?P<local>{_LOCAL}){_AT}(?P<domain>{_LABEL}(?:{_DOT}{_LABEL}){{0,3}}{_DOT}(?P<top>{tops}))(?![A-Za-z0-9-])",
-        re.IGNORECASE,
-    )
 
 
 def emails(view: View) -> Iterator[Finding]:
     """Yield e-mail addresses; names of assets (``icon@2x.png``) and remotes (``git@host:path``) are none."""
     not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
-        for match in _ADDRESS.finditer(view.text):
+        for match in pattern("address").finditer(view.text):
             if match["top"].lower() not in not_domains and not _is_remote(view, match):
                 yield view.finding("email", "address", match.start(), match.end())
-        yield from view.matches("email", "chinese_domain", _CHINESE_DOMAIN)
-    for match in _spelt().finditer(view.text):
+        yield from view.matches("email", "chinese_domain", pattern("chinese_domain"))
+    for match in pattern("spelt_address").finditer(view.text):
         if ("@" in match[0] or _is_spelt(match)) and not _is_remote(view, match):
             yield view.finding("email", "spelt_out", match.start(), match.end())
 
@@ -136,79 +114,17 @@ def _is_spelt(match: re.Match[str]) -> bool:
     )
 
 
-_IS: Final = r"[\"'”’]?\s{0,3}(?:=>|:=|=|:|是|为|is|設為|设为|改成)\s{0,3}[\"'“‘]?"
-_NAMED: Final = re.compile(
-    r"(?:(?:api|app|access|secret|auth|client|private|account|consumer|bot|service|refresh|session|sign(?:ing)?)"
-    r"[ _-]{0,2}(?:api[ _-]?)?(?:key(?:[ _-]?(?:id|secret))?|token|secret|密钥)|"
-    r"(?<![a-z])(?:token|secret|apikey|bearer|"
-    r"authorization|x-api-key|access_key_id|secretkey|key)(?![a-z])|密钥|密鑰|令牌|授权码|凭证|凭据)"
-    + _IS
-    + r"(?:bearer\s{1,2}|basic\s{1,2})?(?P<value>[A-Za-z0-9_\-+/=.~]{16,})",
-    re.IGNORECASE,
-)
-_BEARER: Final = re.compile(r"(?i)(?<![a-z])bearer\s{1,2}(?P<value>[A-Za-z0-9_\-+/=.~]{16,})")
-_PASSWORD: Final = re.compile(
-    r"(?:(?<![a-z])(?:password|passwd|passphrase|pwd|passcode|pin(?:[ ]code)?)|密码|口令|密碼)(?P<is>"
-    + _IS
-    + r")(?P<value>[!-~]{6,})",
-    re.IGNORECASE,
-)
-_MIN_PASSWORD: Final = 6
-_MIN_LETTERS: Final = 3
-_CHANGES: Final = 4
-_DIGITS: Final = re.compile(r"\d{6,}")
-_PLACEHOLDERS: Final = re.compile(r"(?i)x{6,}|\*{4,}|your[_-]|example|placeholder|\.{3,}|<|changeme")
-
-
 def api_keys(view: View) -> Iterator[Finding]:
-    """Yield keys with a well-known prefix, and values that are set beside the name of a key or password."""
-    for match in _prefixed().finditer(view.text):
+    """Yield keys with a well-known prefix."""
+    for match in pattern("prefixed_key").finditer(view.text):
         if _is_mixed(match[0]) or match.lastgroup in {"slack_hook", "url_password"}:
             yield view.finding("api_key", str(match.lastgroup), match.start(), match.end())
-    for pattern in (_NAMED, _BEARER):
-        for match in pattern.finditer(view.text):
-            if _is_random(match["value"]) and not _PLACEHOLDERS.search(match["value"]):
-                yield view.finding("api_key", "named_key", match.start("value"), match.end("value"))
-    for match in _PASSWORD.finditer(view.text):
-        if _is_password(match["value"]) and not _PLACEHOLDERS.search(match["value"]):
-            yield view.finding("api_key", "password", match.start("value"), match.end("value"))
-
-
-@cache
-def _prefixed() -> re.Pattern[str]:
-    patterns = load_vocabulary().api_keys
-    return re.compile(
-        r"(?<![0-9A-Za-z_])(?:" + "|".join(f"(?P<{name}>{each})" for name, each in patterns.items()) + ")"
-    )
 
 
 def _is_mixed(value: str) -> bool:
     return any(each.isdigit() for each in value) or (value != value.lower() and value != value.upper())
 
 
-def _is_random(value: str) -> bool:
-    """Return whether a value has digits among letters, or letters of changing case, as prose has not."""
-    letters = [each for each in value if each.isalpha()]
-    changes = sum(one.isupper() and other.islower() for one, other in pairwise(letters))
-    mixed = any(map(str.isdigit, value)) or changes >= _CHANGES
-    return len(letters) >= _MIN_LETTERS and mixed and "//" not in value
-
-
-def _is_password(value: str) -> bool:
-    if _DIGITS.fullmatch(value):
-        return True
-    kinds = (str.isdigit, str.isalpha, lambda each: not each.isalnum())
-    value = value.rstrip(".,;:!?)\"'")
-    return (
-        len(value) >= _MIN_PASSWORD
-        and sum(any(map(kind, value)) for kind in kinds) > 1
-        and any(map(str.isdigit, value))
-    )
-
-
-_ETHEREUM: Final = re.compile(
-    r"(?<![0-9A-Za-z])0[xX](?:[ \t]?-?[ \t]?\n?[ \t]?[0-9a-fA-F]){40}(?![0-9A-Za-z])"
-)
 _FIRST_BASE58: Final = re.compile(r"[13TLMDXAtmn2]")
 _BASE58_LENGTHS: Final = range(25, 37)
 _FIRST_SOLANA: Final = re.compile(r"[1-9A-HJ-NP-Za-km-z]{6}")
@@ -218,22 +134,11 @@ _PAYLOADS: Final = frozenset({21, 22})  # bytes of a version and a hash
 _BECH32_LENGTHS: Final = range(14, 121)
 _PART: Final = frozenset("-_=/+")  # signs beside a word that make it a part of some other code
 _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
-_UNCHECKED: Final = re.compile(
-    r"[13T][1-9A-HJ-NP-Za-km-z]{25,34}|(?:bc1|tb1|ltc1)[02-9ac-hj-np-z]{25,87}|(?i:0x)?[0-9a-fA-F]{40}"
-)
-"""The form of an address whose checksum may be mistyped."""
-
-
-@cache
-def _first_bech32() -> re.Pattern[str]:
-    prefixes = "|".join(load_vocabulary().wallets["bech32"])
-    return re.compile(rf"(?:{prefixes})(?=1|[0-9]+[munp]?1)", re.IGNORECASE)
 
 
 def wallet_addresses(view: View) -> Iterator[Finding]:
     """Yield addresses: by their checksum, by their form where there is none, or by form and label."""
     known = load_vocabulary().wallets
-    yield from view.matches("wallet_address", "ethereum", _ETHEREUM)
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
         version = "" if payload is None or len(payload) not in _PAYLOADS else f"{payload[0]:02x}"
@@ -241,7 +146,7 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
             yield view.finding("wallet_address", known["base58"][version], code.start, code.end)
         else:
             yield from _mistyped(view, code)
-    for code in coded(view, _first_bech32(), _BECH32_LENGTHS):
+    for code in coded(view, pattern("first_bech32"), _BECH32_LENGTHS):
         prefix = bech32_prefix(code.text)
         if prefix is not None:
             rule = known["bech32"].get(prefix, "lightning")
@@ -257,48 +162,25 @@ def wallet_addresses(view: View) -> Iterator[Finding]:
 
 
 def _mistyped(view: View, code: Coded) -> Iterator[Finding]:
-    if code.whole and _UNCHECKED.fullmatch(code.text) and labelled(view, code.start, "wallet"):
+    if (
+        code.whole
+        and pattern("unchecked_wallet").fullmatch(code.text)
+        and labelled(view, code.start, "wallet")
+    ):
         yield view.finding("wallet_address", "labelled_address", code.start, code.end)
 
 
-_PEM: Final = re.compile(
-    r"(?<!-)-{2,20}\s{0,9}BEGIN\s+(?:[A-Z0-9]+\s+){0,3}PRIVATE\s+KEY(?:\s+BLOCK)?(?:\s*-{2,})?"
-)
-_PUTTY: Final = re.compile(r"PuTTY-User-Key-File-\d")
-_HEX: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:0[xX])?(?:[0-9a-fA-F](?>[ \t]?-?[ \t]?\n?[ \t]?)){63}[0-9a-fA-F](?![0-9A-Za-z])"
-)
 _REACH: Final = 40
 _WIF_VERSIONS: Final = frozenset({0x80, 0xEF, 0xB0, 0x9E, 0xCC})
 _PACKED_BYTES: Final = 64
-_BYTES: Final = re.compile(r"\[\s*(?:\d{1,3}\s*,\s*){63}\d{1,3}\s*\]")
-_JWK: Final = re.compile(r"\"kty\"\s*:")
-_JWK_PRIVATE: Final = re.compile(r"\"d\"\s*:\s*\"[A-Za-z0-9_-]{20,}\"")
-_AGE: Final = re.compile(r"(?i)AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{40,}")
-_STELLAR: Final = re.compile(r"(?<![0-9A-Za-z])S[A-Z2-7]{55}(?![0-9A-Za-z])")
 
 
 def private_keys(view: View) -> Iterator[Finding]:
-    """Yield private keys; 64 hexadecimal digits count only behind a label, as digests look the same."""
-    yield from _plain_keys(view)
+    """Yield private keys in an encoding."""
     for first, lengths, rule_of in _ENCODED_KEYS:
         for code in coded(view, first, lengths):
             if (found := rule_of(view, code)) is not None:
                 yield view.finding("private_key", found, code.start, code.end)
-
-
-def _plain_keys(view: View) -> Iterator[Finding]:
-    for pattern, rule in ((_PEM, "pem"), (_PUTTY, "putty"), (_AGE, "age")):
-        yield from view.matches("private_key", rule, pattern)
-    for pattern, rule in ((_HEX, "labelled_hex"), (_STELLAR, "labelled_stellar")):
-        for match in pattern.finditer(view.text):
-            if labelled(view, match.start(), "private", _REACH):
-                yield view.finding("private_key", rule, match.start(), match.end())
-    for match in _BYTES.finditer(view.text):
-        if all(int(each) < 256 for each in re.findall(r"\d+", match[0])):  # noqa: PLR2004 - bytes
-            yield view.finding("private_key", "byte_array", match.start(), match.end())
-    if _JWK.search(view.text):
-        yield from view.matches("private_key", "jwk", _JWK_PRIVATE)
 
 
 def _wif(view: View, code: Coded) -> str | None:
@@ -321,29 +203,21 @@ def _packed(_: View, code: Coded) -> str | None:
     return "solana_key" if code.whole and len(base58(code.text) or b"") == _PACKED_BYTES else None
 
 
+# The beginning and the lengths of keys in an encoding, and the rule that one fits, if any
 _ENCODED_KEYS: Final = (
     (re.compile(r"[5KLc9]"), range(51, 53), _wif),
     (re.compile(r"[xyztuv]prv|6P"), range(58, 113), _extended),
     (re.compile(r"(?i)nsec1|AGE|suiprivkey1"), range(58, 75), _bech32_key),
     (re.compile(r"[1-9A-HJ-NP-Za-km-z]{20}"), range(86, 90), _packed),
 )
-"""The beginning and the lengths of keys in an encoding, and the rule that one fits, if any."""
-
 SIZES: Final = (12, 15, 18, 21, 24)
 _MIN_WORDS: Final = 12
 _BITS: Final = 11
-_BETWEEN_WORDS: Final = r"[\s0-9,.、，;；:：|/\\_\-'\"“”()\[\]{}<>*#=+•·]{1,12}"
-_WORDS: Final = re.compile(rf"[a-z]{{3,8}}(?:{_BETWEEN_WORDS}[a-z]{{3,8}}){{11,}}")
 _LOWER_WORD: Final = re.compile(r"[a-z]+")
-_SINGLES: Final = re.compile(rf"[一-鿿](?:{_BETWEEN_WORDS}[一-鿿](?![一-鿿])){{10,}}{_BETWEEN_WORDS}[一-鿿]")
-"""Characters written apart; the first and the last one may touch others."""
-
 _HAN: Final = re.compile(r"[一-鿿]")
-_PHRASE_IS: Final = r"[\"'”]?\s{0,2}(?:[((][^))]{0,12}[))]\s?)?(?:[:=]|是|为|如下)[:=]?\s{0,4}[\"'“]?"
 _BESIDE: Final = 2
+# Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many
 _MIN_PAIRS: Final = 2
-"""Ordinary pairs that make characters plain Chinese; one phrase of twelve in 14,000 holds so many."""
-
 Span = tuple[int, int]
 
 
@@ -353,14 +227,14 @@ def seed_phrases(view: View) -> Iterator[Finding]:
     Chinese words are single characters, of which nearly all text is made: they count when written apart, or
     behind a label, as many as a phrase has, and only if they do not read as ordinary Chinese.
     """
-    for run in _WORDS.finditer(view.lower):
+    for run in pattern("words_in_row").finditer(view.lower):
         yield from _english(view, run)
-    for run in _SINGLES.finditer(view.text):
+    for run in pattern("single_characters").finditer(view.text):
         places = [match.span() for match in _HAN.finditer(view.text, *run.span())]
         known = labelled(view, places[0][0], "phrase", _REACH)
         if not _reads_as_text(view, places):
             yield from _chinese(view, _trimmed(places), known=known)
-    for run in _behind_label().finditer(view.lower):
+    for run in pattern("labelled_phrase").finditer(view.lower):
         places = [match.span() for match in _HAN.finditer(view.lower, *run.span("phrase"))]
         if not _reads_as_text(view, places):
             yield from _chinese(view, [places], known=False)
@@ -440,11 +314,3 @@ def _index(language: str) -> Mapping[str, int]:
     from mnemonic import Mnemonic  # noqa: PLC0415 - reads its lists from files
 
     return {word: number for number, word in enumerate(Mnemonic(language).wordlist)}
-
-
-@cache
-def _behind_label() -> re.Pattern[str]:
-    labels = alternatives(load_vocabulary().labels["phrase"])
-    return re.compile(
-        rf"(?:{labels}){_PHRASE_IS}(?P<phrase>[一-鿿](?:[ \t\n,、/|-]{{0,3}}[一-鿿]){{11,23}})(?![一-鿿])"
-    )

@@ -2,21 +2,14 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from memfin.memory.sensitive.text import Finding, View, alternatives, labelled, load_vocabulary
+from memfin.memory.sensitive.text import Finding, View, labelled, load_vocabulary, pattern
 
 _SEQUENCE: Final = re.compile(r"\d+(?:(?:[ \t]{1,3}|[ \t]?[-./_·•|~*][ \t]?|[ \t]*-?[ \t]*\n[ \t]*)\d+)*")
 _GROUP: Final = re.compile(r"\d+")
-_NOISE: Final = re.compile(
-    r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|(?=[0-9]*[a-f][0-9a-f]{0,127})[0-9a-f]{24,128})(?![0-9a-z])"
-)
-"""UUIDs and digests, whose digits say nothing."""
-
 MAX_DIGITS: Final = 19
 _TABLE: Final = 40  # groups that make a table: no number in it is looked for digit by digit
 _MAX_GROUPS: Final = 9
@@ -32,19 +25,11 @@ class Number(NamedTuple):
     end: int
 
     @property
-    def whole(self) -> bool:
-        """True for a number in one piece."""
-        return not self.gaps
-
-    @property
-    def broken(self) -> bool:
-        """True for a number that is divided by line ends alone, two at most."""
-        return 0 < len(self.gaps) <= 2 and set(self.gaps) == {"\n"}  # noqa: PLR2004 - as the docstring says
-
-    @property
-    def spaced(self) -> bool:
-        """True for a number with the same sign between all its digits."""
-        return len(set(self.gaps)) == 1 and set(self.sizes) == {1}
+    def plain(self) -> bool:
+        """True for a number in one piece, with one or two line ends, or one sign between all digits."""
+        signs = set(self.gaps)
+        broken = signs == {"\n"} and len(self.gaps) <= 2  # noqa: PLR2004 - as the docstring says
+        return not signs or broken or (len(signs) == 1 and set(self.sizes) == {1})
 
     @property
     def uniform(self) -> bool:
@@ -54,22 +39,22 @@ class Number(NamedTuple):
 
 def quiet(view: View) -> View:
     """Return the view with UUIDs and digests blotted out, places kept."""
-    lower = _NOISE.sub(lambda match: "=" * len(match[0]), view.lower)
+    lower = pattern("digest").sub(lambda match: "=" * len(match[0]), view.lower)
     if lower == view.lower:
         return view
     text = "".join("=" if low == "=" else given for low, given in zip(lower, view.text, strict=True))
     return View(text, view.starts)
 
 
-def numbers(view: View) -> Iterator[Number]:
+def written_numbers(view: View) -> Iterator[Number]:
     """Yield every number of at most 19 digits that neighbouring groups make up, nested ones too."""
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
         gaps = [_sign(view.text[end:start]) for (_, end), (start, _) in pairwise(groups)]
-        most = MAX_DIGITS if len(groups) <= _TABLE else _MAX_GROUPS
+        max_groups = MAX_DIGITS if len(groups) <= _TABLE else _MAX_GROUPS
         for first in range(len(groups)):
             digits = ""
-            for last in range(first, min(first + most, len(groups))):
+            for last in range(first, min(first + max_groups, len(groups))):
                 digits += view.text[slice(*groups[last])]
                 if len(digits) > MAX_DIGITS:
                     break
@@ -90,39 +75,23 @@ def _sign(gap: str) -> str:
 
 _RESIDENT: Final = 18
 _RESIDENT_OLD: Final = 15
+# The first two digits; from 91 on cards of foreigners with permanent residence
 _PROVINCES: Final = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[123]|9[1-9]")
-"""The first two digits; from 91 on cards of foreigners with permanent residence."""
-
-_NO_LETTER: Final = r"(?<![0-9A-Za-z_])"
-_HONG_KONG: Final = re.compile(
-    rf"{_NO_LETTER}([A-Za-z]{{1,2}})[ -]?(\d{{3}}[ -]?\d{{3}})[ -]?(\()?([0-9Aa])(\))?(?![0-9A-Za-z])"
-)
-_TAIWAN: Final = re.compile(rf"{_NO_LETTER}([A-Za-z])[ -]?([1289]\d{{8}})(?![0-9A-Za-z])")
-_SINGAPORE: Final = re.compile(rf"{_NO_LETTER}([STFGMstfgm])[ -]?(\d{{7}})[ -]?([A-Za-z])(?![0-9A-Za-z])")
-_MACAU: Final = re.compile(rf"{_NO_LETTER}[1578]\d{{6}}\(?\d\)?(?![0-9A-Za-z])")
-_PASSPORT: Final = re.compile(
-    rf"{_NO_LETTER}(?=[A-Za-z0-9]*\d{{6}})[A-Za-z]{{0,3}} ?\d{{6,10}}(?![0-9A-Za-z])"
-)
-_BRITISH: Final = re.compile(
-    rf"{_NO_LETTER}[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D](?![0-9A-Za-z])"
-)
-_TAIWAN_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 _ID_REACH: Final = 24
 
 
 def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield identity numbers with a right check digit or a label, needed where other codes look alike."""
+    """Yield identity numbers without letters that have a right check digit or a label."""
     for number in written:
         yield from _resident(view, number)
         yield from _social(view, number)
-    yield from _with_letters(view)
 
 
 def _resident(view: View, number: Number) -> Iterator[Finding]:
     length = len(number.digits)
     if length == _RESIDENT_OLD:
         dated = _PROVINCES.match(number.digits) and _has_birth_date("19" + number.digits[6:12])
-        if number.whole and dated and labelled(view, number.start, "identity", _ID_REACH):
+        if not number.gaps and dated and labelled(view, number.start, "identity", _ID_REACH):
             yield view.finding("identity_number", "cn_resident_old", number.start, number.end)
         return
     end = number.end
@@ -159,23 +128,11 @@ def _social(view: View, number: Number) -> Iterator[Finding]:
             yield view.finding("identity_number", "kr_resident", number.start, number.end)
 
 
-def _with_letters(view: View) -> Iterator[Finding]:
-    for rule, pattern, counts in _LETTERED:
-        for match in pattern.finditer(view.text):
-            known = labelled(view, match.start(), "identity", _ID_REACH)
-            if known or (counts(match) and not labelled(view, match.start(), "order")):
-                yield view.finding("identity_number", rule, match.start(), match.end())
-    for match in _PASSPORT.finditer(view.text):
-        if labelled(view, match.start(), "passport", _ID_REACH):
-            yield view.finding("identity_number", "passport", match.start(), match.end())
-
-
 def names_beside(view: View, identities: list[Finding]) -> Iterator[Finding]:
     """Yield names that stand before an identity number or behind a label, where a text holds such numbers."""
     if not identities:
         return
-    names = _names()
-    for match in names.finditer(view.text):
+    for match in pattern("names").finditer(view.text):
         at, end = match.span("labelled") if match["labelled"] else match.span("beside")
         start, stop = view.span(at, end)
         near = any(0 <= each.start - stop <= _ID_REACH for each in identities)
@@ -183,111 +140,42 @@ def names_beside(view: View, identities: list[Finding]) -> Iterator[Finding]:
             yield Finding(kind="person_name", rule="name_beside_number", start=start, end=stop)
 
 
-@cache
-def _names() -> re.Pattern[str]:
-    names = load_vocabulary().names
-    return re.compile(
-        rf"(?i:{alternatives(names.labels)})[ :是叫为=\"',]{{0,3}}"
-        rf"(?P<labelled>[{names.surnames}][一-鿿]{{1,2}}(?=[^一-鿿]|[的身证电手]|$)"
-        r"|[A-Z][a-z]+ [A-Z][a-z]+)"
-        rf"|(?<![一-鿿])(?P<beside>[{names.surnames}][一-鿿]{{1,2}})(?=[ ,、:;\-(]|的?(?:身份|证件|护照)|\d)"
-    )
-
-
 def _has_birth_date(digits: str) -> bool:
     if digits[:2] not in {"19", "20"}:
         return False
     try:
-        dt.date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+        return bool(dt.date.fromisoformat(digits))
     except ValueError:
         return False
-    return True
 
 
-def _is_hong_kong(match: re.Match[str]) -> bool:
-    """Return whether the check digit is right and bracketed, as it is printed; other codes look alike."""
-    if match[3] is None or match[5] is None:
-        return False
-    letters = [ord(letter) - 55 for letter in match[1].upper()]
-    values = [36] * (2 - len(letters)) + letters + [int(each) for each in match[2] if each.isdigit()]
-    left = -sum(weight * value for weight, value in zip(range(9, 1, -1), values, strict=True)) % 11
-    return match[4].upper() == f"{left:X}"
-
-
-def _is_taiwan(match: re.Match[str]) -> bool:
-    tens, ones = divmod(_TAIWAN_LETTERS.index(match[1].upper()) + 10, 10)
-    values = [tens, ones, *map(int, match[2])]
-    return sum(a * b for a, b in zip((1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), values, strict=True)) % 10 == 0
-
-
-def _is_singapore(match: re.Match[str]) -> bool:
-    letter = match[1].upper()
-    total = sum(a * b for a, b in zip((2, 7, 6, 5, 4, 3, 2), map(int, match[2]), strict=True))
-    total += {"T": 4, "G": 4, "M": 3}.get(letter, 0)
-    checks = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "F": "XWUTRQPNMLK", "G": "XWUTRQPNMLK"}
-    return match[3].upper() == checks.get(letter, "XWUTRQPNJLK")[total % 11]
-
-
-_LETTERED: Final[tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool]], ...]] = (
-    ("hk_identity", _HONG_KONG, _is_hong_kong),
-    ("tw_identity", _TAIWAN, _is_taiwan),
-    ("sg_identity", _SINGAPORE, _is_singapore),
-    ("mo_identity", _MACAU, lambda _: False),
-    ("uk_national_insurance", _BRITISH, lambda _: True),
-)
-"""Rules with letters: what the form is, and what makes it count without a label."""
-
-
-_ISSUERS: Final = re.compile(
-    r"(?P<unionpay>(?:62|81)\d{14,17}|60(?:11|3[0-9]|5[0-9]|9[0-9])\d{12,15}|9558[0-9]\d{11,14}|955[0-79]\d{12,15}|6858\d{12,15})"
-    r"|(?P<visa>4\d{15}|4\d{18})"
-    r"|(?P<mastercard>(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12})"
-    r"|(?P<amex>3[47]\d{13})"
-    r"|(?P<discover>(?:6011|64[4-9]\d|65\d\d)\d{12,15})"
-    r"|(?P<jcb>35(?:2[89]|[3-8]\d)\d{12,15})"
-    r"|(?P<mir>220[0-4]\d{12,15})"
-    r"|(?P<diners>3(?:0[0-5]|[68]\d|9\d)\d{11})"
-)
+# Sizes of groups
 _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:12|15) |8 (?:8|11) ")
-"""Sizes of groups."""
-_IBAN: Final = re.compile(
-    r"(?<![0-9A-Za-z])([A-Z]{2}\d\d(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?)(?![0-9A-Za-z])"
-)
-_CODE: Final = re.compile(r"(?<![a-z])(?:cvv2?|cvc2?|安全码|卡背后三位)[ :是为=]{0,4}(\d{3,4})(?!\d)")
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield IBANs, and cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
+    """Yield cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
 
     Groups are those that cards are printed in; a card divided by a line end or by digits counts too.
     """
-    from stdnum import iban, luhn  # noqa: PLC0415 - loads slowly
+    from stdnum import luhn  # noqa: PLC0415 - loads slowly
 
     for number in written:
         if not 14 <= len(number.digits) <= 19 or not _is_grouped(number):  # noqa: PLR2004 - lengths of cards
             continue
-        issuer = _ISSUERS.fullmatch(number.digits)
+        issuer = pattern("card").fullmatch(number.digits)
         if issuer is None:
             continue
         if luhn.is_valid(number.digits):
             yield view.finding("bank_card", str(issuer.lastgroup), number.start, number.end)
         elif labelled(view, number.start, "card"):
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
-    for match in _IBAN.finditer(view.text):
-        if iban.is_valid(match[1]):
-            yield view.finding("bank_card", "iban", match.start(), match.end())
-
-
-def card_codes(view: View) -> Iterator[Finding]:
-    """Yield the three or four digits of a card's back behind their label."""
-    for match in _CODE.finditer(view.lower):
-        yield view.finding("bank_card", "card_code", match.start(1), match.end(1))
 
 
 def _is_grouped(number: Number) -> bool:
-    if number.whole or number.broken or number.spaced:
-        return True
-    return number.uniform and _SHAPES.fullmatch("".join(f"{size} " for size in number.sizes)) is not None
+    return number.plain or (
+        number.uniform and _SHAPES.fullmatch("".join(f"{size} " for size in number.sizes)) is not None
+    )
 
 
 _CHINESE_MOBILE: Final = re.compile(r"1[3-9]\d{9}")
@@ -298,31 +186,11 @@ _ROUND: Final = "00000"
 _AFTER_PLUS: Final = re.compile(r"(?:\+|(?<!\d)00)[ ]?[1-9](?:[ \t]?[-.()/]?[ \t]?\d){6,14}(?!\d)")
 _BRACKETED: Final = re.compile(r"\((0\d{2,4}|\d{3})\)[ \t]?-?[ \t]?(\d{3,4})[ \t.-]?(\d{3,4})(?!\d)")
 _WORD_BEFORE: Final = re.compile(r"[a-z]+$")
-_TOUCHING: Final = "tel phone mobile mob cell call wx wechat vx v whatsapp sj dh t m p"
-_WORDS: Final = frozenset(_TOUCHING.split())  # words that may touch a number
-_SHAPED: Final = (
-    (
-        "CN",
-        re.compile(r"0(?:10|2\d|[3-9]\d\d)"),
-        frozenset({(3, 8), (4, 8), (4, 7), (3, 4, 4), (4, 4, 4), (4, 3, 4)}),
-    ),
-    ("US", re.compile(r"[2-9]\d\d[2-9]"), frozenset({(3, 3, 4)})),
-    ("GB", re.compile(r"07|02"), frozenset({(5, 6), (5, 3, 3), (4, 3, 4), (3, 4, 4)})),
-    ("TW", re.compile(r"09"), frozenset({(4, 3, 3), (4, 6)})),
-    ("JP", re.compile(r"0[789]0"), frozenset({(3, 4, 4)})),
-    ("KR", re.compile(r"01"), frozenset({(3, 4, 4), (3, 3, 4)})),
-    ("AU", re.compile(r"04"), frozenset({(4, 3, 3)})),
-)
-"""Region, first digits and groups of numbers that their form alone gives away."""
-
-_REGIONS: Final = ("CN", "HK", "TW", "MO", "SG", "US", "GB", "JP", "KR", "AU", "MY", "DE", "FR", "IN")
-"""Regions that a number behind a label may belong to."""
-
 _SERVICE: Final = re.compile(r"[48]00\d{7}|95\d{3,6}")
 _CONTINUED: Final = re.compile(r"[-./]\d")
 _CONTINUING: Final = re.compile(r"\d[-./]\Z")
+# Toll-free, premium-rate, shared-cost, universal access and voice mail numbers, pagers
 _SERVICE_TYPES: Final = frozenset({3, 4, 5, 8, 9, 10})
-"""Toll-free, premium-rate, shared-cost, universal access and voice mail numbers, pagers."""
 
 
 def phones(view: View, written: list[Number]) -> Iterator[Finding]:
@@ -350,7 +218,7 @@ def _mobile(view: View, number: Number) -> str | None:
         return None
     sizes = number.sizes[1:] if number.sizes[0] == 2 and len(number.digits) > len(digits) else number.sizes  # noqa: PLR2004
     known = labelled(view, number.start, "phone")
-    if not (len(sizes) == 1 or number.broken or number.spaced):
+    if not (len(sizes) == 1 or number.plain):
         rounded = all(int(digits[sum(sizes[:i]) : sum(sizes[: i + 1])]) % 10 == 0 for i in range(len(sizes)))
         if sizes not in _MOBILE_SHAPES or not number.uniform or (rounded and not known):
             return None
@@ -365,10 +233,11 @@ def _mobile(view: View, number: Number) -> str | None:
 
 
 def _shaped(view: View, number: Number) -> str | None:
-    if number.whole or not number.uniform or not set(number.gaps) <= {"-", " ", ".", "\n"}:
+    if not number.gaps or not number.uniform or not set(number.gaps) <= {"-", " ", ".", "\n"}:
         return None
-    for region, prefix, shapes in _SHAPED:
-        if number.sizes in shapes and prefix.match(number.digits) and _assignable(number.digits, region):
+    for region, shape in load_vocabulary().phones.shapes.items():
+        fits = number.sizes in shape.groups and re.match(shape.first, number.digits)
+        if fits and _assignable(number.digits, region):
             plain = (
                 set(number.gaps) <= {"-"} or number.digits[0] == "0" or labelled(view, number.start, "phone")
             )
@@ -389,7 +258,11 @@ def _labelled(view: View, number: Number) -> str | None:
         or _is_amount(view, number.start, number.end, of_units=True)
     ):
         return None
-    return "labelled_phone" if any(_assignable(number.digits, region) for region in _REGIONS) else None
+    return (
+        "labelled_phone"
+        if any(_assignable(number.digits, region) for region in load_vocabulary().phones.regions)
+        else None
+    )
 
 
 def _assignable(digits: str, region: str | None = None) -> bool:
@@ -402,23 +275,10 @@ def _assignable(digits: str, region: str | None = None) -> bool:
     return phonenumbers.is_valid_number(parsed) and phonenumbers.number_type(parsed) not in _SERVICE_TYPES
 
 
-@cache
-def _units() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?:\.\d{{1,2}}(?!\d))?[ ]?(?:{alternatives(load_vocabulary().amounts['units'])})"
-        r"|\.\d{1,2}(?!\d)|,\d{3}"
-    )
-
-
-@cache
-def _signs() -> re.Pattern[str]:
-    return re.compile(rf"(?:{alternatives(load_vocabulary().amounts['signs'])})[ ]?$|(?<!\d)0\.$|\d,$")
-
-
 def _is_amount(view: View, start: int, end: int, *, of_units: bool = False) -> bool:
-    if _units().match(view.lower, end):
+    if pattern("unit_after").match(view.lower, end):
         return True
-    return not of_units and _signs().search(view.lower, max(0, start - 6), start) is not None
+    return not of_units and pattern("sign_before").search(view.lower, max(0, start - 6), start) is not None
 
 
 def _touches_letters(view: View, number: Number) -> bool:
@@ -427,4 +287,6 @@ def _touches_letters(view: View, number: Number) -> bool:
         return True
     before = view.lower[max(0, number.start - 12) : number.start]
     word = _WORD_BEFORE.search(before)
-    return (word is not None and word[0] not in _WORDS) or before.endswith(("_", "="))
+    return (word is not None and word[0] not in load_vocabulary().phones.touching) or before.endswith(
+        ("_", "=")
+    )

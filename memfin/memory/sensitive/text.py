@@ -1,7 +1,6 @@
 """Normalized text and the vocabulary that the rules of the sensitive-input gate share."""
 
 import re
-import tomllib
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from memfin.contracts.base import Count, Record
+from memfin.memory.tables import load_table
 
 Kind = Literal[
     "identity_number",
@@ -52,23 +52,19 @@ def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 _KEPT_CONTROLS: Final = frozenset("\n\t")
+# Fillers that are letters or symbols by category and show nothing
 _INVISIBLE_LETTERS: Final = frozenset("ᅟᅠㅤﾠ⠀")
-"""Fillers that are letters or symbols by category and show nothing."""
-
 _NUMERALS: Final = str.maketrans("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789")
+# Runs of numerals that are long enough to be read digit by digit
 _SPELT_OUT: Final = re.compile(r"[〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖0-9]{11,}")
-"""Runs of numerals that are long enough to be read digit by digit."""
-
-
 _LIKE_DIGITS: Final = str.maketrans("lIoO", "1100")
+# Possible numbers with letters that look like digits
 _MISSPELT: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9lIoO](?:[ -]?[0-9lIoO]){10,}(?=[Xx]?(?![0-9A-Za-z_]))")
-"""Possible numbers with letters that look like digits."""
-
 _MIN_DIGITS: Final = 4
+# Cyrillic and Greek letters that look like Latin ones
 _ALIKE: Final = str.maketrans(
     "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧοχ", "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXox"
 )
-"""Cyrillic and Greek letters that look like Latin ones."""
 
 
 class View:
@@ -177,18 +173,37 @@ def _plain(character: str) -> str:
     return character
 
 
+# Topics of labels
 Topic = Literal["identity", "passport", "social", "card", "phone", "wallet", "private", "phrase", "order"]
-"""Topics of labels."""
-
 _CLOSE: Final = 16  # characters between a label and its identifier, at most
 _SENTENCE_END: Final = re.compile(r"[。!?;]")
 
 
-class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Surnames of one character, and words before a name."""
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule of one pattern, as the data file explains it."""
 
+    kind: Kind
+    rule: str
+    pattern: str
+    label: Topic | None = None
+    reach: int = _CLOSE
+    check: str = ""
+
+
+class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surnames: str
     labels: list[str]
+
+
+class _Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    first: str
+    groups: frozenset[tuple[int, ...]]
+
+
+class _Phones(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    regions: list[str]
+    touching: frozenset[str]
+    shapes: dict[str, _Shape]
 
 
 class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,14 +214,19 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     email: dict[Literal["not_domains", "common_domains"], frozenset[str]]  # endings of names
     api_keys: dict[str, str]
     wallets: dict[Literal["base58", "bech32"], dict[str, str]]  # the rule of a version or a prefix
-    names: Names
+    names: _Names
+    cards: dict[str, str]
+    phones: _Phones
+    patterns: dict[str, str]
+    parts: dict[str, str]
+    words: tuple[Rule, ...]
+    numbers: tuple[Rule, ...]
 
 
 @cache
 def load_vocabulary() -> Vocabulary:
     """Read the gate's data, once per process."""
-    source = files("memfin").joinpath("data", "memory", "sensitive.toml")
-    return msgspec.convert(tomllib.loads(source.read_text("utf-8")), Vocabulary)
+    return load_table("sensitive.toml", Vocabulary)
 
 
 @cache
@@ -224,6 +244,37 @@ def alternatives(words: list[str]) -> str:
         else re.escape(word)
         for word in sorted(words, key=len, reverse=True)
     )
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of the data file by its name."""
+    return compiled(load_vocabulary().patterns[name])
+
+
+@cache
+def compiled(text: str) -> re.Pattern[str]:
+    """Return a pattern of the data file with its parts put in."""
+
+    def expanded(text: str) -> str:
+        return re.sub(r"<<(\w+)>>", lambda found: expanded(_parts()[found[1]]), text)
+
+    return re.compile(expanded(text))
+
+
+@cache
+def _parts() -> dict[str, str]:
+    words = load_vocabulary()
+    return words.parts | {
+        "common_domains": "|".join(sorted(words.email["common_domains"])),
+        "surnames": words.names.surnames,
+        "name_labels": alternatives(words.names.labels),
+        "phrase_labels": alternatives(words.labels["phrase"]),
+        "units": alternatives(words.amounts["units"]),
+        "signs": alternatives(words.amounts["signs"]),
+        "bech32": "|".join(words.wallets["bech32"]),
+        "api_keys": "|".join(f"(?P<{name}>{form})" for name, form in words.api_keys.items()),
+        "cards": "|".join(f"(?P<{name}>{form})" for name, form in words.cards.items()),
+    }
 
 
 @cache

@@ -25,7 +25,7 @@ from memfin.contracts.memory import (
     Version,
     WatchQuestionUpdate,
 )
-from memfin.memory.suggestions import Hint, RefreshCondition
+from memfin.memory.reading import Hint, RefreshCondition
 
 
 class Strict(Record, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from memfin.contracts.memory import ConsentScope, Preferences
 from memfin.memory.errors import NotFound
-from memfin.memory.plans import preferences_of
+from memfin.memory.records import preferences_of
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import (
     ConsentState,

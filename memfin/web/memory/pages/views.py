@@ -16,7 +16,7 @@ from memfin.contracts.memory import (
 )
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.package import zipped
-from memfin.memory.plans import PREFERENCES, preferences_of
+from memfin.memory.records import PREFERENCES, preferences_of
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.endpoints import Dependencies
