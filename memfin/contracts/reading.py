@@ -246,10 +246,15 @@ def read_json(path: str | Path, kind: type[RecordT]) -> RecordT:
         data = read_document(file)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+    return decode_part(data, kind, path)
+
+
+def decode_part(data: bytes, kind: type[RecordT], path: str | Path, place: str = "") -> RecordT:
+    """Decode a record at a ``place`` of a file, such as ``.list[0]``; errors begin with the file."""
     try:
         return decode(data.removeprefix(_BOM), kind)
     except InvalidRecord as problem:
-        raise type(problem)(f"{path}: {problem}") from None
+        raise type(problem)(f"{path}: ${place}{str(problem).removeprefix('$')}") from None
 
 
 def read_document(file: BinaryIO, limit: int | None = None) -> bytes:
