@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TextIO
 
 from memfin.contracts import (
     DialogDone,
@@ -22,6 +21,9 @@ from memfin.contracts import (
 from memfin.contracts.run import Suite
 from memfin.sandbox.references import one_line
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 INTERVAL: Final = 5.0
 """Seconds between two plain lines."""
 
@@ -29,6 +31,9 @@ MAX_SKIPS: Final = 20
 """Skipped lines that are named one by one."""
 
 MIB: Final = 1 << 20
+
+UNITS: Final[dict[Suite, str]] = {"dialog": "turns", "rag": "questions"}
+"""Names of what a suite asks one by one."""
 
 
 class Bar(NamedTuple):
@@ -40,16 +45,20 @@ class Bar(NamedTuple):
     note: str
 
 
-class DialogueCounts:
-    """Counts of a run of dialogues, from its events; ``total`` is None while it is unknown."""
+class Counts:
+    """Counts of a run, from its events; ``total`` is None while it is unknown.
 
-    unit = "turns"
+    In a benchmark run ``dialogs`` counts questions and ``asked`` those of this process.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, suite: Suite = "dialog") -> None:
+        self.suite: Suite = suite
         self.total: int | None = None
         self.dialogs = 0
         self.turns = 0
         self.open_turns = 0
+        self.asked = 0
+        self.passed = 0
         self.errors = 0
         self._before = 0
         self._unjudged: dict[str, int] = {}
@@ -78,8 +87,13 @@ class DialogueCounts:
             case DialogDone():
                 self.dialogs += 1
                 self._unjudged.pop(event.dialog_id, None)
+            case QuestionDone():
+                self.dialogs += 1
+                self.asked += 1
+                self.passed += event.passed
+                self.errors += event.error is not None
             case _:
-                return
+                pass
 
     @property
     def judge_queue(self) -> int:
@@ -95,81 +109,28 @@ class DialogueCounts:
         seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
-    def _done(self) -> str:
-        return f"{self.dialogs}/{'?' if self.total is None else self.total}"
-
     def line(self) -> str:
         """Return the counts as a plain line."""
-        queue = f"  judge queue {self.judge_queue}" if self._judging else ""
-        return f"dialogues {self._done()}  turns {self.turns}{queue}  errors {self.errors}  eta {self.eta()}"
+        name, *others = self.bars()
+        shown = "".join(f"  {bar.name} {bar.completed}{bar.note and f'  {bar.note}'}" for bar in others)
+        return f"{name.name} {self.dialogs}/{'?' if self.total is None else self.total}{shown}  {name.note}"
 
     def bars(self) -> tuple[Bar, ...]:
         """Return the bars of a terminal, the same ones every time."""
+        note = f"errors {self.errors}  eta {self.eta()}"
+        if self.suite == "rag":
+            note = f"passed {self.passed}/{self.asked}  {note}"
+            return (Bar("questions", self.dialogs, self.total, note),)
         queue = f"judge queue {self.judge_queue}" if self._judging else ""
         return (
-            Bar("dialogues", self.dialogs, self.total, f"errors {self.errors}  eta {self.eta()}"),
+            Bar("dialogues", self.dialogs, self.total, note),
             Bar("turns", self.turns, self.open_turns or None, queue),
         )
 
-    @staticmethod
-    def resumed(event: RunResumed) -> str:
-        """Return the state of a run that is resumed."""
-        return (
-            f"{event.dialogs_done} dialogues done, {event.replays_done} answered but not scored, "
-            f"{event.dialogs_begun} partly answered"
-        )
 
-    @staticmethod
-    def amount(dialogs: int, turns: int) -> str:
-        """Return the size of a soak or of an epoch."""
-        return f"{dialogs} dialogues, {turns} turns"
-
-
-class QuestionCounts(DialogueCounts):
-    """Counts of a benchmark run; ``dialogs`` counts questions, ``asked`` those of this process."""
-
-    unit = "questions"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.passed = 0
-        self.asked = 0
-
-    def count(self, event: ProgressEvent) -> None:
-        """Take one event in."""
-        super().count(event)
-        if isinstance(event, QuestionDone):
-            self.dialogs += 1
-            self.asked += 1
-            self.passed += event.passed
-            self.errors += event.error is not None
-
-    def line(self) -> str:
-        """Return the counts as a plain line."""
-        return f"questions {self._done()}  {self._note()}"
-
-    def bars(self) -> tuple[Bar, ...]:
-        """Return the one bar."""
-        return (Bar("questions", self.dialogs, self.total, self._note()),)
-
-    def _note(self) -> str:
-        return f"passed {self.passed}/{self.asked}  errors {self.errors}  eta {self.eta()}"
-
-    @staticmethod
-    def resumed(event: RunResumed) -> str:
-        """Return the state of a run that is resumed."""
-        unjudged = f", {event.replays_done} of them not judged" if event.replays_done else ""
-        return f"{event.dialogs_done + event.replays_done} questions answered{unjudged}"
-
-    @staticmethod
-    def amount(dialogs: int, turns: int) -> str:
-        """Return the size of a soak or of an epoch."""
-        del dialogs
-        return f"{turns} questions"
-
-
-COUNTS: Final[Mapping[Suite, type[DialogueCounts]]] = {"dialog": DialogueCounts, "rag": QuestionCounts}
-"""The counts of a suite."""
+def amount(suite: Suite, dialogs: int, turns: int) -> str:
+    """Return the size of a soak or of an epoch."""
+    return f"{turns} questions" if suite == "rag" else f"{dialogs} dialogues, {turns} turns"
 
 
 def warning_line(event: Warned) -> str:
@@ -178,47 +139,91 @@ def warning_line(event: Warned) -> str:
     return one_line(f"memfin: warning: {event.message}{where}")
 
 
+def resumed_line(event: RunResumed, suite: Suite, *, soak: bool) -> str:
+    """Return the line of a run, or an epoch, that is resumed."""
+    done, replays = event.dialogs_done, event.replays_done
+    if suite == "rag":
+        state = f"{done + replays} questions answered" + (
+            f", {replays} of them not judged" if replays else ""
+        )
+    else:
+        begun = f"{event.dialogs_begun} partly answered"
+        state = f"{done} dialogues done, {replays} answered but not scored, {begun}"
+    return f"memfin: resuming {'epoch' if soak else 'run'} {event.run_id}: {state}"
+
+
 def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
     """Return the line of a complete epoch."""
-    lag, latency, counts = epoch.loop_lag_ms, epoch.turn_latency_ms, COUNTS[summary.suite or "dialog"]
+    lag, latency, suite = epoch.loop_lag_ms, epoch.turn_latency_ms, summary.suite or "dialog"
     drifting = [name for name, drift in summary.metrics.items() if drift.drifting and ".macro." not in name]
     of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
     return (
-        f"memfin: epoch {epoch.epoch}{of}: {counts.amount(epoch.dialogs, epoch.turns)} in "
-        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {counts.unit} failed"
+        f"memfin: epoch {epoch.epoch}{of}: {amount(suite, epoch.dialogs, epoch.turns)} in "
+        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {UNITS[suite]} failed"
         f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / MIB:.1f} MiB"
         f", {epoch.resources.open_files} files" + (f"; drifting: {', '.join(drifting)}" if drifting else "")
     )
 
 
-class QuietView:
-    """Shows only warnings and skipped lines of the dataset; those of a soak in its first epoch.
+class ProgressView:
+    """A view of a run or a soak: a context manager around it, and its listener.
 
-    A view is a context manager around the run or the soak, and a listener of both.
+    It prints warnings and the skipped lines of the dataset, those of a soak in its first epoch. Unless it is
+    ``quiet``, it also prints a line every few seconds, one per epoch and one at the end of a run; with
+    ``bars`` the counts are bars below the other lines.
     """
 
-    def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        suite: Suite = "dialog",
+        *,
+        quiet: bool = False,
+        bars: bool = False,
+        soak: bool = False,
+    ) -> None:
         self._stream = stream
         self._suite: Suite = suite
+        self._quiet = quiet
         self._soak = soak
         self._dataset = ""
         self._skipped = 0
         self._epochs = 0
         self._printed = time.monotonic()
-        self.counts = COUNTS[suite]()
+        self.counts = Counts(suite)
+        self.progress = self._made_progress() if bars else None
+
+    def _made_progress(self) -> "Progress":
+        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        name, note = TextColumn("{task.description:>9}"), TextColumn("{task.fields[note]}")
+        columns = (name, BarColumn(), MofNCompleteColumn(), note)
+        console = Console(file=self._stream)
+        progress = Progress(*columns, console=console, refresh_per_second=4, transient=self._soak)
+        for bar in self.counts.bars():
+            progress.add_task(bar.name, total=None, note="")
+        return progress
 
     def __enter__(self) -> Self:
+        if self.progress is not None:
+            self.progress.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
+        if self.progress is not None:
+            self.progress.stop()
+        elif not self._quiet and not self._soak and not failed_start:
+            self._print_counts()
         self._stream.flush()
 
     def on_event(self, event: ProgressEvent) -> None:
-        """Count the event; print warnings and skipped lines in every view."""
+        """Count the event and show what it changes."""
         if isinstance(event, RunStarted | RunResumed):
             self._dataset = event.dataset_path or ""
-            self.counts = COUNTS[self._suite]()
+            self.counts = Counts(self._suite)
         self.counts.count(event)
         match event:
             case Warned():
@@ -232,95 +237,47 @@ class QuietView:
                     self.print("memfin: more lines are skipped; the report counts them, the trace names each")
             case _:
                 pass
+        if self.progress is not None:
+            self._move_bars(self.progress, event.run_id)
+        elif not self._quiet:
+            self._print_due(event)
 
-    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
-        """Show nothing; later epochs skip the same lines."""
-        del epoch, summary
-        self._epochs += 1
+    def _move_bars(self, progress: "Progress", run_id: str) -> None:
+        epoch = f"  epoch {run_id.rpartition('.')[2]}" if self._soak else ""
+        for task, bar in zip(progress.task_ids, self.counts.bars(), strict=True):
+            progress.update(task, total=bar.total, completed=bar.completed, note=bar.note + epoch)
+            epoch = ""  # the first bar alone names it
 
-    def on_sample(self, sample: ProcessSample) -> None:
-        """Show nothing."""
-
-    def print(self, line: str) -> None:
-        """Print a line."""
-        print(line, file=self._stream, flush=True)
-
-
-class PlainView(QuietView):
-    """A line every few seconds, one per epoch, and one at the end of a run."""
-
-    def __exit__(self, *exception: object) -> None:
-        failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
-        if not self._soak and not failed_start:
-            self._print_counts()
-
-    def on_event(self, event: ProgressEvent) -> None:
-        """Count the event and print a line when one is due."""
-        super().on_event(event)
-        name = "epoch" if self._soak else "run"
+    def _print_due(self, event: ProgressEvent) -> None:
         if isinstance(event, RunResumed):
-            self.print(f"memfin: resuming {name} {event.run_id}: {self.counts.resumed(event)}")
+            self.print(resumed_line(event, self._suite, soak=self._soak))
         elif isinstance(event, RunStarted) and not self._soak:
             self.print(f"memfin: run {event.run_id} started")
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
-        """Print the epoch's line."""
-        super().on_epoch(epoch, summary)
+        """Print the epoch's line; later epochs skip the same lines of the dataset."""
+        self._epochs += 1
         self._printed = time.monotonic()
-        self.print(epoch_line(epoch, summary))
+        if not self._quiet:
+            self.print(epoch_line(epoch, summary))
+
+    def on_sample(self, sample: ProcessSample) -> None:
+        """Show nothing."""
 
     def _print_counts(self) -> None:
         self._printed = time.monotonic()
         self.print(f"memfin: {self.counts.line()}")
 
-
-class BarView(QuietView):
-    """The counts as bars, such as dialogues and turns; lines of epochs are printed above them."""
-
-    def __init__(self, stream: TextIO, suite: Suite = "dialog", *, soak: bool = False) -> None:
-        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
-
-        super().__init__(stream, suite, soak=soak)
-        self._progress = Progress(
-            TextColumn("{task.description:>9}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=Console(file=stream),
-            refresh_per_second=4,
-            transient=soak,
-        )
-        self._tasks = [self._progress.add_task(bar.name, total=None, note="") for bar in self.counts.bars()]
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
-
-    def on_event(self, event: ProgressEvent) -> None:
-        """Count the event and move the bars."""
-        super().on_event(event)
-        epoch = f"  epoch {event.run_id.rpartition('.')[2]}" if self._soak else ""
-        for task, bar in zip(self._tasks, self.counts.bars(), strict=True):
-            note = bar.note + (epoch if task == self._tasks[0] else "")
-            self._progress.update(task, total=bar.total, completed=bar.completed, note=note)
-
-    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
-        """Print the epoch's line above the bars."""
-        super().on_epoch(epoch, summary)
-        self.print(epoch_line(epoch, summary))
-
     def print(self, line: str) -> None:
-        """Print a line above the bars."""
-        self._progress.console.print(line, markup=False, highlight=False)
+        """Print a line, above the bars where there are any."""
+        if self.progress is not None:
+            self.progress.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=self._stream, flush=True)
 
 
-def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> QuietView:
+def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> ProgressView:
     """Return the view that fits: only warnings, bars on a terminal, plain lines elsewhere."""
-    kind = QuietView if quiet else BarView if sys.stderr.isatty() else PlainView
-    return kind(sys.stderr, suite, soak=soak)
+    return ProgressView(sys.stderr, suite, quiet=quiet, bars=not quiet and sys.stderr.isatty(), soak=soak)

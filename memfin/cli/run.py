@@ -11,7 +11,7 @@ from memfin.actors.messages import utc_now
 from memfin.cli.options import RUN_OPTIONS, SettingsCommand, output_flags, with_settings
 from memfin.cli.output import note, print_table
 from memfin.cli.process import run_work
-from memfin.cli.progress import QuietView, progress_view
+from memfin.cli.progress import ProgressView, progress_view
 from memfin.contracts import EvalSummary, JudgeScope, ProgressEvent, RunConfig, RunStats, TurnDone, Warned
 from memfin.errors import GateFailed, RunFault
 from memfin.judges.stats import judge_warnings
@@ -70,7 +70,7 @@ def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: DialogPlan, view: QuietView) -> Run[EvalSummary]:
+def run_to_end(plan: DialogPlan, view: ProgressView) -> Run[EvalSummary]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
     When more than half of the turns failed, the view shows the most frequent reason.

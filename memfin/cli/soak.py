@@ -11,7 +11,7 @@ import click
 from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
 from memfin.cli.output import note, print_table
 from memfin.cli.process import run_work
-from memfin.cli.progress import COUNTS, MIB, progress_view
+from memfin.cli.progress import MIB, UNITS, amount, progress_view
 from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
@@ -124,7 +124,7 @@ def _short(value: float) -> str:
 
 def closing_line(summary: SoakSummary) -> str:
     """Return the totals of a soak in one line."""
-    latency, errors, counts = summary.turn_latency_ms, summary.errors, COUNTS[summary.suite or "dialog"]
+    latency, errors, suite = summary.turn_latency_ms, summary.errors, summary.suite or "dialog"
     others: Mapping[str, Any] = {
         "turns timed out": errors.timeouts,
         "retries": errors.turn_retries,
@@ -134,10 +134,10 @@ def closing_line(summary: SoakSummary) -> str:
     }
     growth = summary.rss_bytes_per_100k_turns
     return (
-        f"{summary.epochs} epochs, {counts.amount(summary.dialogs, summary.turns)} in "
-        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {counts.unit} failed"
+        f"{summary.epochs} epochs, {amount(suite, summary.dialogs, summary.turns)} in "
+        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {UNITS[suite]} failed"
         + "".join(f", {count} {what}" for what, count in others.items() if count)
         + f"; latency p50 {latency.p50:.3g} p90 {latency.p90:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
-        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {counts.unit}" if growth is not None else "")
+        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {UNITS[suite]}" if growth is not None else "")
     )
