@@ -41,6 +41,9 @@ COMMANDS: Final = {
 }
 """Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
 
+SHARED_MODULES: Final = {"resume": "bench", "score": "run", "report": "run", "schema": "validate"}
+"""Modules that hold further subcommands, as functions of their names."""
+
 
 class LazyGroup(click.Group):
     """A group that imports a subcommand only when it is used."""
@@ -55,7 +58,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"memfin.cli.{cmd_name}").command
+        module = importlib.import_module(f"memfin.cli.{SHARED_MODULES.get(cmd_name, cmd_name)}")
+        command = getattr(module, cmd_name if cmd_name in SHARED_MODULES else "command")
         assert isinstance(command, click.Command)  # noqa: S101 - by the rule of `COMMANDS`
         return command
 

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from types import FrameType
 from typing import Any, Final, Self
 
 import click
@@ -144,7 +143,8 @@ class SignalWatch:
     def __enter__(self) -> Self:
         """Take the signals."""
         self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, _ignore) for number in SIGNALS}
+        # Replaces the default action; the thread reads the signals from its socket.
+        self._before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
         os.register_at_fork(
             before=self._hold, after_in_parent=self._release, after_in_child=self._give_back_in_child
         )
@@ -224,7 +224,3 @@ class SignalWatch:
         self._work.record_stop(reason)
         click.echo(f"memfin: {reason}; the run was stopped, {self._plan.after_stop}", err=True)
         os._exit(STUCK_EXIT)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Replace the default action; the thread reads the signal from its socket."""

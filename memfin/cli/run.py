@@ -1,30 +1,65 @@
-"""``memfin run``: evaluate an agent on a dataset."""
+"""``memfin run``, ``score`` and ``report``: runs of an agent on a dataset."""
 
 import re
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import click
 
 from memfin.actors.messages import utc_now
-from memfin.cli.options import RUN_OPTIONS, SettingsCommand, output_flags, with_settings
+from memfin.cli.options import (
+    RUN_OPTIONS,
+    SettingsCommand,
+    output_flags,
+    setting_options,
+    with_options,
+    with_settings,
+)
 from memfin.cli.output import note, print_table
 from memfin.cli.process import run_work
 from memfin.cli.progress import ProgressView, progress_view
-from memfin.contracts import EvalSummary, JudgeScope, ProgressEvent, RunConfig, RunStats, TurnDone, Warned
-from memfin.errors import GateFailed, RunFault
+from memfin.contracts import (
+    EvalSummary,
+    JudgeScope,
+    ProgressEvent,
+    Record,
+    RunConfig,
+    RunStats,
+    TurnDone,
+    Warned,
+)
+from memfin.contracts.settings import settings_of
+from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.judges.stats import judge_warnings
-from memfin.runtime.gates import failed_gates
+from memfin.runtime.gates import failed_gates, judge_gates_failed_by
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import DialogPlan, make_plan
+from memfin.runtime.rescore import RescorePlan
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
 MAX_REASONS: Final = 1000
 """Distinct reasons of failed turns that are counted; those of later turns count without their text."""
 
+S = TypeVar("S", bound=Record)
+
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
+
+SCORE_OPTIONS: Final = setting_options(
+    RunConfig,
+    {
+        *(each.name for each in settings_of(RunConfig) if each.extra["group"] in ("Judge", "Scoring")),
+        *("fail_on_judge_error", "history", "seed", "turn_timeout"),
+    },
+    prefix=None,
+    history={
+        "default": None,
+        "help": "History mode of the recorded run.  [default: that of its files, or free]",
+    },
+)
+"""Settings of a run that scoring has, too."""
 
 
 @click.command("run", cls=SettingsCommand)
@@ -46,6 +81,62 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     130 and 143 stopped by a signal.
     """
     carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
+
+
+@click.command("score", cls=SettingsCommand)
+@click.argument("dialog_trace", type=click.Path(path_type=Path))
+@click.option(
+    "--dataset", type=click.Path(path_type=Path), required=True, help="The dataset that was replayed."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
+)
+@with_options(*SCORE_OPTIONS)
+@output_flags("the metrics summary")
+def score(
+    dialog_trace: Path, dataset: Path, out: Path, *, as_json: bool, quiet: bool, **settings: Any
+) -> None:
+    """Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
+
+    \b
+    memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
+
+    The directory gets everything that a run writes, so that it can be reported and compared.
+    """
+    try:
+        plan = RescorePlan(dialog_trace, dataset, out, **settings)
+    except OSError as problem:
+        raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
+    if not plan.history_known:
+        note(
+            "warning: nothing says which history mode the trace was made with; "
+            "free is assumed; pass --history forced if it was that"
+        )
+    with progress_view(quiet=quiet) as view:
+        summary, stats = results(run_to_end(plan, view))
+    present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
+    sys.stdout.flush()
+    limit = plan.config.fail_on_judge_error
+    if gates := judge_gates_failed_by(stats.judged_turns, stats.judge_failures, limit):
+        raise GateFailed("; ".join(gates))
+
+
+@click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+def report(run_dir: Path) -> None:
+    """Write report.md and report.html into a run directory or a soak's and print their paths.
+
+    \b
+    memfin report runs/20260217_210500_abc123
+
+    A soak's report shows what changed over its epochs; it can be written while the soak runs. The
+    HTML file is self-contained: it needs no network and no other file. The same run gives the same bytes;
+    reports that exist are replaced.
+    """
+    from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
+
+    for path in write(run_dir):
+        click.echo(path)
 
 
 def carry_out(plan: DialogPlan, *, as_json: bool, quiet: bool) -> None:
@@ -120,7 +211,7 @@ class TurnFailures:
         )
 
 
-def results(run: Run[EvalSummary]) -> tuple[EvalSummary, RunStats]:
+def results(run: Run[S]) -> tuple[S, RunStats]:
     """Return the summary and the statistics of a complete run."""
     assert run.summary is not None and run.stats is not None  # noqa: S101, PT018 - what a run's end means
     return run.summary, run.stats

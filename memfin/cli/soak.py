@@ -1,10 +1,10 @@
 """``memfin soak``: evaluate again and again, and see what drifts."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,6 @@ from memfin.cli.output import note, print_table
 from memfin.cli.process import run_work
 from memfin.cli.progress import MIB, UNITS, amount, progress_view
 from memfin.contracts import Drift, SoakLimits, SoakSummary
-from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
@@ -48,16 +47,10 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
 
 
-def resume(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
+def resume_soak(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
     """Continue the soak in a directory, for ``memfin resume``."""
-    make = _RESUME_PLANS[read_summary(run_dir).suite or "dialog"]
+    make = make_bench_soak_resume_plan if read_summary(run_dir).suite == "rag" else make_soak_resume_plan
     run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
-
-
-_RESUME_PLANS: Final[Mapping[Suite, Callable[..., SoakPlan]]] = {
-    "dialog": make_soak_resume_plan,
-    "rag": make_bench_soak_resume_plan,
-}
 
 
 def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
