@@ -63,13 +63,21 @@ def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool
         raise UsageError("--quiet leaves out lines of text; with --json choose among the findings by kind")
     totals = _Totals()
     for file in files:
-        name = printable(file)
-        for checked in _checked(file, name, constraints, totals):
-            if as_json:
-                click.echo(msgspec.json.encode(checked))
-                continue
-            for line in lines_of(checked, quiet=quiet):
-                click.echo(line)
+        name, unread = printable(file), 0
+        try:
+            with open_replies(file) as source:
+                for found in read_replies(source, file):
+                    if isinstance(found, Unread):
+                        totals.add_unread(name, found, unread)
+                        unread += 1
+                        continue
+                    checked = check_reply(found, name, constraints)
+                    totals.add(checked)
+                    for line in [msgspec.json.encode(checked)] if as_json else lines_of(checked, quiet=quiet):
+                        click.echo(line)
+        except UsageError as problem:
+            totals.unread_files += 1
+            note(f"{problem} (text, Markdown, JSON or JSONL; - is standard input)")
     totals.report()
 
 
@@ -81,7 +89,7 @@ class _Totals:
         self._silent = 0
         self._kinds: Counter[str] = Counter()
         self._lines = 0
-        self._files = 0
+        self.unread_files = 0
         self._constraints: set[str] = set()
 
     def add(self, checked: CheckedReply) -> None:
@@ -102,11 +110,6 @@ class _Totals:
         elif before == MAX_PROBLEMS:
             note(f"{file}: further lines that cannot be read are counted only")
 
-    def add_unread_file(self, problem: UsageError) -> None:
-        """Count a file that was not opened."""
-        self._files += 1
-        note(f"{problem} (text, Markdown, JSON or JSONL; - is standard input)")
-
     def report(self) -> None:
         """Print the sums as the last line.
 
@@ -117,30 +120,13 @@ class _Totals:
         if self._silent == self._replies > 0:
             note(f"no rule fired in {counted(self._replies, 'reply', 'replies')}")
         found = ", ".join(f"{self._kinds[kind]} with {words}" for kind, words in _COUNTED.items())
-        unread = f"{counted(self._lines, 'line')} and {counted(self._files, 'file')}"
+        unread = f"{counted(self._lines, 'line')} and {counted(self.unread_files, 'file')}"
         summary = f"{counted(self._replies, 'reply', 'replies')}: {found}; not read: "
-        if self._lines or self._files:
+        if self._lines or self.unread_files:
             raise UsageError(summary + unread)
         if self._kinds["severe"]:
             raise GateFailed(f"{summary}nothing")
         note(f"{summary}nothing")
-
-
-def _checked(file: str, name: str, constraints: tuple[str, ...], totals: _Totals) -> Iterator[CheckedReply]:
-    """Yield the checked replies of a file; what cannot be read goes to the totals."""
-    unread = 0
-    try:
-        with open_replies(file) as source:
-            for found in read_replies(source, file):
-                if isinstance(found, Reply):
-                    checked = check_reply(found, name, constraints)
-                    totals.add(checked)
-                    yield checked
-                else:
-                    totals.add_unread(name, found, unread)
-                    unread += 1
-    except UsageError as problem:
-        totals.add_unread_file(problem)
 
 
 def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
@@ -149,19 +135,17 @@ def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
     ``quiet`` leaves out what is neither a violation nor a contradiction.
     """
     name = "" if checked.id is None else f"[{printable(checked.id)}]"
-    disclosures = [each for each in checked.findings if each.kind == "disclosure"]
-    for each in checked.findings[: len(checked.findings) - len(disclosures)]:
-        yield f"{checked.file}:{each.line}{name}: {_shown(each)}"
-    if not quiet:
-        for constraint in checked.undecided:
-            yield f"{checked.file}:{checked.line}{name}: undecided {one_line(constraint)}: {_UNDECIDED}"
-        for each in disclosures:
-            yield f"{checked.file}:{each.line}{name}: {_shown(each)}"
-
-
-def _shown(finding: CheckedFinding) -> str:
-    shown = one_line(finding.words, MAX_WORDS)
-    return f"{finding.kind} {one_line(finding.value)}: {shown} ({one_line(finding.rule)})"
+    shown = [
+        (
+            each.line,
+            f"{each.kind} {one_line(each.value)}: {one_line(each.words, MAX_WORDS)} ({one_line(each.rule)})",
+        )
+        for each in checked.findings
+    ]
+    first = sum(each.kind != "disclosure" for each in checked.findings)
+    undecided = [(checked.line, f"undecided {one_line(text)}: {_UNDECIDED}") for text in checked.undecided]
+    for line, text in shown[:first] if quiet else (*shown[:first], *undecided, *shown[first:]):
+        yield f"{checked.file}:{line}{name}: {text}"
 
 
 def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> CheckedReply:

@@ -17,11 +17,10 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from memfin.contracts import Record
-from memfin.contracts.reading import MAX_LINE_BYTES, InvalidRecord, Line, decode, iter_lines, open_input
+from memfin.contracts.reading import BOM, MAX_LINE_BYTES, InvalidRecord, Line, decode, iter_lines, open_input
 from memfin.errors import UsageError
 
 _JSON_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[{\]]|$))")
-_BOM: Final = b"\xef\xbb\xbf"
 _FORMS: Final = "expected an object with text, messages or turns, or an array of messages, on one line"
 _NO_REPLY: Final = "the file holds no reply; it needs text, an assistant message or pred_assistant_text"
 _NO_TEXT: Final = "the file is not UTF-8 text; convert it, for example with iconv -f GB18030 -t UTF-8"
@@ -106,12 +105,12 @@ def _by_content(file: BinaryIO, *, is_json: bool) -> Iterator[Reply | Unread]:
     elif len(data) > MAX_LINE_BYTES:
         yield Unread(1, _TOO_LARGE)
     elif data.strip():
-        yield from _rows([Line(1, data.removeprefix(_BOM))])
+        yield from _rows([Line(1, data.removeprefix(BOM))])
 
 
 def _is_json(data: bytes) -> bool:
     try:
-        msgspec.json.decode(data.removeprefix(_BOM))
+        msgspec.json.decode(data.removeprefix(BOM))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
@@ -120,7 +119,7 @@ def _is_json(data: bytes) -> bool:
 def _text(data: bytes) -> Iterator[Reply | Unread]:
     """Yield the file as one reply; nothing for one of white space."""
     try:
-        text, bad = data.removeprefix(_BOM).decode(), data.find(b"\0")
+        text, bad = data.removeprefix(BOM).decode(), data.find(b"\0")
     except UnicodeDecodeError as problem:
         text, bad = "", problem.start
     if len(data) > MAX_LINE_BYTES:
