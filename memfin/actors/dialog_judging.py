@@ -15,8 +15,8 @@ from memfin.contracts import (
     Verdict,
 )
 from memfin.judges.controls import Control, control_result, control_warnings
-from memfin.judges.heuristic import heuristic_verdict
 from memfin.judges.protocol import JudgeResult
+from memfin.judges.reply_grading import heuristic_verdict
 from memfin.scoring.verdicts import is_judged, judge_request, with_verdict
 
 

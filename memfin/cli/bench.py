@@ -12,7 +12,7 @@ from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soa
 from memfin.cli.output import note, print_table
 from memfin.cli.process import run_work
 from memfin.cli.progress import progress_view
-from memfin.cli.soak import resume_soak, run_soak
+from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed, UsageError
@@ -21,8 +21,9 @@ from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_erro
 from memfin.runtime.bench_plan import BenchPlan, make_bench_plan
 from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.run import Run
-from memfin.runtime.soak_bench import make_bench_soak_plan
-from memfin.runtime.soak_directory import is_soak
+from memfin.runtime.soak_bench import make_bench_soak_plan, make_bench_soak_resume_plan
+from memfin.runtime.soak_directory import is_soak, read_summary
+from memfin.runtime.soak_plan import make_soak_resume_plan
 
 MAX_NAMED = 5
 """Questions that a warning names."""
@@ -100,7 +101,8 @@ def resume(
             raise UsageError(
                 "--retry-failed: only for runs; a soak counts its failures, and each of its epochs is a run"
             )
-        resume_soak(run_dir, force=force, metrics_port=metrics_port, as_json=as_json, quiet=quiet)
+        make = make_bench_soak_resume_plan if read_summary(run_dir).suite == "rag" else make_soak_resume_plan
+        run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
         return
     if metrics_port is not None:
         raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TextIO
 
 from memfin.contracts import (
     DialogDone,
@@ -31,6 +31,8 @@ MAX_SKIPS: Final = 20
 """Skipped lines that are named one by one."""
 
 MIB: Final = 1 << 20
+
+ViewKind = Literal["quiet", "plain", "bars"]
 
 UNITS: Final[dict[Suite, str]] = {"dialog": "turns", "rag": "questions"}
 """Names of what a suite asks one by one."""
@@ -169,30 +171,25 @@ def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
 class ProgressView:
     """A view of a run or a soak: a context manager around it, and its listener.
 
-    It prints warnings and the skipped lines of the dataset, those of a soak in its first epoch. Unless it is
-    ``quiet``, it also prints a line every few seconds, one per epoch and one at the end of a run; with
-    ``bars`` the counts are bars below the other lines.
+    All kinds print warnings and the skipped lines of the dataset, those of a soak in its first epoch.
+    ``plain`` prints counts every few seconds, ``bars`` shows them below the other lines, and both print a
+    line per epoch.
     """
 
     def __init__(
-        self,
-        stream: TextIO,
-        suite: Suite = "dialog",
-        *,
-        quiet: bool = False,
-        bars: bool = False,
-        soak: bool = False,
+        self, stream: TextIO, kind: ViewKind, suite: Suite = "dialog", *, soak: bool = False
     ) -> None:
         self._stream = stream
         self._suite: Suite = suite
-        self._quiet = quiet
+        self._plain = kind == "plain"
+        self._quiet = kind == "quiet"
         self._soak = soak
         self._dataset = ""
         self._skipped = 0
         self._epochs = 0
         self._printed = time.monotonic()
         self.counts = Counts(suite)
-        self.progress = self._made_progress() if bars else None
+        self.progress = self._made_progress() if kind == "bars" else None
 
     def _made_progress(self) -> "Progress":
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
@@ -215,7 +212,7 @@ class ProgressView:
         failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
         if self.progress is not None:
             self.progress.stop()
-        elif not self._quiet and not self._soak and not failed_start:
+        elif self._plain and not self._soak and not failed_start:
             self._print_counts()
         self._stream.flush()
 
@@ -239,7 +236,7 @@ class ProgressView:
                 pass
         if self.progress is not None:
             self._move_bars(self.progress, event.run_id)
-        elif not self._quiet:
+        elif self._plain:
             self._print_due(event)
 
     def _move_bars(self, progress: "Progress", run_id: str) -> None:
@@ -280,4 +277,5 @@ class ProgressView:
 
 def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> ProgressView:
     """Return the view that fits: only warnings, bars on a terminal, plain lines elsewhere."""
-    return ProgressView(sys.stderr, suite, quiet=quiet, bars=not quiet and sys.stderr.isatty(), soak=soak)
+    kind: ViewKind = "quiet" if quiet else "bars" if sys.stderr.isatty() else "plain"
+    return ProgressView(sys.stderr, kind, suite, soak=soak)

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,9 +15,7 @@ from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
-from memfin.runtime.soak_bench import make_bench_soak_resume_plan
-from memfin.runtime.soak_directory import read_summary
-from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
+from memfin.runtime.soak_plan import SoakPlan, make_soak_plan
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,12 +42,6 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     """
     limits = soak_limits(settings) or SoakLimits()
     run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
-
-
-def resume_soak(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
-    """Continue the soak in a directory, for ``memfin resume``."""
-    make = make_bench_soak_resume_plan if read_summary(run_dir).suite == "rag" else make_soak_resume_plan
-    run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
 
 
 def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:

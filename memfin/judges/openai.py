@@ -1,18 +1,17 @@
 """Judge ``openai:MODEL``: a model behind an OpenAI-compatible endpoint (spec section 7)."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
-from memfin.client.limiter import CallLimiter
 from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, ResponseFormat, response_format
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
-from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
+from memfin.judges.cache import CachedAnswer, cache_key
 from memfin.judges.prompts import Prompt, TooLong, new_nonce
 from memfin.judges.protocol import (
     CacheCounts,
@@ -20,14 +19,12 @@ from memfin.judges.protocol import (
     GradingPrompt,
     JudgeError,
     JudgeResult,
+    JudgeSetup,
     JudgeTask,
     R,
     V,
 )
 from memfin.judges.reply_grading import NAME
-
-MAX_TOKENS: Final = 2048
-"""Default limit of the tokens of an answer; a verdict has some hundred, thoughts have more."""
 
 PROBE_TOKENS: Final = 4
 """Tokens of the answer to a probe of the endpoint."""
@@ -64,48 +61,25 @@ class _Asked(NamedTuple, Generic[V]):
 class OpenAIJudge(Generic[R, V]):
     """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
 
-    Args:
-        model: name of the model at the endpoint.
-        endpoint: its address; the key is read from the environment when a request is made.
-        task: the prompts and the reading of answers.
-        gate: limits, retries and pauses, shared by all workers.
-        cache: answers already paid for.
-        warn: receives warnings for the user during the run.
-        votes: number of votes on each reply, each with another order of the prompt.
-        seed: sent to the model; servers that support seeds then repeat their answers.
-        limit: seconds for one attempt.
-        max_tokens: tokens of an answer at most, a model's thoughts included.
+    ``limit`` is in seconds, for one attempt; ``setup`` needs its gate.
     """
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - each setting stands alone
-        self,
-        model: str,
-        endpoint: Endpoint,
-        task: JudgeTask[R, V],
-        *,
-        gate: CallLimiter,
-        cache: AnswerCache,
-        warn: Callable[[str], None],
-        votes: int = 1,
-        seed: int = 0,
-        limit: float = 120.0,
-        max_tokens: int = MAX_TOKENS,
+    def __init__(
+        self, model: str, endpoint: Endpoint, task: JudgeTask[R, V], setup: JudgeSetup, limit: float = 120.0
     ) -> None:
+        assert setup.gate is not None  # noqa: S101 - see above
         self.name = f"openai:{model}"
         self.version: str | None = task.version
         self._model = model
         self._endpoint = endpoint
         self._task = task
-        self._gate = gate
-        self._cache = cache
-        self._warn = warn
-        self._votes = votes
-        self._seed = seed
-        self._max_tokens = max_tokens
+        self._gate = setup.gate
+        self._setup = setup
+        self._cache = setup.answer_cache()
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
-        self._client.parameters.on_notice = lambda line: warn(f"judge {self.name}: {line}")
+        self._client.parameters.on_notice = lambda line: setup.warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
         self._answered = False
@@ -119,9 +93,9 @@ class OpenAIJudge(Generic[R, V]):
         return {
             "prompt_hashes": dict(self._task.prompt_hashes()),
             "temperature": TEMPERATURE,
-            "seed": self._seed,
-            "votes": self._votes,
-            "max_tokens": self._max_tokens,
+            "seed": self._setup.seed,
+            "votes": self._setup.votes,
+            "max_tokens": self._setup.max_tokens,
         }
 
     def cache_counts(self) -> CacheCounts:
@@ -151,7 +125,7 @@ class OpenAIJudge(Generic[R, V]):
         """
         votes: list[Vote[V]] = []
         verdicts: list[V] = []
-        for number in range(self._votes):
+        for number in range(self._setup.votes):
             try:
                 grading_prompt = self._task.grading_prompt(request, number)
             except TooLong as problem:
@@ -175,8 +149,8 @@ class OpenAIJudge(Generic[R, V]):
         prompt_hash = grading_prompt.prompt.digest()
         # Everything that an answer depends on.
         parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
-        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._seed}
-        parts |= {"temperature": TEMPERATURE, "max_tokens": self._max_tokens}
+        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._setup.seed}
+        parts |= {"temperature": TEMPERATURE, "max_tokens": self._setup.max_tokens}
         key = cache_key(parts) if self._cache.reads else ""
         cached = await self._cache.claim(key)
         if cached is not None:
@@ -271,13 +245,13 @@ class OpenAIJudge(Generic[R, V]):
         where = self._endpoint.url_env or "the base URL"
         key = self._endpoint.key_env or "MEMFIN_JUDGE_API_KEY (not set)"
         look = f"look at {where} and the model's name" if problem.status == _NOT_FOUND else f"look at {key}"
-        self._warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
+        self._setup.warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
         """Begin with the format that the server accepted, and warn of it."""
         if place > self._first_format:
             self._first_format = place
-            self._warn(
+            self._setup.warn(
                 f"{self.name}: the server refuses response_format {FORMATS[place - 1]}; "
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
@@ -288,8 +262,8 @@ class OpenAIJudge(Generic[R, V]):
             model=self._model,
             messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
-            seed=self._seed,
-            max_tokens=self._max_tokens,
+            seed=self._setup.seed,
+            max_tokens=self._setup.max_tokens,
             response_format=form,
         )
         try:
@@ -322,7 +296,7 @@ class OpenAIJudge(Generic[R, V]):
 
     def _too_long(self, tokens: int | None) -> RequestError:
         """Return the error of a truncated answer; at temperature 0 a retry would fail again."""
-        text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
+        text = f"the answer is longer than {self._setup.max_tokens} tokens; --judge-max-tokens allows more"
         return RequestError("truncated", text, retryable=False, tokens=tokens)
 
     def _keep(

@@ -7,10 +7,25 @@ the prompts, the reading of answers, and the combination of several votes.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
-from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Record, Verdict, Vote
+from memfin.contracts import JudgeFailure, JudgeRequest, JudgeScope, ParameterChange, Record, Verdict, Vote
+from memfin.judges.cache import AnswerCache, CacheMode
 from memfin.judges.prompts import Prompt
+
+if TYPE_CHECKING:
+    from memfin.client.limiter import CallLimiter
 
 R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
 V_co = TypeVar("V_co", bound=Record, covariant=True)
@@ -135,6 +150,29 @@ class GradingPrompt(NamedTuple, Generic[V]):
     schema: dict[str, Any]
     read: Callable[[str], V]
     tokens: int
+
+
+class JudgeSetup(NamedTuple):
+    """The settings of a judge besides its reference; those without a comment are those of `RunConfig`."""
+
+    gate: "CallLimiter | None" = None
+    """Limits, retries and pauses of the requests to a model, shared by all workers."""
+    rpm: float | None = None
+    """Judgements per minute of a user's own judge."""
+    retries: int = 2
+    """Calls of a user's own judge after a transport error, besides the first."""
+    warn: Callable[[str], None] = lambda _: None
+    """Receives the judge's warnings for the user."""
+    scope: JudgeScope = "m5"
+    votes: int = 1
+    seed: int = 0
+    max_tokens: int = 2048
+    cache: CacheMode = "off"
+    cache_dir: Path = Path()
+
+    def answer_cache(self) -> AnswerCache:
+        """Return the cache of answers."""
+        return AnswerCache(self.cache_dir, self.cache, self.warn)
 
 
 class JudgeTask(ABC, Generic[R, V]):

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
 from memfin.client.structured import InvalidAnswer, read_document
-from memfin.contracts import ComplianceLabel, JudgeRequest, Language, Verdict
+from memfin.contracts import HEURISTIC_JUDGE, ComplianceLabel, JudgeRequest, Language, Verdict
 from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, JudgeTask, token_estimate
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
@@ -301,3 +301,37 @@ def _known(tags: Sequence[str]) -> list[str]:
 def _label(labels: Sequence[ComplianceLabel]) -> ComplianceLabel | None:
     counts = Counter(labels)
     return max(counts, key=lambda label: (counts[label], LABELS.index(label)), default=None)
+
+
+# ---- the offline judge
+
+
+def heuristic_verdict(request: JudgeRequest) -> Verdict:
+    """Return the heuristic judge's verdict, from the items that the detectors found in the reply."""
+    required = request.rubric_required
+    hits = [item for item in required if item in request.detected_items]
+    share = len(hits) / len(required) if required else 0.0
+    return Verdict(
+        score=1.0 + 4.0 * share,
+        rubric_items=hits,
+        reason=f"{len(hits)} of {len(required)} required items detected",
+    )
+
+
+class HeuristicJudge:
+    """A judge by the share of the required rubric items that the detectors found.
+
+    All items give 5, none gives 1, linear between. It measures presence, not quality: its figures
+    are comparable with each other, not with those of a model or a person.
+    """
+
+    name = HEURISTIC_JUDGE
+    version: str | None = None
+    per_turn: ClassVar[bool] = False
+
+    async def judge(self, request: JudgeRequest) -> Verdict:
+        """Return the verdict of `heuristic_verdict`."""
+        return heuristic_verdict(request)
+
+    async def close(self) -> None:
+        """Do nothing; there are no resources."""

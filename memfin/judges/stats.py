@@ -99,68 +99,12 @@ class Coincidences(Generic[Value]):
         return (Fraction(str(one)) - Fraction(str(other))) ** 2
 
 
-class VoteAgreement:
-    """Agreement of the votes of a run, by the kind of value voted on."""
+class VoteStats:
+    """Sums of votes, their costs, and their agreement by kind of value; the order does not matter."""
 
     def __init__(self, levels: Mapping[str, Level]) -> None:
         self._kinds = {kind: Coincidences[Any](level) for kind, level in levels.items()}
         self._spreads: Counter[float] = Counter()
-
-    def add_unit(self, kind: str, votes: Sequence[Any]) -> None:
-        """Count the votes on one unit."""
-        self._kinds[kind].add(votes)
-
-    def add_spread(self, spread: float) -> None:
-        """Count the difference of the highest and the lowest score of several votes."""
-        self._spreads[spread] += 1
-
-    def agreement(self) -> dict[str, JudgeAgreement]:
-        """Return the agreement on each kind of value; empty without several votes."""
-        found = {kind: coincidences.agreement() for kind, coincidences in self._kinds.items()}
-        return {kind: value for kind, value in found.items() if value is not None}
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return the mean and the highest spread of the scores, None without several votes."""
-        total = self._spreads.total()
-        if not total:
-            return None
-        mean = sum(spread * count for spread, count in sorted(self._spreads.items())) / total
-        return mean, max(self._spreads)
-
-
-class ReplyAgreement(VoteAgreement):
-    """Agreement of the votes on replies; rubric items, constraints and risk tags are units of yes and no."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "score": "interval",
-                **dict.fromkeys(("rubric", "contradiction", "risk", "compliance"), "nominal"),
-            }
-        )
-
-    def add(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Verdict]) -> None:
-        """Count the votes on one reply; a single one leaves nothing to compare."""
-        if len(votes) < 2:  # noqa: PLR2004 - a pair takes two
-            return
-        scores = [vote.score for vote in votes]
-        self.add_unit("score", scores)
-        self.add_spread(max(scores) - min(scores))
-        self.add_unit("compliance", [vote.compliance or "" for vote in votes])
-        for kind, names, found in (
-            ("rubric", rubric, [vote.rubric_items for vote in votes]),
-            ("contradiction", constraints, [vote.contradicted_constraints or () for vote in votes]),
-            ("risk", RISK_TAGS, [vote.risk_tags or () for vote in votes]),
-        ):
-            for name in dict.fromkeys(names):
-                self.add_unit(kind, ["yes" if name in each else "no" for each in found])
-
-
-class VoteStats:
-    """Sums of votes, attempts and tokens; the order does not matter."""
-
-    def __init__(self, agreement: VoteAgreement) -> None:
-        self._agreement = agreement
         self._counts: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
 
@@ -176,37 +120,47 @@ class VoteStats:
             if vote.verdict is not None and vote.response_format is not None:
                 self._formats[vote.response_format] += 1
 
+    def add_unit(self, kind: str, votes: Sequence[Any]) -> None:
+        """Compare the votes on one unit."""
+        self._kinds[kind].add(votes)
+
+    def add_spread(self, spread: float) -> None:
+        """Count the difference of the highest and the lowest score of several votes."""
+        self._spreads[spread] += 1
+
     @property
     def look_ups(self) -> CacheCounts:
         """The look-ups in a cache that the votes record, where there was a cache."""
         return CacheCounts(self._counts["cached"], self._counts["votes"] - self._counts["cached"])
 
     def statistics(
-        self, cache: CacheCounts, warnings: list[str], parameters: Sequence[ParameterChange] = ()
+        self, cache: CacheCounts, warnings: Sequence[str] = (), parameters: Sequence[ParameterChange] = ()
     ) -> JudgeStats:
-        """Return the sums so far."""
+        """Return the sums so far; spreads and agreement are those of several votes."""
         names = ("votes", "failed_votes", "attempts", "prompt_tokens", "completion_tokens")
-        mean, highest = self._agreement.spread() or (None, None)
+        several = self._spreads.total()
+        total = sum(spread * count for spread, count in sorted(self._spreads.items()))
+        agreement = {kind: coincidences.agreement() for kind, coincidences in self._kinds.items()}
         return JudgeStats(
             **{name: self._counts[name] for name in names},
             cache_hits=cache.hits,
             cache_misses=cache.misses,
             cache_damaged=cache.damaged,
             response_formats=dict(sorted(self._formats.items())),
-            spread_mean=mean,
-            spread_max=highest,
-            agreement=self._agreement.agreement(),
+            spread_mean=total / several if several else None,
+            spread_max=max(self._spreads, default=None),
+            agreement={kind: value for kind, value in agreement.items() if value is not None},
             parameters=list(parameters),
-            warnings=warnings,
+            warnings=list(warnings),
         )
 
 
 class ReplyVoteStats(VoteStats):
-    """Sums of the votes on replies of dialogues, with their agreement."""
+    """Sums of the votes on replies; rubric items, constraints and risk tags are units of yes and no."""
 
     def __init__(self) -> None:
-        self._replies = ReplyAgreement()
-        super().__init__(self._replies)
+        kinds = ("rubric", "contradiction", "risk", "compliance")
+        super().__init__({"score": "interval", **dict.fromkeys(kinds, "nominal")})
 
     def add(self, request: JudgeRequest, result: JudgeResult[Verdict]) -> None:
         """Count a result."""
@@ -216,10 +170,21 @@ class ReplyVoteStats(VoteStats):
     def add_panel(
         self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]
     ) -> None:
-        """Compare the votes on one reply; one that failed leaves nothing to compare."""
+        """Compare the votes on one reply; a single one, or one that failed, leaves nothing to compare."""
         verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
-        if len(verdicts) == len(votes):
-            self._replies.add(rubric, constraints, verdicts)
+        if len(votes) != len(verdicts) or len(votes) < 2:  # noqa: PLR2004 - a pair takes two
+            return
+        scores = [verdict.score for verdict in verdicts]
+        self.add_unit("score", scores)
+        self.add_spread(max(scores) - min(scores))
+        self.add_unit("compliance", [verdict.compliance or "" for verdict in verdicts])
+        for kind, names, found in (
+            ("rubric", rubric, [verdict.rubric_items for verdict in verdicts]),
+            ("contradiction", constraints, [verdict.contradicted_constraints or () for verdict in verdicts]),
+            ("risk", RISK_TAGS, [verdict.risk_tags or () for verdict in verdicts]),
+        ):
+            for name in dict.fromkeys(names):
+                self.add_unit(kind, ["yes" if name in each else "no" for each in found])
 
 
 class JudgedTurns:

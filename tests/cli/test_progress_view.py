@@ -118,7 +118,7 @@ def test_the_time_that_is_left_follows_the_pace(
 
 def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None:
     stream = io.StringIO()
-    with ProgressView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(started())
         view.on_event(opened())
         clock.now += progress.INTERVAL - 0.1
@@ -138,14 +138,14 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None
 
 def test_a_total_that_is_not_known_is_a_question_mark() -> None:
     stream = io.StringIO()
-    with ProgressView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(started(None))
     assert "dialogues 0/?" in stream.getvalue()
 
 
 def test_the_quiet_view_shows_warnings_only() -> None:
     stream = io.StringIO()
-    with ProgressView(stream, quiet=True) as view:
+    with ProgressView(stream, "quiet") as view:
         for event in (started(), opened(), turn(), done()):
             view.on_event(event)
         assert stream.getvalue() == ""
@@ -155,7 +155,7 @@ def test_the_quiet_view_shows_warnings_only() -> None:
 
 def quiet_lines(*events: ProgressEvent) -> list[str]:
     stream = io.StringIO()
-    with ProgressView(stream, quiet=True) as view:
+    with ProgressView(stream, "quiet") as view:
         for event in events:
             view.on_event(event)
     return stream.getvalue().splitlines()
@@ -245,7 +245,7 @@ def test_skipped_lines_are_named_up_to_a_bound() -> None:
 def test_a_run_that_goes_on_tells_how_far_it_is() -> None:
     stream = io.StringIO()
     resumed = RunResumed(**BASE, dialogs_done=3, replays_done=2, dialogs_begun=1, dialogs=9)
-    with ProgressView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(resumed)
     line = "memfin: resuming run r: 3 dialogues done, 2 answered but not scored, 1 partly answered"
     assert stream.getvalue().splitlines()[0] == line
