@@ -1,8 +1,8 @@
 """Judge ``openai:MODEL``: a model behind an OpenAI-compatible endpoint (spec section 7)."""
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, Generic, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, Generic, NamedTuple
 
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
@@ -14,14 +14,13 @@ from memfin.errors import UsageError
 from memfin.judges.cache import CachedAnswer, cache_key
 from memfin.judges.prompts import Prompt, TooLong, new_nonce
 from memfin.judges.protocol import (
-    CacheCounts,
     EndpointDown,
     GradingPrompt,
-    JudgeError,
     JudgeResult,
     JudgeSetup,
     JudgeTask,
     R,
+    RecordingJudge,
     V,
 )
 from memfin.judges.reply_grading import NAME
@@ -58,13 +57,11 @@ class _Asked(NamedTuple, Generic[V]):
     refused: bool = False
 
 
-class OpenAIJudge(Generic[R, V]):
+class OpenAIJudge(RecordingJudge[R, V]):
     """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
 
     ``limit`` is in seconds, for one attempt; ``setup`` needs its gate.
     """
-
-    per_turn: ClassVar[bool] = True
 
     def __init__(
         self, model: str, endpoint: Endpoint, task: JudgeTask[R, V], setup: JudgeSetup, limit: float = 120.0
@@ -77,45 +74,24 @@ class OpenAIJudge(Generic[R, V]):
         self._task = task
         self._gate = setup.gate
         self._setup = setup
-        self._cache = setup.answer_cache()
+        self.cache = setup.answer_cache()
+        self.settings = {
+            "prompt_hashes": dict(task.prompt_hashes()),
+            "temperature": TEMPERATURE,
+            "seed": setup.seed,
+            "votes": setup.votes,
+            "max_tokens": setup.max_tokens,
+        }
+        self.endpoint_names = {"base_url_env": endpoint.url_env, "key_env": endpoint.key_env}
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
         self._client.parameters.on_notice = lambda line: setup.warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
         self._answered = False
 
-    def endpoint_names(self) -> dict[str, str | None]:
-        """Return the names of the environment variables of the endpoint."""
-        return {"base_url_env": self._endpoint.url_env, "key_env": self._endpoint.key_env}
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
-        return {
-            "prompt_hashes": dict(self._task.prompt_hashes()),
-            "temperature": TEMPERATURE,
-            "seed": self._setup.seed,
-            "votes": self._setup.votes,
-            "max_tokens": self._setup.max_tokens,
-        }
-
-    def cache_counts(self) -> CacheCounts:
-        """Return the look-ups in the cache so far."""
-        return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
-
-    def has_cache(self) -> bool:
-        """Return True if answers are looked up before the model is asked."""
-        return self._cache.reads
-
     def parameter_changes(self) -> list[ParameterChange]:
         """Return the parameters that the model has refused so far."""
         return self._client.parameters.changes()
-
-    async def judge(self, request: R) -> V:
-        """Return the verdict on one reply; raises as `Judge.judge`."""
-        outcome = (await self.deliberate(request)).outcome
-        if isinstance(outcome, JudgeFailure):
-            raise JudgeError(outcome.reason)
-        return outcome
 
     async def deliberate(self, request: R) -> JudgeResult[V]:
         """Return the result on one reply; it takes every vote, so the first that fails ends it.
@@ -141,7 +117,7 @@ class OpenAIJudge(Generic[R, V]):
 
     async def close(self) -> None:
         """Close the connections and the cache."""
-        await self._cache.close()
+        await self.cache.close()
         await self._client.close()
 
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
@@ -151,24 +127,19 @@ class OpenAIJudge(Generic[R, V]):
         parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
         parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._setup.seed}
         parts |= {"temperature": TEMPERATURE, "max_tokens": self._setup.max_tokens}
-        key = cache_key(parts) if self._cache.reads else ""
-        cached = await self._cache.claim(key)
-        if cached is not None:
-            try:
-                verdict = grading_prompt.read(cached.raw_answer)
-            except InvalidAnswer as problem:
-                self._cache.discredit(key, str(problem))
-            else:
-                vote: Vote[V] = Vote(
-                    prompt_hash=prompt_hash,
-                    attempts=0,
-                    vote=number,
-                    raw_answer=_cut(cached.raw_answer),
-                    verdict=verdict,
-                    response_format=cached.response_format,
-                    cached=True,
-                )
-                return vote, False
+        key = cache_key(parts) if self.cache.reads else ""
+        vote: Vote[V] = Vote(prompt_hash=prompt_hash, attempts=0, vote=number)
+
+        def of_cached(answer: CachedAnswer) -> Vote[V]:
+            return vote.replace(
+                raw_answer=_cut(answer.raw_answer),
+                verdict=grading_prompt.read(answer.raw_answer),
+                response_format=answer.response_format,
+                cached=True,
+            )
+
+        if (cached := await self.cache.claim(key, of_cached)) is not None:
+            return cached, False
         began = time.perf_counter()
         answers: list[ChatAnswer] = []
         try:
@@ -176,12 +147,9 @@ class OpenAIJudge(Generic[R, V]):
             if asked.reply is not None:
                 self._keep(key, asked.reply.answer, asked.form, grading_prompt)
         finally:
-            if cached is None:
-                self._cache.release(key)
-        vote = Vote(
-            prompt_hash=prompt_hash,
+            self.cache.release(key)
+        vote = vote.replace(
             attempts=asked.attempts,
-            vote=number,
             raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
             verdict=asked.reply.verdict if asked.reply is not None else None,
             error=asked.error,
@@ -315,7 +283,7 @@ class OpenAIJudge(Generic[R, V]):
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
         )
-        self._cache.keep(key, entry)
+        self.cache.keep(key, entry)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -16,8 +16,6 @@ from typing import (
     NamedTuple,
     Protocol,
     TypeVar,
-    cast,
-    runtime_checkable,
 )
 
 from memfin.contracts import JudgeFailure, JudgeRequest, JudgeScope, ParameterChange, Record, Verdict, Vote
@@ -88,40 +86,44 @@ class CacheCounts(NamedTuple):
     damaged: int = 0
 
 
-@runtime_checkable
-class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
-    """A judge with a record of its answers and their costs: a language model.
+class RecordingJudge(ABC, Generic[R, V]):
+    """A judge with a record of its answers and their costs: a language model."""
 
-    All of its record are methods: a check for the protocol would evaluate properties.
-    """
+    name: str
+    version: str | None
+    per_turn: ClassVar[bool] = True
+    cache: AnswerCache
+    settings: Mapping[str, Any]
+    """Settings that verdicts depend on besides model and request, for the fingerprint."""
+    endpoint_names: Mapping[str, str | None]
+    """Names of the environment variables of the model's address and key."""
 
-    async def deliberate(self, request: R_contra) -> JudgeResult[V]:
+    @abstractmethod
+    async def deliberate(self, request: R) -> JudgeResult[V]:
         """Return the result on one reply; a judgement that fails is a `JudgeFailure`, never raised.
 
         Raises:
             EndpointDown: nothing can be judged now.
         """
-        ...
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
-        ...
+    @abstractmethod
+    def parameter_changes(self) -> Sequence[ParameterChange]:
+        """Return the parameters that the model has refused so far."""
 
-    def endpoint_names(self) -> Mapping[str, str | None]:
-        """Return the names of the environment variables of the model's address and key."""
-        ...
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the resources of the judge."""
+
+    async def judge(self, request: R) -> V:
+        """Return the verdict on one reply; raises as `Judge.judge`."""
+        outcome = (await self.deliberate(request)).outcome
+        if isinstance(outcome, JudgeFailure):
+            raise JudgeError(outcome.reason)
+        return outcome
 
     def cache_counts(self) -> CacheCounts:
         """Return the look-ups so far."""
-        ...
-
-    def has_cache(self) -> bool:
-        """Return True if answers are looked up before the model is asked."""
-        ...
-
-    def parameter_changes(self) -> Sequence[ParameterChange]:
-        """Return the parameters that the model has refused so far."""
-        ...
+        return CacheCounts(self.cache.hits, self.cache.misses, self.cache.damaged)
 
 
 async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
@@ -130,9 +132,8 @@ async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
     Raises:
         EndpointDown: nothing can be judged now.
     """
-    # An isinstance check of `RecordingJudge` takes longer than an offline judgement.
-    if (deliberate := getattr(judge, "deliberate", None)) is not None:
-        return cast("JudgeResult[V]", await deliberate(request))
+    if isinstance(judge, RecordingJudge):
+        return await judge.deliberate(request)
     try:
         return JudgeResult(await judge.judge(request))
     except JudgeError as problem:

@@ -87,35 +87,35 @@ class PythonJudge(Generic[R, V]):
         if cache is None:
             return await self._judged(request)
         key = cache_key({**self._identity, "request": request})
-        kept = await cache.claim(key)
-        if kept is not None:
-            try:
-                return self._verdict(request, msgspec.json.decode(kept.raw_answer))
-            except (CallFailed, msgspec.DecodeError) as problem:
-                cache.discredit(key, str(problem))
+
+        def read(answer: CachedAnswer) -> V:
+            return self._verdict(request, msgspec.json.decode(answer.raw_answer))
+
+        if (kept := await cache.claim(key, read)) is not None:
+            return kept
         try:
             verdict = await self._judged(request)
             scrubbed = self._task.scrubbed(verdict, scrubber_of_environment().scrub)
             cache.keep(key, CachedAnswer(raw_answer=msgspec.json.encode(scrubbed).decode()))
         finally:
-            if kept is None:
-                cache.release(key)
+            cache.release(key)
         return verdict
 
     async def _judged(self, request: R) -> V:
         """Return the verdict of the user's judge, with retries after transport errors."""
         await self._admit()
         calls = self._idle.pop() if self._idle else UserCalls("judge", self.name, _PASSING)
-        again = False
+        asked = False
 
-        def ask_again() -> None:
-            nonlocal again
-            again = True
+        async def ask() -> V:
+            return self._verdict(request, await calls.invoke(self._implementation.judge, request))
 
         async def attempt(left: float) -> V:
-            if again:
+            nonlocal asked
+            if asked:
                 await self._admit()
-            return await calls.bounded(lambda: self._ask(calls, request), left)
+            asked = True
+            return await calls.bounded(ask, left)
 
         try:
             return await with_retries(
@@ -124,7 +124,7 @@ class PythonJudge(Generic[R, V]):
                 limit=self._limit,
                 retries=self._retries,
                 first_pause=FIRST_BACKOFF,
-                on_retry=ask_again,
+                on_retry=lambda: None,
             )
         except CallFailed as problem:
             raise JudgeError(str(problem)) from problem
@@ -141,12 +141,11 @@ class PythonJudge(Generic[R, V]):
         if self._limiter is not None:
             await self._limiter.acquire()
 
-    async def _ask(self, calls: UserCalls, request: R) -> V:
-        return self._verdict(request, await calls.invoke(self._implementation.judge, request))
-
     def _verdict(self, request: R, answer: Any) -> V:
-        try:
-            verdict = _checked(answer, self._task.verdict)
+        try:  # msgspec would not check a struct that a judge built
+            plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
+            verdict = msgspec.convert(plain, self._task.verdict)
+            msgspec.json.encode(verdict)  # refuses text that cannot be written
         except (msgspec.ValidationError, TypeError, ValueError) as problem:
             raise CallFailed(f"invalid verdict: {problem}") from problem
         if (missing := self._task.lacking(request, verdict)) is not None:
@@ -166,14 +165,6 @@ class PythonJudge(Generic[R, V]):
                     await calls.bounded(lambda: calls.invoke(close), min(self._limit, CLOSE_LIMIT))
             for each in (calls, *self._idle):
                 each.stop()
-
-
-def _checked(answer: Any, kind: type[V]) -> V:
-    """Return an answer as a verdict; msgspec would not check a struct that a judge built."""
-    plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
-    verdict = msgspec.convert(plain, kind)
-    msgspec.json.encode(verdict)  # refuses text that cannot be written
-    return verdict
 
 
 def resolve_judge(
@@ -215,11 +206,10 @@ def resolve_judge_of(
     Raises:
         UsageError: as `resolve_judge`.
     """
-    model = judge.removeprefix(OPENAI) if isinstance(judge, str) and judge.startswith(OPENAI) else None
-    if setup.votes > 1 and model is None:
+    if isinstance(judge, str) and judge.startswith(OPENAI):
+        return _openai_judge(judge.removeprefix(OPENAI), limit, setup, task)
+    if setup.votes > 1:
         raise UsageError("--judge-votes: only a judge openai:MODEL votes several times")
-    if model is not None:
-        return _openai_judge(model, limit, setup, task)
     if judge is None or judge == NO_JUDGE:
         return None
     return _python_judge(judge, limit, setup, task, forms)

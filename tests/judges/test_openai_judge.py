@@ -445,7 +445,7 @@ async def test_an_answer_longer_than_its_limit_is_paid_once(
         Completes(lambda _: completion(content, "length")) as server,
         judge_of(server, tmp_path, max_tokens=limit) as (judge, _),
     ):
-        assert judge.settings()["max_tokens"] == limit
+        assert judge.settings["max_tokens"] == limit
         result = await judge.deliberate(REQUEST)
     assert isinstance(result.outcome, JudgeFailure)
     said = f"the answer is longer than {limit} tokens; --judge-max-tokens allows more"
