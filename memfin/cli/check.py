@@ -233,9 +233,7 @@ def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> C
     )
 
 
-@lru_cache(maxsize=64)
-def _checker(constraints: tuple[str, ...]) -> ConstraintChecker:
-    return ConstraintChecker(constraints)
+_checker = lru_cache(maxsize=64)(ConstraintChecker)
 
 
 def _meanings(found: Finding, text: str, risk_tags: list[str]) -> Iterator[tuple[FindingKind, str]]:

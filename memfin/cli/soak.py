@@ -90,15 +90,11 @@ def drift_table(summary: SoakSummary) -> "Table":
     for group, values in {**groups, "operation": summary.operation}.items():
         table.add_row(group, style="bold")
         for name, drift in values.items():
-            table.add_row(*_cells(f"  {name}", drift))
+            bounds = "" if drift.ci95 is None else "..".join(map(_short, drift.ci95))
+            numbers = map(_short, (drift.mean, drift.last, drift.slope))
+            table.add_row(f"  {name}", *numbers, bounds, "drifts" if drift.drifting else "")
         table.add_section()
     return table
-
-
-def _cells(name: str, drift: Drift) -> tuple[str, ...]:
-    bounds = "" if drift.ci95 is None else f"{_short(drift.ci95[0])}..{_short(drift.ci95[1])}"
-    values = (drift.mean, drift.last, drift.slope)
-    return name, *map(_short, values), bounds, "drifts" if drift.drifting else ""
 
 
 def _short(value: float) -> str:

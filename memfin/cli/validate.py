@@ -64,7 +64,7 @@ def command(
         count = 0
         try:
             for finding in islice(_findings(file, kind), limit):
-                click.echo(_line(finding, as_json=as_json))
+                click.echo(msgspec.json.encode(finding) if as_json else str(finding))
                 affected.add(finding.file)
                 count += 1
         except UsageError as problem:
@@ -112,10 +112,6 @@ def _findings(path: str, kind: str | None) -> Iterator[Finding]:
     else:
         asks = holds_questions(path) if kind is None else contract(kind) is QUESTIONS
     return check_benchmark(path) if asks else validate_path(path, kind)
-
-
-def _line(finding: Finding, *, as_json: bool) -> str:
-    return msgspec.json.encode(finding).decode() if as_json else str(finding)
 
 
 @click.command("schema")

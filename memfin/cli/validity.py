@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -183,8 +183,8 @@ def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
     whole = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     head, _, _ = whole.rpartition("[]\n}")
     click.echo(f"{head}[", nl=False)
-    for number, line in enumerate(_lines(spool)):
-        click.echo(f"{',' if number else ''}\n    {line.decode()}", nl=False)
+    for number, line in enumerate(spool):
+        click.echo(f"{',' if number else ''}\n    {line.decode().rstrip()}", nl=False)
     click.echo("\n  ]\n}")
 
 
@@ -204,11 +204,6 @@ def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
             f"tokens: {stats.prompt_tokens} + {stats.completion_tokens}, from the cache: {stats.cache_hits}\n"
         )
     count = 0
-    for line in _lines(spool):
+    for count, line in enumerate(spool, 1):  # noqa: B007 - the count is used below
         click.echo(disagreement_text(msgspec.json.decode(line, type=Disagreement)))
-        count += 1
     click.echo(counted(count, "disagreement"))
-
-
-def _lines(spool: IO[bytes]) -> Iterator[bytes]:
-    return (line.rstrip(b"\n") for line in spool)
