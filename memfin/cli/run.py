@@ -1,6 +1,5 @@
 """``memfin run``, ``score`` and ``report``: runs of an agent on a dataset."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -31,7 +30,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, RunFault, UsageError
-from memfin.judges.stats import judge_warnings
+from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.runtime.gates import failed_gates, judge_gates_failed_by
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import DialogPlan, make_plan
@@ -39,12 +38,7 @@ from memfin.runtime.rescore import RescorePlan
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
-MAX_REASONS: Final = 1000
-"""Distinct reasons of failed turns that are counted; those of later turns count without their text."""
-
 S = TypeVar("S", bound=Record)
-
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
 SCORE_OPTIONS: Final = setting_options(
@@ -166,49 +160,28 @@ def run_to_end(plan: DialogPlan, view: ProgressView) -> Run[EvalSummary]:
 
     When more than half of the turns failed, the view shows the most frequent reason.
     """
-    failures = TurnFailures()
+    turns = JudgedTurns()
 
     def watch(event: ProgressEvent) -> None:
-        failures.count(event)
+        if isinstance(event, TurnDone):
+            turns.count(None if event.turn_status == "ok" else event.error or event.turn_status)
         view.on_event(event)
 
     run = Run(plan, watch)
     run_work(run, plan)
-    if (line := failures.line()) is not None:
+    if (line := failure_line(turns)) is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run
 
 
-class TurnFailures:
-    """Counts of the turns that this process asked, and the reasons of those that failed."""
-
-    def __init__(self) -> None:
-        self._turns = 0
-        self._failed = 0
-        self._reasons: dict[str, tuple[str, int]] = {}
-
-    def count(self, event: ProgressEvent) -> None:
-        """Take one event in."""
-        if not isinstance(event, TurnDone):
-            return
-        self._turns += 1
-        if event.turn_status == "ok":
-            return
-        self._failed += 1
-        text = event.error or event.turn_status
-        kind = _NUMBER.sub("0", text)  # times and sizes differ where the reason is the same
-        if kind in self._reasons or len(self._reasons) < MAX_REASONS:
-            first, times = self._reasons.get(kind, (text, 0))
-            self._reasons[kind] = first, times + 1
-
-    def line(self) -> str | None:
-        """Return the most frequent reason with its count when more than half of the turns failed."""
-        if 2 * self._failed <= self._turns:
-            return None
-        text, times = max(self._reasons.values(), key=lambda reason: reason[1])
-        return one_line(
-            f"{self._failed} of {self._turns} turns failed; the most frequent reason, {times} times: {text}"
-        )
+def failure_line(turns: JudgedTurns) -> str | None:
+    """Return the most frequent reason of failed turns when more than half of the turns failed."""
+    if 2 * turns.failed <= turns.turns:
+        return None
+    text, times = next(item for item in turns.reasons().items() if item[0] != OTHERS)
+    return one_line(
+        f"{turns.failed} of {turns.turns} turns failed; the most frequent reason, {times} times: {text}"
+    )
 
 
 def results(run: Run[S]) -> tuple[S, RunStats]:
@@ -255,8 +228,5 @@ def present(
 
 def show_judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> None:
     """Print what the figures of a judge do not show."""
-    lines = judge_warnings(
-        stats.judged_turns, stats.judge_failures, stats.judge_declined, stats.judge_failure_reasons, scope
-    )
-    for line in lines:
+    for line in judge_warnings(stats, scope):
         note(f"warning: judge: {line}")

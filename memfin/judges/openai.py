@@ -46,17 +46,6 @@ class _Reply(NamedTuple, Generic[V]):
     verdict: V
 
 
-class _Asked(NamedTuple, Generic[V]):
-    """The outcome of all attempts at one vote."""
-
-    form: ResponseFormat
-    attempts: int
-    reply: _Reply[V] | None = None
-    raw: str | None = None
-    error: str | None = None
-    refused: bool = False
-
-
 class OpenAIJudge(RecordingJudge[R, V]):
     """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
 
@@ -143,24 +132,19 @@ class OpenAIJudge(RecordingJudge[R, V]):
         began = time.perf_counter()
         answers: list[ChatAnswer] = []
         try:
-            asked = await self._ask(grading_prompt, answers)
-            if asked.reply is not None:
-                self._keep(key, asked.reply.answer, asked.form, grading_prompt)
+            asked, refused = await self._ask(grading_prompt, key, vote, answers)
         finally:
             self.cache.release(key)
-        vote = vote.replace(
-            attempts=asked.attempts,
-            raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
-            verdict=asked.reply.verdict if asked.reply is not None else None,
-            error=asked.error,
+        asked = asked.replace(
             prompt_tokens=_sum(answer.prompt_tokens for answer in answers),
             completion_tokens=_sum(answer.completion_tokens for answer in answers),
             latency_ms=1000 * (time.perf_counter() - began),
-            response_format=asked.form,
         )
-        return vote, asked.refused
+        return asked, refused
 
-    async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
+    async def _ask(
+        self, grading_prompt: GradingPrompt[V], key: str, vote: Vote[V], answers: list[ChatAnswer]
+    ) -> tuple[Vote[V], bool]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
@@ -191,12 +175,18 @@ class OpenAIJudge(RecordingJudge[R, V]):
                 if problem.status in REFUSES_FORMAT and form != FORMATS[-1] and not refused:
                     continue
                 raw = next((answer.text for answer in reversed(answers) if answer.refusal is None), None)
-                return _Asked(form, attempts, raw=raw, error=self._scrub(str(problem)), refused=refused)
+                shown = _cut(self._scrub(raw)) if raw is not None else None
+                failed = vote.replace(raw_answer=shown, error=self._scrub(str(problem)))
+                return failed.replace(attempts=attempts, response_format=form), refused
             except UsageError as problem:  # the key was changed under the run into one that cannot be sent
-                return _Asked(form, attempts, error=self._scrub(str(problem)))
+                error = self._scrub(str(problem))
+                return vote.replace(error=error, attempts=attempts, response_format=form), False
             self._answered = True
             self._settle_on(place)
-            return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text)
+            answer, verdict = result.value
+            self._keep(key, answer, form, grading_prompt)
+            judged = vote.replace(raw_answer=_cut(self._scrub(answer.text)), verdict=verdict)
+            return judged.replace(attempts=attempts + result.attempts, response_format=form), False
         raise AssertionError("the last format returns")
 
     async def _probe(self) -> int | None:

@@ -8,15 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Generic,
-    NamedTuple,
-    Protocol,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from memfin.contracts import JudgeFailure, JudgeRequest, JudgeScope, ParameterChange, Record, Verdict, Vote
 from memfin.judges.cache import AnswerCache, CacheMode

@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from memfin.contracts import (
@@ -23,6 +23,7 @@ from memfin.contracts import (
     JudgeScope,
     JudgeStats,
     ParameterChange,
+    RunStats,
     TurnEvalRow,
     Verdict,
     Vote,
@@ -51,7 +52,7 @@ _DECLINED_READERS: Final = {
 }
 """The other readers of a reply that the judge declines, by the subject of its judgements."""
 
-_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
+_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+(?:\.\d+)?", re.IGNORECASE)
 
 
 class Coincidences(Generic[Value]):
@@ -59,39 +60,34 @@ class Coincidences(Generic[Value]):
 
     def __init__(self, level: Level) -> None:
         self._level: Level = level
-        self._pairs: Counter[tuple[Value, Value]] = Counter()
-        self._weighted: defaultdict[tuple[Value, Value], Fraction] = defaultdict(Fraction)
+        self._pairs: Counter[tuple[Value, Value, int]] = Counter()  # with the number of other votes
         self._units = 0
 
     def add(self, votes: Sequence[Value]) -> None:
         """Count the votes on one unit; a single vote pairs with nothing and does not count."""
         self._units += len(votes) > 1
-        for pair in permutations(votes, 2):
-            self._pairs[pair] += 1
-            self._weighted[pair] += Fraction(1, len(votes) - 1)
+        for one, other in permutations(votes, 2):
+            self._pairs[one, other, len(votes) - 1] += 1
 
     def agreement(self) -> JudgeAgreement | None:
         """Return the statistics of the units so far, None without any."""
         if not self._units:
             return None
-        equal = sum(count for (one, other), count in self._pairs.items() if one == other)
+        equal = sum(count for (one, other, _), count in self._pairs.items() if one == other)
         observed = equal / self._pairs.total()
         return JudgeAgreement(level=self._level, units=self._units, observed=observed, alpha=self._alpha())
 
     def _alpha(self) -> float | None:
         rows: defaultdict[Value, Fraction] = defaultdict(Fraction)
-        for (one, _), weight in self._weighted.items():
-            rows[one] += weight
-        observed = sum(
-            (weight * self._distance(*pair) for pair, weight in self._weighted.items()), Fraction(0)
-        )
-        expected = sum(
-            (rows[one] * rows[other] * self._distance(one, other) for one in rows for other in rows),
-            Fraction(0),
-        )
+        observed = expected = Fraction(0)
+        for (one, other, others), count in self._pairs.items():
+            rows[one] += Fraction(count, others)
+            observed += Fraction(count, others) * self._distance(one, other)
+        for one, other in product(rows, repeat=2):
+            expected += rows[one] * rows[other] * self._distance(one, other)
         if not expected:
             return None
-        return float(1 - (sum(rows.values(), Fraction(0)) - 1) * observed / expected)
+        return float(1 - (sum(rows.values()) - 1) * observed / expected)
 
     def _distance(self, one: Value, other: Value) -> Fraction:
         if self._level == "nominal":
@@ -188,15 +184,10 @@ class ReplyVoteStats(VoteStats):
 
 
 class JudgedTurns:
-    """Counts of the turns, or answers, that were put to a judge; reasons that differ in numbers are one.
+    """Counts of the turns, or answers, that a judge or an agent was asked, and of the reasons of failures.
 
-    Args:
-        scope: the subject of the verdicts, which decides about the turns put to the judge.
-
-    Attributes:
-        turns: turns that were put to the judge.
-        failed: those of them that got no verdict.
-        declined: those of the failed that were ``too_long`` for the judge, and those it ``refused``.
+    Reasons that differ in numbers are one. ``declined`` counts the failed turns that were ``too_long`` for
+    the judge, and those it ``refused``; ``scope`` decides which rows were put to the judge.
     """
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
@@ -213,8 +204,8 @@ class JudgedTurns:
             declined = row.judge_declined if isinstance(row.judge_declined, str) else None
             self.count(row.judge_error, declined)
 
-    def count(self, error: str | None, declined: Declined | None) -> None:
-        """Count one judgement."""
+    def count(self, error: str | None, declined: Declined | None = None) -> None:
+        """Count one turn."""
         self.turns += 1
         if error is None:
             return
@@ -233,23 +224,16 @@ class JudgedTurns:
         return {self._first[kind]: count for kind, count in ranked[:MAX_SHOWN]}
 
 
-def judge_warnings(
-    turns: int,
-    failed: int,
-    declined: Mapping[str, int],
-    reasons: Mapping[str, int],
-    scope: JudgeScope | Literal["answers"],
-) -> list[str]:
-    """Return the warnings about failed judgements, for readers of the results.
-
-    ``scope`` is that of dialogues, or ``answers`` for judged answers to questions.
-    """
+def judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> list[str]:
+    """Return the warnings about failed judgements; ``scope`` is that of dialogues, or ``answers``."""
+    turns, failed, reasons = stats.judged_turns, stats.judge_failures, stats.judge_failure_reasons
     if not failed:
         return []
     most = max(reasons, key=lambda reason: reasons[reason], default="no reason given")
     lines = [f"{failed} of {turns} judgements failed ({failed / turns:.1%}), most often: {most}"]
     words = {"too_long": "too long to be judged", "refused": "refused by the judge or its provider"}
-    escaped = [f"{declined[why]} {text}" for why, text in words.items() if declined.get(why)]
+    counts = stats.judge_declined
+    escaped = [f"{counts[why]} {text}" for why, text in words.items() if counts.get(why)]
     if escaped:
         lines.append(f"replies that escaped the judge: {', '.join(escaped)}; {_DECLINED_READERS[scope]}")
     return lines
