@@ -28,7 +28,6 @@ from memfin.contracts import (
     TurnDone,
     Warned,
 )
-from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.runtime.gates import failed_gates, judge_gates_failed_by
@@ -43,10 +42,8 @@ S = TypeVar("S", bound=Record)
 
 SCORE_OPTIONS: Final = setting_options(
     RunConfig,
-    {
-        *(each.name for each in settings_of(RunConfig) if each.extra["group"] in ("Judge", "Scoring")),
-        *("fail_on_judge_error", "history", "seed", "turn_timeout"),
-    },
+    ("fail_on_judge_error", "history", "seed", "turn_timeout"),
+    groups=("Judge", "Scoring"),
     prefix=None,
     history={
         "default": None,

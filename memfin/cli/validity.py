@@ -25,7 +25,6 @@ from memfin.cli.output import counted, note, print_table
 from memfin.cli.process import STUCK_EXIT
 from memfin.cli.progress import INTERVAL
 from memfin.contracts import Disagreement, RunConfig, ValidityReport
-from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.validity import InvalidLabels, measure_validity
 from memfin.runtime.watchdog import LoopWatchdog
@@ -34,10 +33,8 @@ from memfin.validity.gates import failed_gates, parse_gate
 
 SETTINGS: Final = setting_options(
     RunConfig,
-    {
-        *(each.name for each in settings_of(RunConfig) if each.extra["group"] == "Judge"),
-        *("runs_dir", "turn_timeout", "seed"),
-    },
+    ("runs_dir", "turn_timeout", "seed"),
+    groups=("Judge",),
     judge={
         "default": None,
         "help": "Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",

@@ -230,7 +230,7 @@ class AnswerCache:
 
 
 def _threads() -> tuple[CallThread, CallThread]:
-    """Return a thread that reads and one that writes, so that look-ups do not wait for writes."""
+    # Two, so that look-ups do not wait for writes.
     return CallThread("memfin-judge-cache-read"), CallThread("memfin-judge-cache-write")
 
 

@@ -31,9 +31,6 @@ from memfin.secrets import scrubber_of_environment
 if TYPE_CHECKING:
     from memfin.judges.openai import OpenAIJudge
 
-LIMIT: Final = 120.0
-"""Default limit of one judgement, in seconds."""
-
 CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
 
@@ -45,7 +42,6 @@ EXPECTED: Final = (
 )
 
 OPENAI: Final = "openai:"
-
 
 _PASSING: Final = (TransportError, ConnectionError)
 
@@ -137,7 +133,6 @@ class PythonJudge(Generic[R, V]):
                 self._idle.append(calls)
 
     async def _admit(self) -> None:
-        """Wait until the limit of calls per minute allows one."""
         if self._limiter is not None:
             await self._limiter.acquire()
 
@@ -168,7 +163,7 @@ class PythonJudge(Generic[R, V]):
 
 
 def resolve_judge(
-    judge: str | Callable[..., Any] | None, limit: float = LIMIT, setup: JudgeSetup | None = None
+    judge: str | Callable[..., Any] | None, limit: float = 120.0, setup: JudgeSetup | None = None
 ) -> DialogJudge | None:
     """Return the judge of dialogues for a reference or a factory object; ``none`` is None.
 
