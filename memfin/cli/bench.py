@@ -9,9 +9,8 @@ import click
 
 from memfin.cli import run
 from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
-from memfin.cli.output import note, print_table
+from memfin.cli.output import note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import progress_view
 from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results

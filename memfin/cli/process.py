@@ -10,11 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import click
 
-from memfin.cli.progress import warning_line
+from memfin.cli.output import warning_line
 from memfin.contracts import ProgressEvent, Warned
 from memfin.errors import RunFault, RunStopped
 from memfin.runtime.pipeline import Plan
@@ -213,14 +213,15 @@ class SignalWatch:
             self._loop.call_soon_threadsafe(call, number.name)
 
     def _end(self, number: signal.Signals) -> None:
-        """Leave the process as it is; the journal bears that."""
-        self._work.record_stop(number.name)
         stopped = _stopped(number, self._plan)
-        click.echo(f"memfin: {stopped}", err=True)
-        os._exit(stopped.exit_code)
+        self._exit(number.name, str(stopped), stopped.exit_code)
 
     def give_up(self, reason: str) -> None:
         """End the process likewise, where the loop is lost; called from any thread."""
+        self._exit(reason, f"{reason}; the run was stopped, {self._plan.after_stop}", STUCK_EXIT)
+
+    def _exit(self, reason: str, line: str, code: int) -> NoReturn:
+        """Leave the process as it is; the journal bears that."""
         self._work.record_stop(reason)
-        click.echo(f"memfin: {reason}; the run was stopped, {self._plan.after_stop}", err=True)
-        os._exit(STUCK_EXIT)
+        click.echo(f"memfin: {line}", err=True)
+        os._exit(code)

@@ -15,9 +15,8 @@ from memfin.cli.options import (
     with_options,
     with_settings,
 )
-from memfin.cli.output import note, print_table
+from memfin.cli.output import ProgressView, note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import ProgressView, progress_view
 from memfin.contracts import (
     EvalSummary,
     JudgeScope,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
-from memfin.cli.output import note, print_table
+from memfin.cli.output import MIB, UNITS, amount, note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import MIB, UNITS, amount, progress_view
 from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.outputs import pretty_json

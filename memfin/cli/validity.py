@@ -21,9 +21,8 @@ from memfin.cli.options import (
     setting_options,
     with_options,
 )
-from memfin.cli.output import counted, note, print_table
+from memfin.cli.output import INTERVAL, counted, note, print_table
 from memfin.cli.process import STUCK_EXIT
-from memfin.cli.progress import INTERVAL
 from memfin.contracts import Disagreement, RunConfig, ValidityReport
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.validity import InvalidLabels, measure_validity

@@ -82,7 +82,7 @@ class AnswerCache:
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
         self._hangs = False
-        self._reading, self._writer = _threads()
+        self._reading, self._writer = _threads()  # look-ups do not wait for writes
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
         self.hits = 0
@@ -230,7 +230,6 @@ class AnswerCache:
 
 
 def _threads() -> tuple[CallThread, CallThread]:
-    # Two, so that look-ups do not wait for writes.
     return CallThread("memfin-judge-cache-read"), CallThread("memfin-judge-cache-write")
 
 

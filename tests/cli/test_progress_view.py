@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from memfin.cli import progress
-from memfin.cli.progress import Counts, ProgressView, progress_view
+from memfin.cli import output as progress
+from memfin.cli.output import Counts, ProgressView, progress_view
 from memfin.contracts import (
     DialogDone,
     DialogStarted,
@@ -175,7 +175,7 @@ def test_the_view_fits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_terminal_shows_bars_and_warnings() -> None:
     program = """
-        from memfin.cli.progress import progress_view
+        from memfin.cli.output import progress_view
         from memfin.contracts import *
 
         base = {"ts": "t", "run_id": "r"}

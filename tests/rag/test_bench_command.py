@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from memfin.cli.main import memfin, report_problem
 from memfin.cli.options import BENCH_OPTIONS, read_config
-from memfin.cli.progress import Counts
+from memfin.cli.output import Counts
 from memfin.contracts import QuestionDone, RunResumed, RunStarted
 from memfin.errors import UsageError
 from tests.rag.bench_support import mixed
