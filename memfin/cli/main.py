@@ -18,11 +18,8 @@ from memfin.secrets import scrubber_of_environment
 from memfin.version import __version__
 
 INTERRUPTED_EXIT: Final = 130
-BROKEN_PIPE_EXIT: Final = 128 + 13
-"""The exit code that shells report for a program ended by SIGPIPE."""
-
-THREADS_END: Final = 0.2
-"""Seconds that threads which are about to end have for it."""
+BROKEN_PIPE_EXIT: Final = 128 + 13  # as shells report a program ended by SIGPIPE
+THREADS_END: Final = 0.2  # seconds that threads which are about to end have for it
 
 COMMANDS: Final = {
     "run": "Evaluate an agent on a dataset.",

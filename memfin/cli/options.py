@@ -213,14 +213,11 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
     dataset = "path" if prefix == "bench." else "dataset"
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if key in FLAGS:
-            if not isinstance(value, bool):
-                raise UsageError(f"{prefix}{key}: must be true or false")
-            found[FLAGS[key]] = value
-        elif key == dataset:
-            if not isinstance(value, str):
-                raise UsageError(f"{prefix}{key}: must be a string")
-            found[key] = value
+        if key in FLAGS or key == dataset:
+            kind, words = (bool, "true or false") if key in FLAGS else (str, "a string")
+            if not isinstance(value, kind):
+                raise UsageError(f"{prefix}{key}: must be {words}")
+            found[FLAGS.get(key, key)] = value
         elif key in known:
             try:
                 found[key] = known[key].from_file(value)

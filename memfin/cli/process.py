@@ -23,7 +23,6 @@ from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import SoakPlan
 
 STUCK_EXIT: Final = 3
-
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 OVERDUE: Final = 4.6

@@ -104,16 +104,13 @@ def _measured(
     """Measure in a loop of its own; disagreements wait in the spool, one per line."""
     judge = settings["judge"]
 
-    def keep(found: Disagreement) -> None:
-        spool.write(msgspec.json.encode(found) + b"\n")
-
     async def main() -> ValidityReport:
         async with contextlib.AsyncExitStack() as stack:
             if judge is not None and ":" in judge and not judge.startswith("openai:"):
                 await stack.enter_async_context(_watchdog(judge, settings["turn_timeout"]))
             return await measure_validity(
                 labels,
-                on_disagreement=keep,
+                on_disagreement=lambda found: spool.write(msgspec.json.encode(found) + b"\n"),
                 on_progress=None if quiet else _progress(),
                 on_notice=lambda line: note(f"warning: {line}"),
                 **settings,
