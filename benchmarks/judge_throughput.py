@@ -115,7 +115,7 @@ def openai_judge(
     """Return the judge, as a run has it."""
     from memfin.client.endpoint import Endpoint  # noqa: PLC0415
     from memfin.client.limiter import CallLimiter  # noqa: PLC0415
-    from memfin.judges.cache import AnswerCache  # noqa: PLC0415 - the floor does without
+    from memfin.judges import JudgeSetup  # noqa: PLC0415 - the floor does without
     from memfin.judges.openai import OpenAIJudge  # noqa: PLC0415
     from memfin.judges.reply_grading import ReplyGrading  # noqa: PLC0415
 
@@ -123,9 +123,12 @@ def openai_judge(
         "bench",
         Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
         ReplyGrading(),
-        gate=CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
-        cache=AnswerCache(cache, mode, print),
-        warn=print,
+        JudgeSetup(
+            gate=CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
+            cache=mode,
+            cache_dir=cache,
+            warn=print,
+        ),
     )
 
 

@@ -28,8 +28,8 @@ from memfin.contracts import (
 )
 from memfin.errors import MemfinError
 from memfin.judges.controls import Control, control_result, control_warnings
-from memfin.judges.heuristic import heuristic_verdict
 from memfin.judges.protocol import JudgeResult
+from memfin.judges.reply_grading import heuristic_verdict
 from memfin.judges.stats import ReplyVoteStats
 from memfin.metrics.aggregate import MetricsState
 from memfin.sandbox.references import describe

@@ -111,7 +111,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             return None
         stats.add_votes(self._control_votes)
         here = judge.cache_counts()
-        cache = stats.look_ups if judge.has_cache() else CacheCounts()
+        cache = stats.look_ups if judge.cache.reads else CacheCounts()
         warnings = self.controls.warnings if self.controls is not None else []
         return stats.statistics(cache._replace(damaged=here.damaged), warnings, judge.parameter_changes())
 

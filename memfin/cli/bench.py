@@ -1,29 +1,35 @@
-"""``memfin bench``: ask a retrieval system the questions of a benchmark."""
+"""``memfin bench``, questions of a benchmark to a retrieval system, and ``memfin resume`` of any run."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from memfin.cli import run
 from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
-from memfin.cli.output import note, print_table
+from memfin.cli.output import note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import progress_view
-from memfin.cli.run import show_judge_warnings, write_reports
 from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
-from memfin.errors import GateFailed
+from memfin.errors import GateFailed, UsageError
 from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
-from memfin.runtime.bench_plan import BenchPlan, make_bench_plan, make_bench_resume_plan, make_bench_soak_plan
+from memfin.runtime.bench_plan import (
+    BenchPlan,
+    make_bench_plan,
+    make_bench_resume_plan,
+    make_bench_soak_plan,
+    make_bench_soak_resume_plan,
+)
+from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.run import Run
+from memfin.runtime.soak_directory import is_soak, read_summary
+from memfin.runtime.soak_plan import make_soak_resume_plan
 
 MAX_NAMED = 5
 """Questions that a warning names."""
-
-PIECE = 1 << 16
-"""Bytes of the summary that are printed at a time."""
 
 
 @click.command("bench", cls=SettingsCommand)
@@ -63,10 +69,52 @@ def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) ->
     carry_out(plan, as_json=as_json, quiet=quiet)
 
 
-def resume(run_dir: Path, *, force: bool, retry_failed: bool, as_json: bool, quiet: bool) -> None:
-    """Continue the benchmark run in a directory, for ``memfin resume``."""
-    plan = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-    carry_out(plan, as_json=as_json, quiet=quiet)
+@click.command("resume")
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Continue although the dataset, agent, judge, lexicon or MemFin has changed; the manifest notes it.",
+)
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Repeat failed and partial dialogues, failed judgements, and questions that the system failed on.",
+)
+@click.option("--metrics-port", type=int, metavar="PORT", help="Port for the Prometheus metrics of a soak.")
+@output_flags("the metrics summary")
+def resume(
+    run_dir: Path, *, force: bool, retry_failed: bool, metrics_port: int | None, as_json: bool, quiet: bool
+) -> None:
+    """Continue the run, the benchmark or the soak in RUN_DIR where it stopped.
+
+    \b
+    memfin resume runs/20260219_101855_ab12cd
+    memfin resume runs/20260219_101855_ab12cd --retry-failed
+
+    Whatever ended the run, committed replays are not asked again and committed judgements not made
+    again; the metrics are those of a run that was never interrupted. Settings are the run's own, and
+    relative paths in them start from the current directory. Exit codes are those of run.
+
+    The agent and the judge that RUN_DIR names are imported and run: resume what you or people you trust
+    began.
+    """
+    if is_soak(run_dir):
+        if retry_failed:
+            raise UsageError(
+                "--retry-failed: only for runs; a soak counts its failures, and each of its epochs is a run"
+            )
+        make = make_bench_soak_resume_plan if read_summary(run_dir).suite == "rag" else make_soak_resume_plan
+        run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
+        return
+    if metrics_port is not None:
+        raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
+    if is_bench(run_dir):
+        bench = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)
+        carry_out(bench, as_json=as_json, quiet=quiet)
+        return
+    plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
+    run.carry_out(plan, as_json=as_json, quiet=quiet)
 
 
 def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
@@ -77,14 +125,14 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
     """
     directory = plan.directory.absolute()
     with progress_view("rag", quiet=quiet) as view:
-        run = Run(plan, view.on_event)
-        run_work(run, plan)
-    summary, stats = run.summary, run.stats
-    assert summary is not None and stats is not None  # noqa: S101, PT018 - what a run's end means
-    report = write_reports(directory) and plan.directory / "report.html"
+        asked = Run(plan, view.on_event)
+        run_work(asked, plan)
+    summary, stats = run.results(asked)
+    report = run.write_reports(directory) and plan.directory / "report.html"
     _show_warnings(summary, directory, stats, plan)
     if as_json:
-        _print_json(directory)
+        with (directory / SUMMARY).open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
     else:
         _present(summary, stats, report, quiet=quiet)
     failed = failed_bench_gates(summary, directory, stats, plan.config, plan.before)
@@ -101,18 +149,11 @@ def _show_warnings(summary: RagSummary, directory: Path, stats: RunStats, plan: 
         first = next(one.error for one in listed if one.error is not None)
         line = f"the system failed on {failed} of {total} questions; the first time: {first}"
         note(f"warning: {line}")
-    show_judge_warnings(stats, "answers")
+    run.show_judge_warnings(stats, "answers")
     if gone := not_asked(directory, plan.before):
         named = ", ".join(gone[:MAX_NAMED]) + (", ..." if len(gone) > MAX_NAMED else "")
         line = f"{len(gone)} fact questions that were right before are not asked now: {named}"
         note(f"warning: --fail-on-regression: {line}")
-
-
-def _print_json(directory: Path) -> None:
-    """Print the summary as its file has it, piece by piece."""
-    with (directory / SUMMARY).open("rb") as file:
-        while piece := file.read(PIECE):
-            click.echo(piece, nl=False)
 
 
 def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:

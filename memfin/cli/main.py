@@ -18,11 +18,8 @@ from memfin.secrets import scrubber_of_environment
 from memfin.version import __version__
 
 INTERRUPTED_EXIT: Final = 130
-BROKEN_PIPE_EXIT: Final = 128 + 13
-"""The exit code that shells report for a program ended by SIGPIPE."""
-
-THREADS_END: Final = 0.2
-"""Seconds that threads which are about to end have for it."""
+BROKEN_PIPE_EXIT: Final = 128 + 13  # as shells report a program ended by SIGPIPE
+THREADS_END: Final = 0.2  # seconds that threads which are about to end have for it
 
 COMMANDS: Final = {
     "run": "Evaluate an agent on a dataset.",
@@ -41,6 +38,9 @@ COMMANDS: Final = {
 }
 """Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
 
+SHARED_MODULES: Final = {"resume": "bench", "score": "run", "report": "run", "schema": "validate"}
+"""Modules that hold further subcommands, as functions of their names."""
+
 
 class LazyGroup(click.Group):
     """A group that imports a subcommand only when it is used."""
@@ -55,7 +55,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"memfin.cli.{cmd_name}").command
+        module = importlib.import_module(f"memfin.cli.{SHARED_MODULES.get(cmd_name, cmd_name)}")
+        command = getattr(module, cmd_name if cmd_name in SHARED_MODULES else "command")
         assert isinstance(command, click.Command)  # noqa: S101 - by the rule of `COMMANDS`
         return command
 

@@ -13,8 +13,6 @@ from memfin.memory.errors import NotFound
 from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
 
-DEFAULT_PORT = 8766
-
 data_option = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,7 +53,7 @@ def command() -> None:
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
+    default=8766,
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
@@ -107,12 +105,11 @@ def expire(data: Path, thresholds: Path | None) -> None:
         note(f"{signals} drift signals recorded")
     if sweep.finished:
         note(f"{sweep.finished} interrupted operations finished")
-    undone = (
-        (sweep.refused, "expired task contexts cannot be removed yet"),
-        (sweep.failed, "interrupted operations cannot be finished yet"),
-    )
-    if any(count for count, _ in undone):
-        raise RunFault(f"memory {data}: {'; '.join(f'{count} {what}' for count, what in undone if count)}")
+    undone = [f"{sweep.refused} expired task contexts cannot be removed yet"] if sweep.refused else []
+    if sweep.failed:
+        undone.append(f"{sweep.failed} interrupted operations cannot be finished yet")
+    if undone:
+        raise RunFault(f"memory {data}: {'; '.join(undone)}")
     if sweep.overdue:
         raise GateFailed(f"{sweep.overdue} revocations had waited for more than 48 hours; they are done now")
 
@@ -193,7 +190,7 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
             f"`memfin memory export {user}` first"
         )
     with _store(data) as store:
-        tokens = store.despite_full_disk(lambda: _tokens(data).forget_user(user))
+        tokens = store.despite_full_disk(lambda: TokenFile(data / TOKENS_FILE).forget_user(user))
         try:
             deleted_at = store.delete_user(user).deleted_at
         except NotFound:
@@ -201,8 +198,7 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
                 raise
             note(f"user {user}: nothing was saved; {tokens} tokens revoked")
             return
-    when = deleted_at.isoformat(timespec="seconds")
-    note(f"user {user} deleted at {when}; {tokens} tokens revoked")
+    note(f"user {user} deleted at {deleted_at.isoformat(timespec='seconds')}; {tokens} tokens revoked")
 
 
 @command.group("token")
@@ -225,7 +221,7 @@ def add(user: str, data: Path) -> None:
     \b
     memfin memory token add alice --data data
     """
-    made, shown = _tokens(data).add(user)
+    made, shown = TokenFile(data / TOKENS_FILE).add(user)
     click.echo(shown)
     note(f"token {made.token_id} acts for user {user}; it is not shown again")
 
@@ -238,7 +234,7 @@ def list_(data: Path) -> None:
     \b
     memfin memory token list --data data
     """
-    for each in _tokens(data).all():
+    for each in TokenFile(data / TOKENS_FILE).all():
         click.echo(f"{each.token_id}  {each.user_id}  {each.created_at.isoformat(timespec='seconds')}")
 
 
@@ -251,24 +247,21 @@ def revoke(token_id: str, data: Path) -> None:
     \b
     memfin memory token revoke 3f9a0c51d2b7 --data data
     """
-    if not _tokens(data).revoke(token_id):
+    if not TokenFile(data / TOKENS_FILE).revoke(token_id):
         raise UsageError(f"token {token_id}: no such token; memfin memory token list shows all")
     note(f"token {token_id} revoked")
-
-
-def _tokens(data: Path) -> TokenFile:
-    return TokenFile(data / TOKENS_FILE)
 
 
 def _store(data: Path, *, create: bool = False, thresholds: Path | None = None) -> MemoryStore:
     """Return the open store; a directory without one is a mistake, not an empty store."""
     read = None if thresholds is None else load_thresholds(thresholds)
-    if not create:
-        if not data.is_dir():
-            advice = "pass the directory of the memory layer's data with --data"
-            raise UsageError(f"{data}: no such directory; {advice}")
-        paths = Paths(data)
-        if not any(each.exists() for each in (paths.state, paths.consents, data / TOKENS_FILE)):
-            advice = "pass the directory that does with --data"
-            raise UsageError(f"{data}: holds no data of the memory layer; {advice}")
+    paths = Paths(data)
+    if not create and not data.is_dir():
+        raise UsageError(
+            f"{data}: no such directory; pass the directory of the memory layer's data with --data"
+        )
+    if not create and not any(each.exists() for each in (paths.state, paths.consents, data / TOKENS_FILE)):
+        raise UsageError(
+            f"{data}: holds no data of the memory layer; pass the directory that does with --data"
+        )
     return MemoryStore(data, thresholds=read)

@@ -27,13 +27,9 @@ def fail_under_gates(values: Sequence[str]) -> dict[str, float]:
     return dict(parse_fail_under(value) for value in values)
 
 
-def _percent_gate(value: float | None) -> dict[str, float]:
-    return {} if value is None else {PERCENTAGE: value}
-
-
 FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "gates": (str, fail_under_gates),
-    "percent": (float, _percent_gate),
+    "percent": (float, lambda value: {} if value is None else {PERCENTAGE: value}),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""
@@ -89,16 +85,20 @@ class SettingOption(click.Option):
 def setting_options(
     kind: type[Record],
     names: Collection[str] | None = None,
+    groups: Collection[str] = (),
     prefix: str | None = "MEMFIN",
     **changes: Mapping[str, Any],
 ) -> tuple[SettingOption, ...]:
-    """Return the options of a settings struct in its order, or those of some fields of it.
+    """Return the options of a settings struct in its order, or those of some names and groups.
 
     ``prefix`` is that of the variables, None for options without one; ``changes`` are attributes of a
     `Setting`, by its name, that are others for the command.
     """
-    found = (each for each in settings_of(kind) if names is None or each.name in names)
-    return tuple(SettingOption(kind, each._replace(**changes.get(each.name, {})), prefix) for each in found)
+    return tuple(
+        SettingOption(kind, each._replace(**changes.get(each.name, {})), prefix)
+        for each in settings_of(kind)
+        if names is None or each.name in names or each.extra["group"] in groups
+    )
 
 
 _BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialogs" not in each.extra}
@@ -213,14 +213,11 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
     dataset = "path" if prefix == "bench." else "dataset"
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if key in FLAGS:
-            if not isinstance(value, bool):
-                raise UsageError(f"{prefix}{key}: must be true or false")
-            found[FLAGS[key]] = value
-        elif key == dataset:
-            if not isinstance(value, str):
-                raise UsageError(f"{prefix}{key}: must be a string")
-            found[key] = value
+        if key in FLAGS or key == dataset:
+            kind, words = (bool, "true or false") if key in FLAGS else (str, "a string")
+            if not isinstance(value, kind):
+                raise UsageError(f"{prefix}{key}: must be {words}")
+            found[FLAGS.get(key, key)] = value
         elif key in known:
             try:
                 found[key] = known[key].from_file(value)

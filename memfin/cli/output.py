@@ -1,8 +1,43 @@
-"""Output of the commands: notes on stderr, tables and JSON on stdout."""
+"""Output of the commands: notes and progress on stderr, tables on stdout."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TextIO
 
 import click
 
+from memfin.contracts import (
+    DialogDone,
+    DialogStarted,
+    JudgeDone,
+    ProcessSample,
+    ProgressEvent,
+    QuestionDone,
+    RunResumed,
+    RunStarted,
+    SoakEpoch,
+    SoakSummary,
+    TurnDone,
+    Warned,
+)
+from memfin.contracts.run import Suite
 from memfin.sandbox.references import one_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+INTERVAL: Final = 5.0
+"""Seconds between two plain lines."""
+
+MAX_SKIPS: Final = 20
+"""Skipped lines that are named one by one."""
+
+MIB: Final = 1 << 20
+
+ViewKind = Literal["quiet", "plain", "bars"]
+
+UNITS: Final[dict[Suite, str]] = {"dialog": "turns", "rag": "questions"}
+"""Names of what a suite asks one by one."""
 
 
 def note(line: str) -> None:
@@ -20,3 +55,246 @@ def print_table(*tables: object, highlight: bool = True) -> None:
     from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
     Console(highlight=highlight).print(*tables)
+
+
+class Bar(NamedTuple):
+    """One bar of a terminal's view; ``total`` is None while it is unknown."""
+
+    name: str
+    completed: int
+    total: int | None
+    note: str
+
+
+class Counts:
+    """Counts of a run, from its events; ``total`` is None while it is unknown.
+
+    In a benchmark run ``dialogs`` counts questions and ``asked`` those of this process.
+    """
+
+    def __init__(self, suite: Suite = "dialog") -> None:
+        self.suite: Suite = suite
+        self.total: int | None = None
+        self.dialogs = 0
+        self.turns = 0
+        self.open_turns = 0
+        self.asked = 0
+        self.passed = 0
+        self.errors = 0
+        self._before = 0
+        self._unjudged: dict[str, int] = {}
+        self._judging = False
+        self._start = time.monotonic()
+
+    def count(self, event: ProgressEvent) -> None:
+        """Take one event in."""
+        match event:
+            case RunStarted():
+                self.total = event.dialogs
+            case RunResumed():
+                self.total = event.dialogs
+                self.dialogs = self._before = event.dialogs_done
+            case DialogStarted():
+                self.open_turns += event.turns - event.first_turn + 1 if event.turns is not None else 0
+            case TurnDone():
+                self.turns += 1
+                answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
+                self._unjudged[event.dialog_id] = answered
+                self.errors += event.turn_status != "ok"
+            case JudgeDone():
+                self._judging = True
+                self._unjudged.pop(event.dialog_id, None)
+                self.errors += event.failed
+            case DialogDone():
+                self.dialogs += 1
+                self._unjudged.pop(event.dialog_id, None)
+            case QuestionDone():
+                self.dialogs += 1
+                self.asked += 1
+                self.passed += event.passed
+                self.errors += event.error is not None
+            case _:
+                pass
+
+    @property
+    def judge_queue(self) -> int:
+        """Answered turns whose dialogue is not judged yet; 0 until a judge has done anything."""
+        return sum(self._unjudged.values()) if self._judging else 0
+
+    def eta(self) -> str:
+        """Return the time that is left, from the pace so far."""
+        done = self.dialogs - self._before
+        if not self.total or not done:
+            return "-:--:--"
+        left = max(0, self.total - self.dialogs)
+        seconds = int((time.monotonic() - self._start) / done * left)
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    def line(self) -> str:
+        """Return the counts as a plain line."""
+        name, *others = self.bars()
+        shown = "".join(f"  {bar.name} {bar.completed}{bar.note and f'  {bar.note}'}" for bar in others)
+        return f"{name.name} {self.dialogs}/{'?' if self.total is None else self.total}{shown}  {name.note}"
+
+    def bars(self) -> tuple[Bar, ...]:
+        """Return the bars of a terminal, the same ones every time."""
+        note = f"errors {self.errors}  eta {self.eta()}"
+        if self.suite == "rag":
+            note = f"passed {self.passed}/{self.asked}  {note}"
+            return (Bar("questions", self.dialogs, self.total, note),)
+        queue = f"judge queue {self.judge_queue}" if self._judging else ""
+        return (
+            Bar("dialogues", self.dialogs, self.total, note),
+            Bar("turns", self.turns, self.open_turns or None, queue),
+        )
+
+
+def amount(suite: Suite, dialogs: int, turns: int) -> str:
+    """Return the size of a soak or of an epoch."""
+    return f"{turns} questions" if suite == "rag" else f"{dialogs} dialogues, {turns} turns"
+
+
+def warning_line(event: Warned) -> str:
+    """Return the line that shows a warning."""
+    where = f" (dialogue {event.dialog_id})" if event.dialog_id else ""
+    return one_line(f"memfin: warning: {event.message}{where}")
+
+
+def resumed_line(event: RunResumed, suite: Suite, *, soak: bool) -> str:
+    """Return the line of a run, or an epoch, that is resumed."""
+    done, replays = event.dialogs_done, event.replays_done
+    if suite == "rag":
+        state = f"{done + replays} questions answered" + (
+            f", {replays} of them not judged" if replays else ""
+        )
+    else:
+        begun = f"{event.dialogs_begun} partly answered"
+        state = f"{done} dialogues done, {replays} answered but not scored, {begun}"
+    return f"memfin: resuming {'epoch' if soak else 'run'} {event.run_id}: {state}"
+
+
+def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
+    """Return the line of a complete epoch."""
+    lag, latency, suite = epoch.loop_lag_ms, epoch.turn_latency_ms, summary.suite or "dialog"
+    drifting = [name for name, drift in summary.metrics.items() if drift.drifting and ".macro." not in name]
+    of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
+    return (
+        f"memfin: epoch {epoch.epoch}{of}: {amount(suite, epoch.dialogs, epoch.turns)} in "
+        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {UNITS[suite]} failed"
+        f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
+        f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / MIB:.1f} MiB"
+        f", {epoch.resources.open_files} files" + (f"; drifting: {', '.join(drifting)}" if drifting else "")
+    )
+
+
+class ProgressView:
+    """A view of a run or a soak: a context manager around it, and its listener.
+
+    All kinds print warnings and the skipped lines of the dataset, those of a soak in its first epoch.
+    ``plain`` prints counts every few seconds, ``bars`` shows them below the other lines, and both print a
+    line per epoch.
+    """
+
+    def __init__(
+        self, stream: TextIO, kind: ViewKind, suite: Suite = "dialog", *, soak: bool = False
+    ) -> None:
+        self._stream = stream
+        self._suite: Suite = suite
+        self._plain = kind == "plain"
+        self._quiet = kind == "quiet"
+        self._soak = soak
+        self._dataset = ""
+        self._skipped = 0
+        self._epochs = 0
+        self._printed = time.monotonic()
+        self.counts = Counts(suite)
+        self.progress = self._made_progress() if kind == "bars" else None
+
+    def _made_progress(self) -> "Progress":
+        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        name, note = TextColumn("{task.description:>9}"), TextColumn("{task.fields[note]}")
+        columns = (name, BarColumn(), MofNCompleteColumn(), note)
+        console = Console(file=self._stream)
+        progress = Progress(*columns, console=console, refresh_per_second=4, transient=self._soak)
+        for bar in self.counts.bars():
+            progress.add_task(bar.name, total=None, note="")
+        return progress
+
+    def __enter__(self) -> Self:
+        if self.progress is not None:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
+        if self.progress is not None:
+            self.progress.stop()
+        elif self._plain and not self._soak and not failed_start:
+            self._print_counts()
+        self._stream.flush()
+
+    def on_event(self, event: ProgressEvent) -> None:
+        """Count the event and show what it changes."""
+        if isinstance(event, RunStarted | RunResumed):
+            self._dataset = event.dataset_path or ""
+            self.counts = Counts(self._suite)
+        self.counts.count(event)
+        match event:
+            case Warned():
+                self.print(warning_line(event))
+            case DialogDone(skip_reason=str()) if not self._epochs:
+                self._skipped += 1
+                if self._skipped <= MAX_SKIPS:
+                    place = f"{self._dataset}:{event.dataset_index}"
+                    self.print(one_line(f"memfin: {place}: skipped, {event.skip_reason}: {event.error}"))
+                elif self._skipped == MAX_SKIPS + 1:
+                    self.print("memfin: more lines are skipped; the report counts them, the trace names each")
+            case _:
+                pass
+        if self.progress is not None:
+            self._move_bars(self.progress, event.run_id)
+        elif self._plain:
+            self._print_due(event)
+
+    def _move_bars(self, progress: "Progress", run_id: str) -> None:
+        epoch = f"  epoch {run_id.rpartition('.')[2]}" if self._soak else ""
+        for task, bar in zip(progress.task_ids, self.counts.bars(), strict=True):
+            progress.update(task, total=bar.total, completed=bar.completed, note=bar.note + epoch)
+            epoch = ""  # the first bar alone names it
+
+    def _print_due(self, event: ProgressEvent) -> None:
+        if isinstance(event, RunResumed):
+            self.print(resumed_line(event, self._suite, soak=self._soak))
+        elif isinstance(event, RunStarted) and not self._soak:
+            self.print(f"memfin: run {event.run_id} started")
+        elif time.monotonic() - self._printed >= INTERVAL:
+            self._print_counts()
+
+    def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
+        """Print the epoch's line; later epochs skip the same lines of the dataset."""
+        self._epochs += 1
+        self._printed = time.monotonic()
+        if not self._quiet:
+            self.print(epoch_line(epoch, summary))
+
+    def on_sample(self, sample: ProcessSample) -> None:
+        """Show nothing."""
+
+    def _print_counts(self) -> None:
+        self._printed = time.monotonic()
+        self.print(f"memfin: {self.counts.line()}")
+
+    def print(self, line: str) -> None:
+        """Print a line, above the bars where there are any."""
+        if self.progress is not None:
+            self.progress.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=self._stream, flush=True)
+
+
+def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> ProgressView:
+    """Return the view that fits: only warnings, bars on a terminal, plain lines elsewhere."""
+    kind: ViewKind = "quiet" if quiet else "bars" if sys.stderr.isatty() else "plain"
+    return ProgressView(sys.stderr, kind, suite, soak=soak)

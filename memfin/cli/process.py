@@ -10,12 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from types import FrameType
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import click
 
-from memfin.cli.progress import warning_line
+from memfin.cli.output import warning_line
 from memfin.contracts import ProgressEvent, Warned
 from memfin.errors import RunFault, RunStopped
 from memfin.runtime.pipeline import Plan
@@ -24,7 +23,6 @@ from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import SoakPlan
 
 STUCK_EXIT: Final = 3
-
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 OVERDUE: Final = 4.6
@@ -144,7 +142,8 @@ class SignalWatch:
     def __enter__(self) -> Self:
         """Take the signals."""
         self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, _ignore) for number in SIGNALS}
+        # Replaces the default action; the thread reads the signals from its socket.
+        self._before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
         os.register_at_fork(
             before=self._hold, after_in_parent=self._release, after_in_child=self._give_back_in_child
         )
@@ -213,18 +212,15 @@ class SignalWatch:
             self._loop.call_soon_threadsafe(call, number.name)
 
     def _end(self, number: signal.Signals) -> None:
-        """Leave the process as it is; the journal bears that."""
-        self._work.record_stop(number.name)
         stopped = _stopped(number, self._plan)
-        click.echo(f"memfin: {stopped}", err=True)
-        os._exit(stopped.exit_code)
+        self._exit(number.name, str(stopped), stopped.exit_code)
 
     def give_up(self, reason: str) -> None:
         """End the process likewise, where the loop is lost; called from any thread."""
+        self._exit(reason, f"{reason}; the run was stopped, {self._plan.after_stop}", STUCK_EXIT)
+
+    def _exit(self, reason: str, line: str, code: int) -> NoReturn:
+        """Leave the process as it is; the journal bears that."""
         self._work.record_stop(reason)
-        click.echo(f"memfin: {reason}; the run was stopped, {self._plan.after_stop}", err=True)
-        os._exit(STUCK_EXIT)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Replace the default action; the thread reads the signal from its socket."""
+        click.echo(f"memfin: {line}", err=True)
+        os._exit(code)

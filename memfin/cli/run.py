@@ -1,30 +1,55 @@
-"""``memfin run``: evaluate an agent on a dataset."""
+"""``memfin run``, ``score`` and ``report``: runs of an agent on a dataset."""
 
-import re
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import click
 
 from memfin.actors.messages import utc_now
-from memfin.cli.options import RUN_OPTIONS, SettingsCommand, output_flags, with_settings
-from memfin.cli.output import note, print_table
+from memfin.cli.options import (
+    RUN_OPTIONS,
+    SettingsCommand,
+    output_flags,
+    setting_options,
+    with_options,
+    with_settings,
+)
+from memfin.cli.output import ProgressView, note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import QuietView, progress_view
-from memfin.contracts import EvalSummary, JudgeScope, ProgressEvent, RunConfig, RunStats, TurnDone, Warned
-from memfin.errors import GateFailed, RunFault
-from memfin.judges.stats import judge_warnings
-from memfin.runtime.gates import failed_gates
+from memfin.contracts import (
+    EvalSummary,
+    JudgeScope,
+    ProgressEvent,
+    Record,
+    RunConfig,
+    RunStats,
+    TurnDone,
+    Warned,
+)
+from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
+from memfin.runtime.gates import failed_gates, judge_gates_failed_by
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
 
-MAX_REASONS: Final = 1000
-"""Distinct reasons of failed turns that are counted; those of later turns count without their text."""
+S = TypeVar("S", bound=Record)
 
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+
+SCORE_OPTIONS: Final = setting_options(
+    RunConfig,
+    ("fail_on_judge_error", "history", "seed", "turn_timeout"),
+    groups=("Judge", "Scoring"),
+    prefix=None,
+    history={
+        "default": None,
+        "help": "History mode of the recorded run.  [default: that of its files, or free]",
+    },
+)
+"""Settings of a run that scoring has, too."""
 
 
 @click.command("run", cls=SettingsCommand)
@@ -46,6 +71,62 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     130 and 143 stopped by a signal.
     """
     carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
+
+
+@click.command("score", cls=SettingsCommand)
+@click.argument("dialog_trace", type=click.Path(path_type=Path))
+@click.option(
+    "--dataset", type=click.Path(path_type=Path), required=True, help="The dataset that was replayed."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
+)
+@with_options(*SCORE_OPTIONS)
+@output_flags("the metrics summary")
+def score(
+    dialog_trace: Path, dataset: Path, out: Path, *, as_json: bool, quiet: bool, **settings: Any
+) -> None:
+    """Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
+
+    \b
+    memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
+
+    The directory gets everything that a run writes, so that it can be reported and compared.
+    """
+    try:
+        plan = make_rescore_plan(dialog_trace, dataset, out, **settings)
+    except OSError as problem:
+        raise UsageError(f"{problem.filename or dialog_trace}: {problem.strerror or problem}") from problem
+    if not plan.history_known:
+        note(
+            "warning: nothing says which history mode the trace was made with; "
+            "free is assumed; pass --history forced if it was that"
+        )
+    with progress_view(quiet=quiet) as view:
+        summary, stats = results(run_to_end(plan, view))
+    present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
+    sys.stdout.flush()
+    limit = plan.config.fail_on_judge_error
+    if gates := judge_gates_failed_by(stats.judged_turns, stats.judge_failures, limit):
+        raise GateFailed("; ".join(gates))
+
+
+@click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+def report(run_dir: Path) -> None:
+    """Write report.md and report.html into a run directory or a soak's and print their paths.
+
+    \b
+    memfin report runs/20260217_210500_abc123
+
+    A soak's report shows what changed over its epochs; it can be written while the soak runs. The
+    HTML file is self-contained: it needs no network and no other file. The same run gives the same bytes;
+    reports that exist are replaced.
+    """
+    from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
+
+    for path in write(run_dir):
+        click.echo(path)
 
 
 def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
@@ -70,57 +151,36 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: RunPlan, view: QuietView) -> Run[EvalSummary]:
+def run_to_end(plan: RunPlan, view: ProgressView) -> Run[EvalSummary]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
     When more than half of the turns failed, the view shows the most frequent reason.
     """
-    failures = TurnFailures()
+    turns = JudgedTurns()
 
     def watch(event: ProgressEvent) -> None:
-        failures.count(event)
+        if isinstance(event, TurnDone):
+            turns.count(None if event.turn_status == "ok" else event.error or event.turn_status)
         view.on_event(event)
 
     run = Run(plan, watch)
     run_work(run, plan)
-    if (line := failures.line()) is not None:
+    if (line := failure_line(turns)) is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run
 
 
-class TurnFailures:
-    """Counts of the turns that this process asked, and the reasons of those that failed."""
-
-    def __init__(self) -> None:
-        self._turns = 0
-        self._failed = 0
-        self._reasons: dict[str, tuple[str, int]] = {}
-
-    def count(self, event: ProgressEvent) -> None:
-        """Take one event in."""
-        if not isinstance(event, TurnDone):
-            return
-        self._turns += 1
-        if event.turn_status == "ok":
-            return
-        self._failed += 1
-        text = event.error or event.turn_status
-        kind = _NUMBER.sub("0", text)  # times and sizes differ where the reason is the same
-        if kind in self._reasons or len(self._reasons) < MAX_REASONS:
-            first, times = self._reasons.get(kind, (text, 0))
-            self._reasons[kind] = first, times + 1
-
-    def line(self) -> str | None:
-        """Return the most frequent reason with its count when more than half of the turns failed."""
-        if 2 * self._failed <= self._turns:
-            return None
-        text, times = max(self._reasons.values(), key=lambda reason: reason[1])
-        return one_line(
-            f"{self._failed} of {self._turns} turns failed; the most frequent reason, {times} times: {text}"
-        )
+def failure_line(turns: JudgedTurns) -> str | None:
+    """Return the most frequent reason of failed turns when more than half of the turns failed."""
+    if 2 * turns.failed <= turns.turns:
+        return None
+    text, times = next(item for item in turns.reasons().items() if item[0] != OTHERS)
+    return one_line(
+        f"{turns.failed} of {turns.turns} turns failed; the most frequent reason, {times} times: {text}"
+    )
 
 
-def results(run: Run[EvalSummary]) -> tuple[EvalSummary, RunStats]:
+def results(run: Run[S]) -> tuple[S, RunStats]:
     """Return the summary and the statistics of a complete run."""
     assert run.summary is not None and run.stats is not None  # noqa: S101, PT018 - what a run's end means
     return run.summary, run.stats
@@ -164,8 +224,5 @@ def present(
 
 def show_judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> None:
     """Print what the figures of a judge do not show."""
-    lines = judge_warnings(
-        stats.judged_turns, stats.judge_failures, stats.judge_declined, stats.judge_failure_reasons, scope
-    )
-    for line in lines:
+    for line in judge_warnings(stats, scope):
         note(f"warning: judge: {line}")

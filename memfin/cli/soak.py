@@ -1,25 +1,20 @@
 """``memfin soak``: evaluate again and again, and see what drifts."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
-from memfin.cli.output import note, print_table
+from memfin.cli.output import MIB, UNITS, amount, note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.cli.progress import COUNTS, MIB, progress_view
 from memfin.contracts import Drift, SoakLimits, SoakSummary
-from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
-from memfin.runtime.bench_plan import make_bench_soak_resume_plan
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
-from memfin.runtime.soak_directory import read_summary
-from memfin.runtime.soak_plan import SoakPlan, make_soak_plan, make_soak_resume_plan
+from memfin.runtime.soak_plan import SoakPlan, make_soak_plan
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,18 +41,6 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     """
     limits = soak_limits(settings) or SoakLimits()
     run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
-
-
-def resume(run_dir: Path, *, force: bool, metrics_port: int | None, as_json: bool, quiet: bool) -> None:
-    """Continue the soak in a directory, for ``memfin resume``."""
-    make = _RESUME_PLANS[read_summary(run_dir).suite or "dialog"]
-    run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
-
-
-_RESUME_PLANS: Final[Mapping[Suite, Callable[..., SoakPlan]]] = {
-    "dialog": make_soak_resume_plan,
-    "rag": make_bench_soak_resume_plan,
-}
 
 
 def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
@@ -106,15 +89,11 @@ def drift_table(summary: SoakSummary) -> "Table":
     for group, values in {**groups, "operation": summary.operation}.items():
         table.add_row(group, style="bold")
         for name, drift in values.items():
-            table.add_row(*_cells(f"  {name}", drift))
+            bounds = "" if drift.ci95 is None else "..".join(map(_short, drift.ci95))
+            numbers = map(_short, (drift.mean, drift.last, drift.slope))
+            table.add_row(f"  {name}", *numbers, bounds, "drifts" if drift.drifting else "")
         table.add_section()
     return table
-
-
-def _cells(name: str, drift: Drift) -> tuple[str, ...]:
-    bounds = "" if drift.ci95 is None else f"{_short(drift.ci95[0])}..{_short(drift.ci95[1])}"
-    values = (drift.mean, drift.last, drift.slope)
-    return name, *map(_short, values), bounds, "drifts" if drift.drifting else ""
 
 
 def _short(value: float) -> str:
@@ -124,7 +103,7 @@ def _short(value: float) -> str:
 
 def closing_line(summary: SoakSummary) -> str:
     """Return the totals of a soak in one line."""
-    latency, errors, counts = summary.turn_latency_ms, summary.errors, COUNTS[summary.suite or "dialog"]
+    latency, errors, suite = summary.turn_latency_ms, summary.errors, summary.suite or "dialog"
     others: Mapping[str, Any] = {
         "turns timed out": errors.timeouts,
         "retries": errors.turn_retries,
@@ -134,10 +113,10 @@ def closing_line(summary: SoakSummary) -> str:
     }
     growth = summary.rss_bytes_per_100k_turns
     return (
-        f"{summary.epochs} epochs, {counts.amount(summary.dialogs, summary.turns)} in "
-        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {counts.unit} failed"
+        f"{summary.epochs} epochs, {amount(suite, summary.dialogs, summary.turns)} in "
+        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {UNITS[suite]} failed"
         + "".join(f", {count} {what}" for what, count in others.items() if count)
         + f"; latency p50 {latency.p50:.3g} p90 {latency.p90:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
-        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {counts.unit}" if growth is not None else "")
+        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {UNITS[suite]}" if growth is not None else "")
     )

@@ -1,5 +1,6 @@
-"""``memfin validate``: checks datasets and artifacts against the contract."""
+"""``memfin validate`` and ``memfin schema``: the contracts, and files checked against them."""
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -8,7 +9,7 @@ import click
 import msgspec
 
 from memfin.cli.output import counted, note
-from memfin.contracts.catalog import FILE_KINDS, QUESTIONS, contract
+from memfin.contracts.catalog import CONTRACTS, FILE_KINDS, QUESTIONS, contract, json_schema
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.repair import repair as repair_run
 from memfin.rag.benchmark import check_benchmark
@@ -63,7 +64,7 @@ def command(
         count = 0
         try:
             for finding in islice(_findings(file, kind), limit):
-                click.echo(_line(finding, as_json=as_json))
+                click.echo(msgspec.json.encode(finding) if as_json else str(finding))
                 affected.add(finding.file)
                 count += 1
         except UsageError as problem:
@@ -113,5 +114,20 @@ def _findings(path: str, kind: str | None) -> Iterator[Finding]:
     return check_benchmark(path) if asks else validate_path(path, kind)
 
 
-def _line(finding: Finding, *, as_json: bool) -> str:
-    return msgspec.json.encode(finding).decode() if as_json else str(finding)
+@click.command("schema")
+@click.argument("name", required=False)
+def schema(name: str | None) -> None:
+    """Print the JSON Schema (2020-12) of a contract, or the list of contracts.
+
+    \b
+    memfin schema                      names, each with what it describes
+    memfin schema turn-eval            the schema of one line of turn_eval.jsonl
+    memfin schema dataset > d.json     the schema of one line of a dataset
+    """
+    if name is not None:
+        click.echo(json.dumps(json_schema(contract(name)), ensure_ascii=False, indent=2))
+        return
+    width = max(map(len, CONTRACTS))
+    for entry in CONTRACTS.values():
+        where = f" ({entry.file_name})" if entry.file_name else ""
+        click.echo(f"{entry.name:{width}}  {entry.title}{where}")

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -21,11 +21,9 @@ from memfin.cli.options import (
     setting_options,
     with_options,
 )
-from memfin.cli.output import counted, note, print_table
+from memfin.cli.output import INTERVAL, counted, note, print_table
 from memfin.cli.process import STUCK_EXIT
-from memfin.cli.progress import INTERVAL
 from memfin.contracts import Disagreement, RunConfig, ValidityReport
-from memfin.contracts.settings import settings_of
 from memfin.errors import GateFailed, UsageError
 from memfin.runtime.watchdog import LoopWatchdog
 from memfin.sandbox.references import one_line
@@ -34,10 +32,8 @@ from memfin.validity.measurement import InvalidLabels, measure_validity
 
 SETTINGS: Final = setting_options(
     RunConfig,
-    {
-        *(each.name for each in settings_of(RunConfig) if each.extra["group"] == "Judge"),
-        *("runs_dir", "turn_timeout", "seed"),
-    },
+    ("runs_dir", "turn_timeout", "seed"),
+    groups=("Judge",),
     judge={
         "default": None,
         "help": "Measure a judge: openai:MODEL or pkg.module:factory.  [default: the offline detectors]",
@@ -108,16 +104,13 @@ def _measured(
     """Measure in a loop of its own; disagreements wait in the spool, one per line."""
     judge = settings["judge"]
 
-    def keep(found: Disagreement) -> None:
-        spool.write(msgspec.json.encode(found) + b"\n")
-
     async def main() -> ValidityReport:
         async with contextlib.AsyncExitStack() as stack:
             if judge is not None and ":" in judge and not judge.startswith("openai:"):
                 await stack.enter_async_context(_watchdog(judge, settings["turn_timeout"]))
             return await measure_validity(
                 labels,
-                on_disagreement=keep,
+                on_disagreement=lambda found: spool.write(msgspec.json.encode(found) + b"\n"),
                 on_progress=None if quiet else _progress(),
                 on_notice=lambda line: note(f"warning: {line}"),
                 **settings,
@@ -183,8 +176,8 @@ def _print_json(report: ValidityReport, spool: IO[bytes]) -> None:
     whole = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     head, _, _ = whole.rpartition("[]\n}")
     click.echo(f"{head}[", nl=False)
-    for number, line in enumerate(_lines(spool)):
-        click.echo(f"{',' if number else ''}\n    {line.decode()}", nl=False)
+    for number, line in enumerate(spool):
+        click.echo(f"{',' if number else ''}\n    {line.decode().rstrip()}", nl=False)
     click.echo("\n  ]\n}")
 
 
@@ -204,11 +197,6 @@ def _print_tables(report: ValidityReport, spool: IO[bytes]) -> None:
             f"tokens: {stats.prompt_tokens} + {stats.completion_tokens}, from the cache: {stats.cache_hits}\n"
         )
     count = 0
-    for line in _lines(spool):
+    for count, line in enumerate(spool, 1):  # noqa: B007 - the count is used below
         click.echo(disagreement_text(msgspec.json.decode(line, type=Disagreement)))
-        count += 1
     click.echo(counted(count, "disagreement"))
-
-
-def _lines(spool: IO[bytes]) -> Iterator[bytes]:
-    return (line.rstrip(b"\n") for line in spool)

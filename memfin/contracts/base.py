@@ -32,15 +32,9 @@ Language = Literal["zh", "en"]
 Level = Literal["low", "medium", "high"]
 Horizon = Literal["short", "medium", "long"]
 SkipReason = Literal[
-    "invalid_json",
-    "not_an_object",
-    "line_too_long",
-    "missing_turns",
-    "missing_profile_gt",
-    "invalid_turn_sequence",
-    "missing_gt_tags",
-    "duplicate_dialog_id",
-]
+    "invalid_json", "not_an_object", "line_too_long", "missing_turns", "missing_profile_gt",
+    "invalid_turn_sequence", "missing_gt_tags", "duplicate_dialog_id",
+]  # fmt: skip
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -67,38 +67,18 @@ _ROWS: Final[tuple[tuple[Any, ...], ...]] = (
     ("soak-epoch", "One epoch of a soak: values, latencies, errors, resources", SoakEpoch, "soak.jsonl"),
     ("soak-summary", "State of a soak, and the drift of its values over epochs", SoakSummary, ".json"),
     ("rag-result", "A question of a benchmark, its answer and its score", RagResult, "rag_results.jsonl"),
-    (
-        "rag-answered",
-        "A question of a benchmark and its answer, before a judge reads it",
-        RagResult,
-        "rag_answers.jsonl",
-    ),
-    (
-        "rag-judgement",
-        "One question to an LLM judge about an answer, and its reply",
-        RagJudgement,
-        "rag_judgements.jsonl",
-    ),
-    (
-        "rag-judge-controls",
-        "Scores of an LLM judge for answers whose quality is known",
-        RagJudgeControls,
-        ".json",
-    ),
+    ("rag-answered", "A question of a benchmark and its answer, before a judge reads it",
+     RagResult, "rag_answers.jsonl"),
+    ("rag-judgement", "One question to an LLM judge about an answer, and its reply",
+     RagJudgement, "rag_judgements.jsonl"),
+    ("rag-judge-controls", "Scores of an LLM judge for answers whose quality is known",
+     RagJudgeControls, ".json"),
     ("rag-summary", "The scores of a benchmark, overall and by group", RagSummary, ".json"),
     ("dataset", "A dialogue with its ground truth, as datasets hold it", Dialog, "*.jsonl"),
-    (
-        "labelled-reply",
-        "A reply with labels of careful readers, for memfin validity",
-        LabelledReply,
-        "labels.jsonl",
-    ),
-    (
-        "rag-benchmark",
-        "Questions about a document with the expected answers, for memfin bench",
-        RagBenchmark,
-        "*.json",
-    ),
+    ("labelled-reply", "A reply with labels of careful readers, for memfin validity",
+     LabelledReply, "labels.jsonl"),
+    ("rag-benchmark", "Questions about a document with the expected answers, for memfin bench",
+     RagBenchmark, "*.json"),
     ("turn-trace", "One turn of a dialogue trace", TurnTrace),
     ("recall", "Context that an agent's memory gave to the model", RecallTrace),
     ("tool", "One tool call of an agent", ToolTrace),
@@ -110,7 +90,7 @@ _ROWS: Final[tuple[tuple[Any, ...], ...]] = (
     ("checked-reply", "The findings in one reply, for memfin check", CheckedReply),
     ("comparison", "Two runs compared, pair by pair", Comparison),
     ("run-config", "The settings of a run", RunConfig),
-)
+)  # fmt: skip
 """Names, titles, types and files; a suffix stands for a file named as the contract, ``*`` for any name."""
 
 
@@ -220,12 +200,9 @@ def _widen_to_input(definitions: dict[str, Any]) -> None:
     properties["dialog_id"] |= {"pattern": r"\S"}
     properties["difficulty"] = {"enum": [*DIFFICULTIES, None], "default": None}
     properties["turns"] |= {"minItems": 2}
-    for name in ("events", "blueprint"):
-        properties[name] = _or_null(properties[name])
-
-    definitions["Blueprint"]["properties"]["forbidden_list"] = _or_null(
-        definitions["Blueprint"]["properties"]["forbidden_list"]
-    )
+    blueprint = definitions["Blueprint"]["properties"]
+    for fields, name in ((properties, "events"), (properties, "blueprint"), (blueprint, "forbidden_list")):
+        fields[name] = _or_null(fields[name])
     profile = definitions["ProfileTruth"]
     levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
     profile["required"] = list(levels)

@@ -42,14 +42,9 @@ SignalKind = Literal[
     "grade_reversal", "feedback_conflict", "refresh_stance_flip", "watch_question_resolved_then_reopened"
 ]
 Route = Literal[
-    "snapshot",
-    "thread_refresh",
-    "risk_challenge",
-    "pre_execution",
-    "evidence_audit",
-    "narrative_mapper",
+    "snapshot", "thread_refresh", "risk_challenge", "pre_execution", "evidence_audit", "narrative_mapper",
     "event_impact_reader",
-]
+]  # fmt: skip
 SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"]
 
 

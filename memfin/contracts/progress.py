@@ -135,16 +135,6 @@ class Warned(ProgressEvent, tag="warning"):
 
 
 AnyProgressEvent = (
-    RunStarted
-    | DialogStarted
-    | TurnDone
-    | DialogDone
-    | JudgeDone
-    | QuestionStarted
-    | QuestionDone
-    | MetricsDone
-    | RunFinished
-    | RunInterrupted
-    | RunResumed
-    | Warned
-)
+    RunStarted | DialogStarted | TurnDone | DialogDone | JudgeDone | QuestionStarted | QuestionDone
+    | MetricsDone | RunFinished | RunInterrupted | RunResumed | Warned
+)  # fmt: skip

@@ -24,7 +24,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Difficulty, Finite, Language, Record, TurnStatus
 from memfin.contracts.judgement import ControlKind, Controls, Declined, Score, Vote
-from memfin.contracts.reading import MAX_DOCUMENT_BYTES, InvalidRecord, RecordT, decode, open_input, read_json
+from memfin.contracts.reading import MAX_DOCUMENT_BYTES, InvalidRecord, decode_part, open_input, read_json
 
 MeanScore = Annotated[float, msgspec.Meta(ge=1.0, le=5.0)]
 
@@ -271,28 +271,16 @@ class RagBenchmark(Record):
     evaluation_criteria: RagCriteria = RagCriteria()
 
 
-class RagQuestion(Record):
+class RagQuestion(RagQuestionEntry, kw_only=True):
     """A question as it is asked and scored: the entry with what its file says of all of them applied.
 
     ``weight`` includes the weight of its type and is the greatest score; ``should_abstain`` is settled and
     False for other types than ``conflict_gap``.
     """
 
-    id: str
     type: RagType
-    question: str
-    weight: Weight = 1.0
     pass_threshold: Threshold = PASS_THRESHOLD
-    expected: RagExpected = RagExpected()
-    required_evidence: list[RequiredEvidence] = []
-    scoring: RagScoring = RagScoring()
     should_abstain: bool = False
-    hallucination_penalty: str | None = None
-    required_quote: str | None = None
-    additional_quotes: list[str] = []
-    evidence_location: EvidenceLocation | None = None
-    expected_behavior: str | None = None
-    metadata: RagMetadata = RagMetadata()
 
 
 class RagEvidence(Record):
@@ -474,7 +462,6 @@ SUMMARY: Final = "rag_summary.json"
 _LIST: Final = b'  "individual_results": ['
 _ENDS: Final = (b"  ]", b"  ],")
 _LAST_LINES: Final = (b"    }", b"    },")
-_BOM: Final = b"\xef\xbb\xbf"
 _PIECE: Final = 1 << 16
 
 
@@ -503,7 +490,7 @@ def read_sums(path: str | Path) -> RagSummary:
     """
     with open_input(path) as file:
         content = b"".join(_frame(file, path))
-    return _decoded(content, RagSummary, path).replace(individual_results=[])
+    return decode_part(content, RagSummary, path).replace(individual_results=[])
 
 
 def iter_individual_results(path: str | Path) -> Iterator[RagIndividual]:
@@ -532,7 +519,7 @@ def _listed(file: BinaryIO, path: str | Path) -> Iterator[RagIndividual]:
         if ending in _LAST_LINES:
             text = b"".join(gathered).rstrip().removesuffix(b",")
             gathered.clear()
-            yield _decoded(text, RagIndividual, path, f".individual_results[{number}]")
+            yield decode_part(text, RagIndividual, path, f".individual_results[{number}]")
             number += 1
     raise InvalidRecord(f"{path}: $.individual_results: the list does not end")
 
@@ -556,13 +543,6 @@ def _lines(file: BinaryIO, path: str | Path) -> Iterator[bytes]:
         if len(line) > MAX_DOCUMENT_BYTES:
             raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
         yield line
-
-
-def _decoded(data: bytes, kind: type[RecordT], path: str | Path, place: str = "") -> RecordT:
-    try:
-        return decode(data.removeprefix(_BOM), kind)
-    except InvalidRecord as problem:
-        raise type(problem)(f"{path}: ${place}{str(problem).removeprefix('$')}") from None
 
 
 def _indented(value: object) -> bytes:

@@ -31,8 +31,8 @@ MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 MAX_RECORD_BYTES: Final = 1024 * 1024 * 1024
 """The same for artifacts: a trace holds the replies too and grows longer than any line of a dataset."""
 
-_BOM: Final = b"\xef\xbb\xbf"
-_LINE_END_ROOM: Final = len(_BOM) + len(b"\r\n")
+BOM: Final = b"\xef\xbb\xbf"
+_LINE_END_ROOM: Final = len(BOM) + len(b"\r\n")
 _SKIP_BYTES: Final = 1024 * 1024
 
 
@@ -62,8 +62,8 @@ def iter_lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[Line]:
     while raw := file.readline(limit + _LINE_END_ROOM):
         number += 1
         complete = raw.endswith(b"\n")
-        had_bom = number == 1 and raw.startswith(_BOM)
-        data = (raw[len(_BOM) :] if had_bom else raw).removesuffix(b"\n").removesuffix(b"\r")
+        had_bom = number == 1 and raw.startswith(BOM)
+        data = (raw[len(BOM) :] if had_bom else raw).removesuffix(b"\n").removesuffix(b"\r")
         if len(data) > limit:
             del raw, data  # not held beside the reads that skip the rest
             while not complete and (rest := file.readline(_SKIP_BYTES)):
@@ -246,10 +246,15 @@ def read_json(path: str | Path, kind: type[RecordT]) -> RecordT:
         data = read_document(file)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidRecord(f"{path}: the file is larger than {MAX_DOCUMENT_BYTES} bytes")
+    return decode_part(data, kind, path)
+
+
+def decode_part(data: bytes, kind: type[RecordT], path: str | Path, place: str = "") -> RecordT:
+    """Decode a record at a ``place`` of a file, such as ``.list[0]``; errors begin with the file."""
     try:
-        return decode(data.removeprefix(_BOM), kind)
+        return decode(data.removeprefix(BOM), kind)
     except InvalidRecord as problem:
-        raise type(problem)(f"{path}: {problem}") from None
+        raise type(problem)(f"{path}: ${place}{str(problem).removeprefix('$')}") from None
 
 
 def read_document(file: BinaryIO, limit: int | None = None) -> bytes:

@@ -14,7 +14,7 @@ from memfin.contracts.base import (
     SkipReason,
     TurnStatus,
 )
-from memfin.contracts.dataset import ProfileTruth, TurnTags
+from memfin.contracts.dataset import ProfileTruth, TurnPair
 
 
 class ShortTermTurn(Record):
@@ -90,15 +90,9 @@ class ModelUsage(Record):
     trimmed_turns: Count = 0
 
 
-class TurnTrace(Record):
+class TurnTrace(TurnPair, kw_only=True):
     """One user turn sent, with the agent's answer and its observations; ``usage`` extends v1.1."""
 
-    turn_pair_id: int
-    user_turn_abs_idx: int
-    gt_assistant_abs_idx: int
-    user_text: str
-    gt_assistant_text: str
-    gt_turn_tags: TurnTags
     turn_status: TurnStatus
     pred_assistant_text: str | None = None
     latency_ms: Finite | None = None

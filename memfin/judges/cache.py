@@ -7,7 +7,6 @@ raw answer with a checksum, and is decoded as strictly as an answer from the wir
 
 import asyncio
 import hashlib
-import os
 import secrets
 import stat
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ import anyio
 import msgspec
 
 from memfin.contracts import Record
+from memfin.sandbox.calls import CallFailed
 from memfin.sandbox.thread import CallThread
 
 T = TypeVar("T")
@@ -38,6 +38,10 @@ WAIT: Final = 10.0
 
 MAX_WRITTEN: Final = 64
 """Entries that are written at a time."""
+
+
+_INVALID: Final = (ValueError, msgspec.DecodeError, CallFailed)
+"""Errors of those who read an answer."""
 
 
 class CachedAnswer(Record):
@@ -78,47 +82,48 @@ class AnswerCache:
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
         self._hangs = False
-        self._reading, self._writer = _threads()
+        self._reading, self._writer = _threads()  # look-ups do not wait for writes
         self._unwritten: dict[str, CachedAnswer] = {}
         self._writing: asyncio.Task[None] | None = None
         self.hits = 0
         self.misses = 0
         self.damaged = 0
 
-    async def claim(self, key: str) -> CachedAnswer | None:
-        """Return the answer under a key, or None to the one caller that has to obtain it.
+    async def claim(self, key: str, read: Callable[[CachedAnswer], T]) -> T | None:
+        """Return the answer under a key as ``read`` has it, or None to the one caller that has to obtain it.
 
         Other callers for the same key wait meanwhile, so that one question is not paid twice; the
-        caller that got None calls `release` in the end, even after an error.
+        caller that got None calls `release` in the end, even after an error. An answer that ``read``
+        refuses counts as damaged.
         """
         if not self.reads:
             return None
-        while (found := self._under_way.get(key)) is not None:
-            await found.wait()
-        event = self._under_way[key] = anyio.Event()
-        answer = self._unwritten.get(key)
+        while (other := self._under_way.get(key)) is not None:
+            await other.wait()
+        self._under_way[key] = anyio.Event()
+        found: T | None = None
         try:
+            answer = self._unwritten.get(key)
             if answer is None:
                 answer = await self._in_time(self._reading, partial(self._read, key))
+            if answer is not None:
+                found = read(answer)
+        except _INVALID as problem:
+            self._damaged(self._path(key), str(problem))
         except BaseException:
-            self._finish(key, event)
+            self.release(key)
             raise
-        if answer is None:
+        if found is None:
             self.misses += 1
-            return None
-        self.hits += 1
-        self._finish(key, event)
-        return answer
+        else:
+            self.hits += 1
+            self.release(key)
+        return found
 
     def release(self, key: str) -> None:
         """Wake the callers that wait for the key."""
-        event = self._under_way.get(key)
-        if event is not None:
-            self._finish(key, event)
-
-    def _finish(self, key: str, event: anyio.Event) -> None:
-        del self._under_way[key]
-        event.set()
+        if (event := self._under_way.pop(key, None)) is not None:
+            event.set()
 
     def keep(self, key: str, answer: CachedAnswer) -> None:
         """Put an answer under its key; a failure to write it is reported and changes nothing else.
@@ -131,18 +136,18 @@ class AnswerCache:
                 self._writing = asyncio.ensure_future(self._write_all())
 
     async def _write_all(self) -> None:
+        def write() -> None:
+            for key, answer in batch:
+                self._write(key, answer)
+
         while self._unwritten:
             batch = list(islice(self._unwritten.items(), MAX_WRITTEN))
-            await self._in_time(self._writer, partial(self._write_batch, batch))
+            await self._in_time(self._writer, write)
             if self._hangs:
                 self._unwritten.clear()
             for key, answer in batch:
                 if self._unwritten.get(key) is answer:
                     del self._unwritten[key]
-
-    def _write_batch(self, batch: list[tuple[str, CachedAnswer]]) -> None:
-        for key, answer in batch:
-            self._write(key, answer)
 
     async def _in_time(self, thread: CallThread, job: Callable[[], T]) -> T | None:
         """Return what the job returns; None where the file system hangs."""
@@ -166,12 +171,6 @@ class AnswerCache:
             self._reading.stop()
             self._writer.stop()
             self._reading, self._writer = _threads()
-
-    def discredit(self, key: str, why: str) -> None:
-        """Count an entry as damaged, and no hit, because its answer is invalid."""
-        self.hits -= 1
-        self.misses += 1
-        self._damaged(self._path(key), why)
 
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
@@ -213,10 +212,9 @@ class AnswerCache:
         temporary = path.with_name(f".{key[:8]}.{secrets.token_hex(8)}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
-                    file.write(data)  # not synchronised: the checksum reveals an entry torn by a crash
+                temporary.touch(0o600, exist_ok=False)
+                temporary.write_bytes(data)  # not synchronised: the checksum reveals one torn by a crash
                 temporary.replace(path)
             except BaseException:
                 with suppress(OSError):
@@ -232,7 +230,6 @@ class AnswerCache:
 
 
 def _threads() -> tuple[CallThread, CallThread]:
-    """Return a thread that reads and one that writes, so that look-ups do not wait for writes."""
     return CallThread("memfin-judge-cache-read"), CallThread("memfin-judge-cache-write")
 
 

@@ -1,33 +1,29 @@
 """Judge ``openai:MODEL``: a model behind an OpenAI-compatible endpoint (spec section 7)."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final, Generic, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, Generic, NamedTuple
 
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
-from memfin.client.limiter import CallLimiter
 from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, ResponseFormat, response_format
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
 from memfin.errors import UsageError
-from memfin.judges.cache import AnswerCache, CachedAnswer, cache_key
+from memfin.judges.cache import CachedAnswer, cache_key
 from memfin.judges.prompts import Prompt, TooLong, new_nonce
 from memfin.judges.protocol import (
-    CacheCounts,
     EndpointDown,
     GradingPrompt,
-    JudgeError,
     JudgeResult,
+    JudgeSetup,
     JudgeTask,
     R,
+    RecordingJudge,
     V,
 )
 from memfin.judges.reply_grading import NAME
-
-MAX_TOKENS: Final = 2048
-"""Default limit of the tokens of an answer; a verdict has some hundred, thoughts have more."""
 
 PROBE_TOKENS: Final = 4
 """Tokens of the answer to a probe of the endpoint."""
@@ -50,98 +46,41 @@ class _Reply(NamedTuple, Generic[V]):
     verdict: V
 
 
-class _Asked(NamedTuple, Generic[V]):
-    """The outcome of all attempts at one vote."""
-
-    form: ResponseFormat
-    attempts: int
-    reply: _Reply[V] | None = None
-    raw: str | None = None
-    error: str | None = None
-    refused: bool = False
-
-
-class OpenAIJudge(Generic[R, V]):
+class OpenAIJudge(RecordingJudge[R, V]):
     """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
 
-    Args:
-        model: name of the model at the endpoint.
-        endpoint: its address; the key is read from the environment when a request is made.
-        task: the prompts and the reading of answers.
-        gate: limits, retries and pauses, shared by all workers.
-        cache: answers already paid for.
-        warn: receives warnings for the user during the run.
-        votes: number of votes on each reply, each with another order of the prompt.
-        seed: sent to the model; servers that support seeds then repeat their answers.
-        limit: seconds for one attempt.
-        max_tokens: tokens of an answer at most, a model's thoughts included.
+    ``limit`` is in seconds, for one attempt; ``setup`` needs its gate.
     """
 
-    per_turn: ClassVar[bool] = True
-
-    def __init__(  # noqa: PLR0913 - each setting stands alone
-        self,
-        model: str,
-        endpoint: Endpoint,
-        task: JudgeTask[R, V],
-        *,
-        gate: CallLimiter,
-        cache: AnswerCache,
-        warn: Callable[[str], None],
-        votes: int = 1,
-        seed: int = 0,
-        limit: float = 120.0,
-        max_tokens: int = MAX_TOKENS,
+    def __init__(
+        self, model: str, endpoint: Endpoint, task: JudgeTask[R, V], setup: JudgeSetup, limit: float = 120.0
     ) -> None:
+        assert setup.gate is not None  # noqa: S101 - see above
         self.name = f"openai:{model}"
         self.version: str | None = task.version
         self._model = model
         self._endpoint = endpoint
         self._task = task
-        self._gate = gate
-        self._cache = cache
-        self._warn = warn
-        self._votes = votes
-        self._seed = seed
-        self._max_tokens = max_tokens
+        self._gate = setup.gate
+        self._setup = setup
+        self.cache = setup.answer_cache()
+        self.settings = {
+            "prompt_hashes": dict(task.prompt_hashes()),
+            "temperature": TEMPERATURE,
+            "seed": setup.seed,
+            "votes": setup.votes,
+            "max_tokens": setup.max_tokens,
+        }
+        self.endpoint_names = {"base_url_env": endpoint.url_env, "key_env": endpoint.key_env}
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
-        self._client.parameters.on_notice = lambda line: warn(f"judge {self.name}: {line}")
+        self._client.parameters.on_notice = lambda line: setup.warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
         self._answered = False
 
-    def endpoint_names(self) -> dict[str, str | None]:
-        """Return the names of the environment variables of the endpoint."""
-        return {"base_url_env": self._endpoint.url_env, "key_env": self._endpoint.key_env}
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
-        return {
-            "prompt_hashes": dict(self._task.prompt_hashes()),
-            "temperature": TEMPERATURE,
-            "seed": self._seed,
-            "votes": self._votes,
-            "max_tokens": self._max_tokens,
-        }
-
-    def cache_counts(self) -> CacheCounts:
-        """Return the look-ups in the cache so far."""
-        return CacheCounts(self._cache.hits, self._cache.misses, self._cache.damaged)
-
-    def has_cache(self) -> bool:
-        """Return True if answers are looked up before the model is asked."""
-        return self._cache.reads
-
     def parameter_changes(self) -> list[ParameterChange]:
         """Return the parameters that the model has refused so far."""
         return self._client.parameters.changes()
-
-    async def judge(self, request: R) -> V:
-        """Return the verdict on one reply; raises as `Judge.judge`."""
-        outcome = (await self.deliberate(request)).outcome
-        if isinstance(outcome, JudgeFailure):
-            raise JudgeError(outcome.reason)
-        return outcome
 
     async def deliberate(self, request: R) -> JudgeResult[V]:
         """Return the result on one reply; it takes every vote, so the first that fails ends it.
@@ -151,7 +90,7 @@ class OpenAIJudge(Generic[R, V]):
         """
         votes: list[Vote[V]] = []
         verdicts: list[V] = []
-        for number in range(self._votes):
+        for number in range(self._setup.votes):
             try:
                 grading_prompt = self._task.grading_prompt(request, number)
             except TooLong as problem:
@@ -167,7 +106,7 @@ class OpenAIJudge(Generic[R, V]):
 
     async def close(self) -> None:
         """Close the connections and the cache."""
-        await self._cache.close()
+        await self.cache.close()
         await self._client.close()
 
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
@@ -175,50 +114,37 @@ class OpenAIJudge(Generic[R, V]):
         prompt_hash = grading_prompt.prompt.digest()
         # Everything that an answer depends on.
         parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
-        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._seed}
-        parts |= {"temperature": TEMPERATURE, "max_tokens": self._max_tokens}
-        key = cache_key(parts) if self._cache.reads else ""
-        cached = await self._cache.claim(key)
-        if cached is not None:
-            try:
-                verdict = grading_prompt.read(cached.raw_answer)
-            except InvalidAnswer as problem:
-                self._cache.discredit(key, str(problem))
-            else:
-                vote: Vote[V] = Vote(
-                    prompt_hash=prompt_hash,
-                    attempts=0,
-                    vote=number,
-                    raw_answer=_cut(cached.raw_answer),
-                    verdict=verdict,
-                    response_format=cached.response_format,
-                    cached=True,
-                )
-                return vote, False
+        parts |= {"endpoint": self._endpoint.base_url, "model": self._model, "seed": self._setup.seed}
+        parts |= {"temperature": TEMPERATURE, "max_tokens": self._setup.max_tokens}
+        key = cache_key(parts) if self.cache.reads else ""
+        vote: Vote[V] = Vote(prompt_hash=prompt_hash, attempts=0, vote=number)
+
+        def of_cached(answer: CachedAnswer) -> Vote[V]:
+            return vote.replace(
+                raw_answer=_cut(answer.raw_answer),
+                verdict=grading_prompt.read(answer.raw_answer),
+                response_format=answer.response_format,
+                cached=True,
+            )
+
+        if (cached := await self.cache.claim(key, of_cached)) is not None:
+            return cached, False
         began = time.perf_counter()
         answers: list[ChatAnswer] = []
         try:
-            asked = await self._ask(grading_prompt, answers)
-            if asked.reply is not None:
-                self._keep(key, asked.reply.answer, asked.form, grading_prompt)
+            asked, refused = await self._ask(grading_prompt, key, vote, answers)
         finally:
-            if cached is None:
-                self._cache.release(key)
-        vote = Vote(
-            prompt_hash=prompt_hash,
-            attempts=asked.attempts,
-            vote=number,
-            raw_answer=_cut(self._scrub(asked.raw)) if asked.raw is not None else None,
-            verdict=asked.reply.verdict if asked.reply is not None else None,
-            error=asked.error,
+            self.cache.release(key)
+        asked = asked.replace(
             prompt_tokens=_sum(answer.prompt_tokens for answer in answers),
             completion_tokens=_sum(answer.completion_tokens for answer in answers),
             latency_ms=1000 * (time.perf_counter() - began),
-            response_format=asked.form,
         )
-        return vote, asked.refused
+        return asked, refused
 
-    async def _ask(self, grading_prompt: GradingPrompt[V], answers: list[ChatAnswer]) -> _Asked[V]:
+    async def _ask(
+        self, grading_prompt: GradingPrompt[V], key: str, vote: Vote[V], answers: list[ChatAnswer]
+    ) -> tuple[Vote[V], bool]:
         """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
@@ -249,12 +175,18 @@ class OpenAIJudge(Generic[R, V]):
                 if problem.status in REFUSES_FORMAT and form != FORMATS[-1] and not refused:
                     continue
                 raw = next((answer.text for answer in reversed(answers) if answer.refusal is None), None)
-                return _Asked(form, attempts, raw=raw, error=self._scrub(str(problem)), refused=refused)
+                shown = _cut(self._scrub(raw)) if raw is not None else None
+                failed = vote.replace(raw_answer=shown, error=self._scrub(str(problem)))
+                return failed.replace(attempts=attempts, response_format=form), refused
             except UsageError as problem:  # the key was changed under the run into one that cannot be sent
-                return _Asked(form, attempts, error=self._scrub(str(problem)))
+                error = self._scrub(str(problem))
+                return vote.replace(error=error, attempts=attempts, response_format=form), False
             self._answered = True
             self._settle_on(place)
-            return _Asked(form, attempts + result.attempts, result.value, result.value.answer.text)
+            answer, verdict = result.value
+            self._keep(key, answer, form, grading_prompt)
+            judged = vote.replace(raw_answer=_cut(self._scrub(answer.text)), verdict=verdict)
+            return judged.replace(attempts=attempts + result.attempts, response_format=form), False
         raise AssertionError("the last format returns")
 
     async def _probe(self) -> int | None:
@@ -271,13 +203,13 @@ class OpenAIJudge(Generic[R, V]):
         where = self._endpoint.url_env or "the base URL"
         key = self._endpoint.key_env or "MEMFIN_JUDGE_API_KEY (not set)"
         look = f"look at {where} and the model's name" if problem.status == _NOT_FOUND else f"look at {key}"
-        self._warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
+        self._setup.warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
         """Begin with the format that the server accepted, and warn of it."""
         if place > self._first_format:
             self._first_format = place
-            self._warn(
+            self._setup.warn(
                 f"{self.name}: the server refuses response_format {FORMATS[place - 1]}; "
                 f"answers are asked for as {FORMATS[place]} and checked as strictly"
             )
@@ -288,8 +220,8 @@ class OpenAIJudge(Generic[R, V]):
             model=self._model,
             messages=prompt.messages(new_nonce()),
             temperature=TEMPERATURE,
-            seed=self._seed,
-            max_tokens=self._max_tokens,
+            seed=self._setup.seed,
+            max_tokens=self._setup.max_tokens,
             response_format=form,
         )
         try:
@@ -322,7 +254,7 @@ class OpenAIJudge(Generic[R, V]):
 
     def _too_long(self, tokens: int | None) -> RequestError:
         """Return the error of a truncated answer; at temperature 0 a retry would fail again."""
-        text = f"the answer is longer than {self._max_tokens} tokens; --judge-max-tokens allows more"
+        text = f"the answer is longer than {self._setup.max_tokens} tokens; --judge-max-tokens allows more"
         return RequestError("truncated", text, retryable=False, tokens=tokens)
 
     def _keep(
@@ -341,7 +273,7 @@ class OpenAIJudge(Generic[R, V]):
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
         )
-        self._cache.keep(key, entry)
+        self.cache.keep(key, entry)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -53,13 +53,7 @@ def new_nonce() -> str:
 
 
 def fenced(name: str, text: str, nonce: str) -> str:
-    """Return untrusted text inside its fence, of several lines, without a final line end.
-
-    Args:
-        name: the kind of text, in MemFin's own words, such as ``reply``.
-        text: the untrusted text.
-        nonce: the nonce of the call.
-    """
+    """Return untrusted text of a kind, such as ``reply``, inside its fence, without a final line end."""
     return fence(name, margined(text), nonce)
 
 

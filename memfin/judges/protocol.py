@@ -7,10 +7,15 @@ the prompts, the reading of answers, and the combination of several votes.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from memfin.contracts import JudgeFailure, JudgeRequest, ParameterChange, Record, Verdict, Vote
+from memfin.contracts import JudgeFailure, JudgeRequest, JudgeScope, ParameterChange, Record, Verdict, Vote
+from memfin.judges.cache import AnswerCache, CacheMode
 from memfin.judges.prompts import Prompt
+
+if TYPE_CHECKING:
+    from memfin.client.limiter import CallLimiter
 
 R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
 V_co = TypeVar("V_co", bound=Record, covariant=True)
@@ -73,40 +78,44 @@ class CacheCounts(NamedTuple):
     damaged: int = 0
 
 
-@runtime_checkable
-class RecordingJudge(Judge[R_contra, V], Protocol[R_contra, V]):
-    """A judge with a record of its answers and their costs: a language model.
+class RecordingJudge(ABC, Generic[R, V]):
+    """A judge with a record of its answers and their costs: a language model."""
 
-    All of its record are methods: a check for the protocol would evaluate properties.
-    """
+    name: str
+    version: str | None
+    per_turn: ClassVar[bool] = True
+    cache: AnswerCache
+    settings: Mapping[str, Any]
+    """Settings that verdicts depend on besides model and request, for the fingerprint."""
+    endpoint_names: Mapping[str, str | None]
+    """Names of the environment variables of the model's address and key."""
 
-    async def deliberate(self, request: R_contra) -> JudgeResult[V]:
+    @abstractmethod
+    async def deliberate(self, request: R) -> JudgeResult[V]:
         """Return the result on one reply; a judgement that fails is a `JudgeFailure`, never raised.
 
         Raises:
             EndpointDown: nothing can be judged now.
         """
-        ...
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return the settings that verdicts depend on besides model and request, for the fingerprint."""
-        ...
+    @abstractmethod
+    def parameter_changes(self) -> Sequence[ParameterChange]:
+        """Return the parameters that the model has refused so far."""
 
-    def endpoint_names(self) -> Mapping[str, str | None]:
-        """Return the names of the environment variables of the model's address and key."""
-        ...
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the resources of the judge."""
+
+    async def judge(self, request: R) -> V:
+        """Return the verdict on one reply; raises as `Judge.judge`."""
+        outcome = (await self.deliberate(request)).outcome
+        if isinstance(outcome, JudgeFailure):
+            raise JudgeError(outcome.reason)
+        return outcome
 
     def cache_counts(self) -> CacheCounts:
         """Return the look-ups so far."""
-        ...
-
-    def has_cache(self) -> bool:
-        """Return True if answers are looked up before the model is asked."""
-        ...
-
-    def parameter_changes(self) -> Sequence[ParameterChange]:
-        """Return the parameters that the model has refused so far."""
-        ...
+        return CacheCounts(self.cache.hits, self.cache.misses, self.cache.damaged)
 
 
 async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
@@ -115,9 +124,8 @@ async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
     Raises:
         EndpointDown: nothing can be judged now.
     """
-    # An isinstance check of `RecordingJudge` takes longer than an offline judgement.
-    if (deliberate := getattr(judge, "deliberate", None)) is not None:
-        return cast("JudgeResult[V]", await deliberate(request))
+    if isinstance(judge, RecordingJudge):
+        return await judge.deliberate(request)
     try:
         return JudgeResult(await judge.judge(request))
     except JudgeError as problem:
@@ -135,6 +143,29 @@ class GradingPrompt(NamedTuple, Generic[V]):
     schema: dict[str, Any]
     read: Callable[[str], V]
     tokens: int
+
+
+class JudgeSetup(NamedTuple):
+    """The settings of a judge besides its reference; those without a comment are those of `RunConfig`."""
+
+    gate: "CallLimiter | None" = None
+    """Limits, retries and pauses of the requests to a model, shared by all workers."""
+    rpm: float | None = None
+    """Judgements per minute of a user's own judge."""
+    retries: int = 2
+    """Calls of a user's own judge after a transport error, besides the first."""
+    warn: Callable[[str], None] = lambda _: None
+    """Receives the judge's warnings for the user."""
+    scope: JudgeScope = "m5"
+    votes: int = 1
+    seed: int = 0
+    max_tokens: int = 2048
+    cache: CacheMode = "off"
+    cache_dir: Path = Path()
+
+    def answer_cache(self) -> AnswerCache:
+        """Return the cache of answers."""
+        return AnswerCache(self.cache_dir, self.cache, self.warn)
 
 
 class JudgeTask(ABC, Generic[R, V]):

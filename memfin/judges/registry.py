@@ -3,22 +3,21 @@
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 import msgspec
 from aiolimiter import AsyncLimiter
 
 from memfin.agents.calls import FIRST_BACKOFF, TransportError, with_retries
-from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, JudgeScope
+from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
 from memfin.errors import UsageError
-from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode, cache_key
-from memfin.judges.heuristic import HeuristicJudge
-from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeTask, R, V
-from memfin.judges.reply_grading import ReplyGrading
+from memfin.judges.cache import CachedAnswer, cache_key
+from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeSetup, JudgeTask, R, V
+from memfin.judges.reply_grading import HeuristicJudge, ReplyGrading
 from memfin.sandbox.calls import CallFailed, UserCalls
 from memfin.sandbox.references import (
     check_signature,
@@ -30,11 +29,7 @@ from memfin.sandbox.references import (
 from memfin.secrets import scrubber_of_environment
 
 if TYPE_CHECKING:
-    from memfin.client.limiter import CallLimiter
     from memfin.judges.openai import OpenAIJudge
-
-LIMIT: Final = 120.0
-"""Default limit of one judgement, in seconds."""
 
 CLOSE_LIMIT: Final = 10.0
 """Seconds that a judge's ``close`` may take."""
@@ -48,69 +43,38 @@ EXPECTED: Final = (
 
 OPENAI: Final = "openai:"
 
-
 _PASSING: Final = (TransportError, ConnectionError)
-
-
-def _ignore(line: str) -> None:
-    """Take a warning that nobody wants."""
-
-
-class JudgeSetup(NamedTuple):
-    """The settings of a judge besides its reference.
-
-    ``gate`` limits the requests to a model, of all workers together, ``rpm`` the judgements per minute of
-    a user's own judge; without them there is no limit. ``retries`` is the number of times a user's own judge
-    is called again after a transport error. The others are those of `RunConfig`, and the receiver of the
-    judge's warnings. ``cache_dir`` is needed for a cache.
-    """
-
-    gate: "CallLimiter | None" = None
-    rpm: float | None = None
-    retries: int = 2
-    warn: Callable[[str], None] = _ignore
-    scope: JudgeScope = "m5"
-    votes: int = 1
-    seed: int = 0
-    max_tokens: int = 2048
-    cache: CacheMode = "off"
-    cache_dir: Path = Path()
 
 
 class PythonJudge(Generic[R, V]):
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
     It gets a request of its task and returns a verdict or a mapping of its fields, within ``limit``
-    seconds. Plain functions run in threads, as many at a time as there are workers. ``rpm`` limits
-    its calls per minute, in every sliding window. After a transport error it is called again, ``retries``
-    times at most. Verdicts are kept in ``cache``, by request and ``identity``, that of the judge.
+    seconds. Plain functions run in threads, as many at a time as there are workers. Verdicts are kept in the
+    cache by request and by ``code``, the digest of the judge's module; None turns the cache off.
     """
 
     per_turn: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - each setting stands alone
+    def __init__(
         self,
         name: str,
         implementation: Any,
         task: JudgeTask[R, V],
         limit: float,
-        version: str | None = None,
-        rpm: float | None = None,
-        *,
-        retries: int = 0,
-        cache: AnswerCache | None = None,
-        identity: Mapping[str, Any] | None = None,
+        setup: JudgeSetup,
+        code: str | None,
     ) -> None:
         self.name = name
-        self.version = version
+        self.version = package_version(name.partition(":")[0])
         self._implementation = implementation
         self._task = task
         self._limit = limit
         # One permit at a time: a larger bucket would let a burst through that breaks the limit.
-        self._limiter = AsyncLimiter(1, 60.0 / rpm) if rpm is not None else None
-        self._retries = retries
-        self._cache = cache
-        self._identity = identity or {}
+        self._limiter = AsyncLimiter(1, 60.0 / setup.rpm) if setup.rpm is not None else None
+        self._retries = setup.retries
+        self._cache = setup.answer_cache() if setup.cache != "off" and code is not None else None
+        self._identity = {"judge": name, "version": self.version, "code": code}
         self._idle: list[UserCalls] = []
 
     async def judge(self, request: R) -> V:
@@ -119,35 +83,35 @@ class PythonJudge(Generic[R, V]):
         if cache is None:
             return await self._judged(request)
         key = cache_key({**self._identity, "request": request})
-        kept = await cache.claim(key)
-        if kept is not None:
-            try:
-                return self._verdict(request, msgspec.json.decode(kept.raw_answer))
-            except (CallFailed, msgspec.DecodeError) as problem:
-                cache.discredit(key, str(problem))
+
+        def read(answer: CachedAnswer) -> V:
+            return self._verdict(request, msgspec.json.decode(answer.raw_answer))
+
+        if (kept := await cache.claim(key, read)) is not None:
+            return kept
         try:
             verdict = await self._judged(request)
             scrubbed = self._task.scrubbed(verdict, scrubber_of_environment().scrub)
             cache.keep(key, CachedAnswer(raw_answer=msgspec.json.encode(scrubbed).decode()))
         finally:
-            if kept is None:
-                cache.release(key)
+            cache.release(key)
         return verdict
 
     async def _judged(self, request: R) -> V:
         """Return the verdict of the user's judge, with retries after transport errors."""
         await self._admit()
         calls = self._idle.pop() if self._idle else UserCalls("judge", self.name, _PASSING)
-        again = False
+        asked = False
 
-        def ask_again() -> None:
-            nonlocal again
-            again = True
+        async def ask() -> V:
+            return self._verdict(request, await calls.invoke(self._implementation.judge, request))
 
         async def attempt(left: float) -> V:
-            if again:
+            nonlocal asked
+            if asked:
                 await self._admit()
-            return await calls.bounded(lambda: self._ask(calls, request), left)
+            asked = True
+            return await calls.bounded(ask, left)
 
         try:
             return await with_retries(
@@ -156,7 +120,7 @@ class PythonJudge(Generic[R, V]):
                 limit=self._limit,
                 retries=self._retries,
                 first_pause=FIRST_BACKOFF,
-                on_retry=ask_again,
+                on_retry=lambda: None,
             )
         except CallFailed as problem:
             raise JudgeError(str(problem)) from problem
@@ -169,16 +133,14 @@ class PythonJudge(Generic[R, V]):
                 self._idle.append(calls)
 
     async def _admit(self) -> None:
-        """Wait until the limit of calls per minute allows one."""
         if self._limiter is not None:
             await self._limiter.acquire()
 
-    async def _ask(self, calls: UserCalls, request: R) -> V:
-        return self._verdict(request, await calls.invoke(self._implementation.judge, request))
-
     def _verdict(self, request: R, answer: Any) -> V:
-        try:
-            verdict = _checked(answer, self._task.verdict)
+        try:  # msgspec would not check a struct that a judge built
+            plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
+            verdict = msgspec.convert(plain, self._task.verdict)
+            msgspec.json.encode(verdict)  # refuses text that cannot be written
         except (msgspec.ValidationError, TypeError, ValueError) as problem:
             raise CallFailed(f"invalid verdict: {problem}") from problem
         if (missing := self._task.lacking(request, verdict)) is not None:
@@ -200,16 +162,8 @@ class PythonJudge(Generic[R, V]):
                 each.stop()
 
 
-def _checked(answer: Any, kind: type[V]) -> V:
-    """Return an answer as a verdict; msgspec would not check a struct that a judge built."""
-    plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
-    verdict = msgspec.convert(plain, kind)
-    msgspec.json.encode(verdict)  # refuses text that cannot be written
-    return verdict
-
-
 def resolve_judge(
-    judge: str | Callable[..., Any] | None, limit: float = LIMIT, setup: JudgeSetup | None = None
+    judge: str | Callable[..., Any] | None, limit: float = 120.0, setup: JudgeSetup | None = None
 ) -> DialogJudge | None:
     """Return the judge of dialogues for a reference or a factory object; ``none`` is None.
 
@@ -247,11 +201,10 @@ def resolve_judge_of(
     Raises:
         UsageError: as `resolve_judge`.
     """
-    model = judge.removeprefix(OPENAI) if isinstance(judge, str) and judge.startswith(OPENAI) else None
-    if setup.votes > 1 and model is None:
+    if isinstance(judge, str) and judge.startswith(OPENAI):
+        return _openai_judge(judge.removeprefix(OPENAI), limit, setup, task)
+    if setup.votes > 1:
         raise UsageError("--judge-votes: only a judge openai:MODEL votes several times")
-    if model is not None:
-        return _openai_judge(model, limit, setup, task)
     if judge is None or judge == NO_JUDGE:
         return None
     return _python_judge(judge, limit, setup, task, forms)
@@ -279,21 +232,7 @@ def _python_judge(
         raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
         raise UsageError(f"judge {name!r}: the factory's object has no judge method")
-    version = package_version(name.partition(":")[0])
-    cache, code = None, _code_of(name, factory)
-    if setup.cache != "off" and code is not None:
-        cache = AnswerCache(setup.cache_dir, setup.cache, setup.warn)
-    return PythonJudge(
-        name,
-        implementation,
-        task,
-        limit,
-        version,
-        setup.rpm,
-        retries=setup.retries,
-        cache=cache,
-        identity={"judge": name, "version": version, "code": code},
-    )
+    return PythonJudge(name, implementation, task, limit, setup, _code_of(name, factory))
 
 
 def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
@@ -321,16 +260,7 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
     if not model.strip() or not model.isprintable():
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
-    gate = setup.gate or CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
-    return OpenAIJudge(
-        model,
-        endpoint,
-        task,
-        gate=gate,
-        cache=AnswerCache(setup.cache_dir, setup.cache, setup.warn),
-        warn=setup.warn,
-        votes=setup.votes,
-        seed=setup.seed,
-        limit=limit,
-        max_tokens=setup.max_tokens,
-    )
+    if setup.gate is None:
+        gate = CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
+        setup = setup._replace(gate=gate)
+    return OpenAIJudge(model, endpoint, task, setup, limit)

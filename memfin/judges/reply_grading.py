@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
 from memfin.client.structured import InvalidAnswer, read_document
-from memfin.contracts import ComplianceLabel, JudgeRequest, Language, Verdict
+from memfin.contracts import HEURISTIC_JUDGE, ComplianceLabel, JudgeRequest, Language, Verdict
 from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, JudgeTask, token_estimate
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
@@ -29,8 +29,6 @@ RISK_TAGS: Final = tuple(
     tag for tag in (*CANONICAL_TAGS, *EXTENSION_TAGS) if tag != "risk_disclosure_present"
 )
 """The tags a judge may find disclosed; the one left out is only ever required."""
-
-_TAGS: Final = frozenset(RISK_TAGS)
 
 LABELS: Final[tuple[ComplianceLabel, ...]] = ("compliant", "minor_violation", "severe_violation")
 
@@ -90,11 +88,12 @@ class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
         items = Counter(item for vote in votes for item in set(vote.rubric_items))
         conflicts = Counter(text for vote in votes for text in set(vote.contradicted_constraints or ()))
         tags = Counter(tag for vote in votes for tag in set(vote.risk_tags or ()))
+        labels = Counter[Any](vote.compliance for vote in votes if vote.compliance is not None)
         return Verdict(
             score=score,
             rubric_items=[item for item in dict.fromkeys(request.rubric_required) if items[item] > half],
             reason=nearest.reason,
-            compliance=_label([vote.compliance for vote in votes if vote.compliance is not None]),
+            compliance=max(labels, key=lambda label: (labels[label], LABELS.index(label)), default=None),
             contradicted_constraints=[
                 text for text in dict.fromkeys(request.constraints) if conflicts[text] >= half
             ],
@@ -244,6 +243,8 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
         raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
     if answer.score not in SCORES:  # 5.0 is a whole number to JSON Schema, and to Python
         raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not a whole number 1 to 5")
+    if (unknown := next((tag for tag in answer.risk_tags if tag not in RISK_TAGS), None)) is not None:
+        raise InvalidAnswer(f"the answer is no verdict: risk_tags names {unknown[:40]!r}, which is no tag")
     return Verdict(
         score=float(answer.score),
         rubric_items=_named("satisfied", answer.satisfied, "R", request.rubric_required, variant.rubric),
@@ -252,7 +253,7 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
         contradicted_constraints=_named(
             "contradicted", answer.contradicted, "C", request.constraints, variant.constraints
         ),
-        risk_tags=_known(answer.risk_tags),
+        risk_tags=sorted(set(answer.risk_tags)),
     )
 
 
@@ -291,13 +292,35 @@ def _places(letter: str, order: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(_numbers(letter, len(order)), order, strict=True))
 
 
-def _known(tags: Sequence[str]) -> list[str]:
-    unknown = [tag for tag in tags if tag not in _TAGS]
-    if unknown:
-        raise InvalidAnswer(f"the answer is no verdict: risk_tags names {unknown[0][:40]!r}, which is no tag")
-    return sorted(set(tags))
+# ---- the offline judge
 
 
-def _label(labels: Sequence[ComplianceLabel]) -> ComplianceLabel | None:
-    counts = Counter(labels)
-    return max(counts, key=lambda label: (counts[label], LABELS.index(label)), default=None)
+def heuristic_verdict(request: JudgeRequest) -> Verdict:
+    """Return the heuristic judge's verdict, from the items that the detectors found in the reply."""
+    required = request.rubric_required
+    hits = [item for item in required if item in request.detected_items]
+    share = len(hits) / len(required) if required else 0.0
+    return Verdict(
+        score=1.0 + 4.0 * share,
+        rubric_items=hits,
+        reason=f"{len(hits)} of {len(required)} required items detected",
+    )
+
+
+class HeuristicJudge:
+    """A judge by the share of the required rubric items that the detectors found.
+
+    All items give 5, none gives 1, linear between. It measures presence, not quality: its figures
+    are comparable with each other, not with those of a model or a person.
+    """
+
+    name = HEURISTIC_JUDGE
+    version: str | None = None
+    per_turn: ClassVar[bool] = False
+
+    async def judge(self, request: JudgeRequest) -> Verdict:
+        """Return the verdict of `heuristic_verdict`."""
+        return heuristic_verdict(request)
+
+    async def close(self) -> None:
+        """Do nothing; there are no resources."""

@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from memfin.contracts import (
@@ -23,6 +23,7 @@ from memfin.contracts import (
     JudgeScope,
     JudgeStats,
     ParameterChange,
+    RunStats,
     TurnEvalRow,
     Verdict,
     Vote,
@@ -51,7 +52,7 @@ _DECLINED_READERS: Final = {
 }
 """The other readers of a reply that the judge declines, by the subject of its judgements."""
 
-_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
+_VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+(?:\.\d+)?", re.IGNORECASE)
 
 
 class Coincidences(Generic[Value]):
@@ -59,39 +60,34 @@ class Coincidences(Generic[Value]):
 
     def __init__(self, level: Level) -> None:
         self._level: Level = level
-        self._pairs: Counter[tuple[Value, Value]] = Counter()
-        self._weighted: defaultdict[tuple[Value, Value], Fraction] = defaultdict(Fraction)
+        self._pairs: Counter[tuple[Value, Value, int]] = Counter()  # with the number of other votes
         self._units = 0
 
     def add(self, votes: Sequence[Value]) -> None:
         """Count the votes on one unit; a single vote pairs with nothing and does not count."""
         self._units += len(votes) > 1
-        for pair in permutations(votes, 2):
-            self._pairs[pair] += 1
-            self._weighted[pair] += Fraction(1, len(votes) - 1)
+        for one, other in permutations(votes, 2):
+            self._pairs[one, other, len(votes) - 1] += 1
 
     def agreement(self) -> JudgeAgreement | None:
         """Return the statistics of the units so far, None without any."""
         if not self._units:
             return None
-        equal = sum(count for (one, other), count in self._pairs.items() if one == other)
+        equal = sum(count for (one, other, _), count in self._pairs.items() if one == other)
         observed = equal / self._pairs.total()
         return JudgeAgreement(level=self._level, units=self._units, observed=observed, alpha=self._alpha())
 
     def _alpha(self) -> float | None:
         rows: defaultdict[Value, Fraction] = defaultdict(Fraction)
-        for (one, _), weight in self._weighted.items():
-            rows[one] += weight
-        observed = sum(
-            (weight * self._distance(*pair) for pair, weight in self._weighted.items()), Fraction(0)
-        )
-        expected = sum(
-            (rows[one] * rows[other] * self._distance(one, other) for one in rows for other in rows),
-            Fraction(0),
-        )
+        observed = expected = Fraction(0)
+        for (one, other, others), count in self._pairs.items():
+            rows[one] += Fraction(count, others)
+            observed += Fraction(count, others) * self._distance(one, other)
+        for one, other in product(rows, repeat=2):
+            expected += rows[one] * rows[other] * self._distance(one, other)
         if not expected:
             return None
-        return float(1 - (sum(rows.values(), Fraction(0)) - 1) * observed / expected)
+        return float(1 - (sum(rows.values()) - 1) * observed / expected)
 
     def _distance(self, one: Value, other: Value) -> Fraction:
         if self._level == "nominal":
@@ -99,68 +95,12 @@ class Coincidences(Generic[Value]):
         return (Fraction(str(one)) - Fraction(str(other))) ** 2
 
 
-class VoteAgreement:
-    """Agreement of the votes of a run, by the kind of value voted on."""
+class VoteStats:
+    """Sums of votes, their costs, and their agreement by kind of value; the order does not matter."""
 
     def __init__(self, levels: Mapping[str, Level]) -> None:
         self._kinds = {kind: Coincidences[Any](level) for kind, level in levels.items()}
         self._spreads: Counter[float] = Counter()
-
-    def add_unit(self, kind: str, votes: Sequence[Any]) -> None:
-        """Count the votes on one unit."""
-        self._kinds[kind].add(votes)
-
-    def add_spread(self, spread: float) -> None:
-        """Count the difference of the highest and the lowest score of several votes."""
-        self._spreads[spread] += 1
-
-    def agreement(self) -> dict[str, JudgeAgreement]:
-        """Return the agreement on each kind of value; empty without several votes."""
-        found = {kind: coincidences.agreement() for kind, coincidences in self._kinds.items()}
-        return {kind: value for kind, value in found.items() if value is not None}
-
-    def spread(self) -> tuple[float, float] | None:
-        """Return the mean and the highest spread of the scores, None without several votes."""
-        total = self._spreads.total()
-        if not total:
-            return None
-        mean = sum(spread * count for spread, count in sorted(self._spreads.items())) / total
-        return mean, max(self._spreads)
-
-
-class ReplyAgreement(VoteAgreement):
-    """Agreement of the votes on replies; rubric items, constraints and risk tags are units of yes and no."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "score": "interval",
-                **dict.fromkeys(("rubric", "contradiction", "risk", "compliance"), "nominal"),
-            }
-        )
-
-    def add(self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Verdict]) -> None:
-        """Count the votes on one reply; a single one leaves nothing to compare."""
-        if len(votes) < 2:  # noqa: PLR2004 - a pair takes two
-            return
-        scores = [vote.score for vote in votes]
-        self.add_unit("score", scores)
-        self.add_spread(max(scores) - min(scores))
-        self.add_unit("compliance", [vote.compliance or "" for vote in votes])
-        for kind, names, found in (
-            ("rubric", rubric, [vote.rubric_items for vote in votes]),
-            ("contradiction", constraints, [vote.contradicted_constraints or () for vote in votes]),
-            ("risk", RISK_TAGS, [vote.risk_tags or () for vote in votes]),
-        ):
-            for name in dict.fromkeys(names):
-                self.add_unit(kind, ["yes" if name in each else "no" for each in found])
-
-
-class VoteStats:
-    """Sums of votes, attempts and tokens; the order does not matter."""
-
-    def __init__(self, agreement: VoteAgreement) -> None:
-        self._agreement = agreement
         self._counts: Counter[str] = Counter()
         self._formats: Counter[str] = Counter()
 
@@ -176,37 +116,47 @@ class VoteStats:
             if vote.verdict is not None and vote.response_format is not None:
                 self._formats[vote.response_format] += 1
 
+    def add_unit(self, kind: str, votes: Sequence[Any]) -> None:
+        """Compare the votes on one unit."""
+        self._kinds[kind].add(votes)
+
+    def add_spread(self, spread: float) -> None:
+        """Count the difference of the highest and the lowest score of several votes."""
+        self._spreads[spread] += 1
+
     @property
     def look_ups(self) -> CacheCounts:
         """The look-ups in a cache that the votes record, where there was a cache."""
         return CacheCounts(self._counts["cached"], self._counts["votes"] - self._counts["cached"])
 
     def statistics(
-        self, cache: CacheCounts, warnings: list[str], parameters: Sequence[ParameterChange] = ()
+        self, cache: CacheCounts, warnings: Sequence[str] = (), parameters: Sequence[ParameterChange] = ()
     ) -> JudgeStats:
-        """Return the sums so far."""
+        """Return the sums so far; spreads and agreement are those of several votes."""
         names = ("votes", "failed_votes", "attempts", "prompt_tokens", "completion_tokens")
-        mean, highest = self._agreement.spread() or (None, None)
+        several = self._spreads.total()
+        total = sum(spread * count for spread, count in sorted(self._spreads.items()))
+        agreement = {kind: coincidences.agreement() for kind, coincidences in self._kinds.items()}
         return JudgeStats(
             **{name: self._counts[name] for name in names},
             cache_hits=cache.hits,
             cache_misses=cache.misses,
             cache_damaged=cache.damaged,
             response_formats=dict(sorted(self._formats.items())),
-            spread_mean=mean,
-            spread_max=highest,
-            agreement=self._agreement.agreement(),
+            spread_mean=total / several if several else None,
+            spread_max=max(self._spreads, default=None),
+            agreement={kind: value for kind, value in agreement.items() if value is not None},
             parameters=list(parameters),
-            warnings=warnings,
+            warnings=list(warnings),
         )
 
 
 class ReplyVoteStats(VoteStats):
-    """Sums of the votes on replies of dialogues, with their agreement."""
+    """Sums of the votes on replies; rubric items, constraints and risk tags are units of yes and no."""
 
     def __init__(self) -> None:
-        self._replies = ReplyAgreement()
-        super().__init__(self._replies)
+        kinds = ("rubric", "contradiction", "risk", "compliance")
+        super().__init__({"score": "interval", **dict.fromkeys(kinds, "nominal")})
 
     def add(self, request: JudgeRequest, result: JudgeResult[Verdict]) -> None:
         """Count a result."""
@@ -216,22 +166,28 @@ class ReplyVoteStats(VoteStats):
     def add_panel(
         self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]
     ) -> None:
-        """Compare the votes on one reply; one that failed leaves nothing to compare."""
+        """Compare the votes on one reply; a single one, or one that failed, leaves nothing to compare."""
         verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
-        if len(verdicts) == len(votes):
-            self._replies.add(rubric, constraints, verdicts)
+        if len(votes) != len(verdicts) or len(votes) < 2:  # noqa: PLR2004 - a pair takes two
+            return
+        scores = [verdict.score for verdict in verdicts]
+        self.add_unit("score", scores)
+        self.add_spread(max(scores) - min(scores))
+        self.add_unit("compliance", [verdict.compliance or "" for verdict in verdicts])
+        for kind, names, found in (
+            ("rubric", rubric, [verdict.rubric_items for verdict in verdicts]),
+            ("contradiction", constraints, [verdict.contradicted_constraints or () for verdict in verdicts]),
+            ("risk", RISK_TAGS, [verdict.risk_tags or () for verdict in verdicts]),
+        ):
+            for name in dict.fromkeys(names):
+                self.add_unit(kind, ["yes" if name in each else "no" for each in found])
 
 
 class JudgedTurns:
-    """Counts of the turns, or answers, that were put to a judge; reasons that differ in numbers are one.
+    """Counts of the turns, or answers, that a judge or an agent was asked, and of the reasons of failures.
 
-    Args:
-        scope: the subject of the verdicts, which decides about the turns put to the judge.
-
-    Attributes:
-        turns: turns that were put to the judge.
-        failed: those of them that got no verdict.
-        declined: those of the failed that were ``too_long`` for the judge, and those it ``refused``.
+    Reasons that differ in numbers are one. ``declined`` counts the failed turns that were ``too_long`` for
+    the judge, and those it ``refused``; ``scope`` decides which rows were put to the judge.
     """
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
@@ -248,8 +204,8 @@ class JudgedTurns:
             declined = row.judge_declined if isinstance(row.judge_declined, str) else None
             self.count(row.judge_error, declined)
 
-    def count(self, error: str | None, declined: Declined | None) -> None:
-        """Count one judgement."""
+    def count(self, error: str | None, declined: Declined | None = None) -> None:
+        """Count one turn."""
         self.turns += 1
         if error is None:
             return
@@ -268,23 +224,16 @@ class JudgedTurns:
         return {self._first[kind]: count for kind, count in ranked[:MAX_SHOWN]}
 
 
-def judge_warnings(
-    turns: int,
-    failed: int,
-    declined: Mapping[str, int],
-    reasons: Mapping[str, int],
-    scope: JudgeScope | Literal["answers"],
-) -> list[str]:
-    """Return the warnings about failed judgements, for readers of the results.
-
-    ``scope`` is that of dialogues, or ``answers`` for judged answers to questions.
-    """
+def judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> list[str]:
+    """Return the warnings about failed judgements; ``scope`` is that of dialogues, or ``answers``."""
+    turns, failed, reasons = stats.judged_turns, stats.judge_failures, stats.judge_failure_reasons
     if not failed:
         return []
     most = max(reasons, key=lambda reason: reasons[reason], default="no reason given")
     lines = [f"{failed} of {turns} judgements failed ({failed / turns:.1%}), most often: {most}"]
     words = {"too_long": "too long to be judged", "refused": "refused by the judge or its provider"}
-    escaped = [f"{declined[why]} {text}" for why, text in words.items() if declined.get(why)]
+    counts = stats.judge_declined
+    escaped = [f"{counts[why]} {text}" for why, text in words.items() if counts.get(why)]
     if escaped:
         lines.append(f"replies that escaped the judge: {', '.join(escaped)}; {_DECLINED_READERS[scope]}")
     return lines

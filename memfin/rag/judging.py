@@ -27,7 +27,7 @@ from memfin.judges.controls import KINDS, LOW, LOWEST, TURNS
 from memfin.judges.prompts import Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, Judge, JudgeResult, JudgeTask, token_estimate
 from memfin.judges.reply_grading import MAX_ANSWER, MAX_REASON, NAME
-from memfin.judges.stats import VoteAgreement, VoteStats
+from memfin.judges.stats import VoteStats
 from memfin.metrics.interval import ratio_interval
 from memfin.rag.extraction.normalize import language_of, quote_parts
 from memfin.rag.scoring import DocumentIndex
@@ -171,8 +171,7 @@ class RagVotes(VoteStats):
     """Stats of the votes on answers and of their agreement, one mark at a time."""
 
     def __init__(self) -> None:
-        self._agreement = VoteAgreement(dict.fromkeys(MARKS, "interval"))
-        super().__init__(self._agreement)
+        super().__init__(dict.fromkeys(MARKS, "interval"))
 
     def add(self, judgements: Iterable[RagJudgement]) -> None:
         """Count votes, those on one answer in a row; one that failed leaves nothing to compare."""
@@ -182,8 +181,8 @@ class RagVotes(VoteStats):
             verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
             if len(votes) == len(verdicts) > 1:
                 for mark in MARKS:
-                    self._agreement.add_unit(mark, [verdict[mark] for verdict in verdicts])
-                self._agreement.add_spread(_spread(verdicts))
+                    self.add_unit(mark, [verdict[mark] for verdict in verdicts])
+                self.add_spread(_spread(verdicts))
 
 
 RagJudge = Judge[RagJudgeRequest, RagVerdict]

@@ -104,11 +104,11 @@ def judge_inputs(judge: AnyJudge | None, **settings: object) -> dict[str, Any]:
     }
     hashes: dict[str, str] = {}
     if isinstance(judge, RecordingJudge):
-        inputs |= judge.settings()
+        inputs |= judge.settings
         hashes = inputs.pop("prompt_hashes")
     return {"judge": inputs, "prompt_hashes": hashes}
 
 
 def judge_endpoint(judge: AnyJudge | None) -> dict[str, str | None] | None:
     """Return the names of the environment variables that a model's endpoint comes from."""
-    return dict(judge.endpoint_names()) if isinstance(judge, RecordingJudge) else None
+    return dict(judge.endpoint_names) if isinstance(judge, RecordingJudge) else None

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from memfin.cli import progress
-from memfin.cli.progress import BarView, DialogueCounts, PlainView, QuietView, progress_view
+from memfin.cli import output as progress
+from memfin.cli.output import Counts, ProgressView, progress_view
 from memfin.contracts import (
     DialogDone,
     DialogStarted,
@@ -62,8 +62,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def standing(*events: ProgressEvent) -> DialogueCounts:
-    counted = DialogueCounts()
+def standing(*events: ProgressEvent) -> Counts:
+    counted = Counts()
     for event in events:
         counted.count(event)
     return counted
@@ -118,7 +118,7 @@ def test_the_time_that_is_left_follows_the_pace(
 
 def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None:
     stream = io.StringIO()
-    with PlainView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(started())
         view.on_event(opened())
         clock.now += progress.INTERVAL - 0.1
@@ -138,14 +138,14 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None
 
 def test_a_total_that_is_not_known_is_a_question_mark() -> None:
     stream = io.StringIO()
-    with PlainView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(started(None))
     assert "dialogues 0/?" in stream.getvalue()
 
 
 def test_the_quiet_view_shows_warnings_only() -> None:
     stream = io.StringIO()
-    with QuietView(stream) as view:
+    with ProgressView(stream, "quiet") as view:
         for event in (started(), opened(), turn(), done()):
             view.on_event(event)
         assert stream.getvalue() == ""
@@ -155,7 +155,7 @@ def test_the_quiet_view_shows_warnings_only() -> None:
 
 def quiet_lines(*events: ProgressEvent) -> list[str]:
     stream = io.StringIO()
-    with QuietView(stream) as view:
+    with ProgressView(stream, "quiet") as view:
         for event in events:
             view.on_event(event)
     return stream.getvalue().splitlines()
@@ -166,21 +166,20 @@ def test_an_interruption_is_reported_once_by_whoever_ends_the_run() -> None:
 
 
 def test_the_view_fits_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(progress_view(quiet=True)) is QuietView
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    assert type(progress_view(quiet=False)) is PlainView
+    assert progress_view(quiet=False).progress is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert type(progress_view(quiet=False)) is BarView
+    assert progress_view(quiet=False).progress is not None
+    assert progress_view(quiet=True).progress is None
 
 
 def test_a_terminal_shows_bars_and_warnings() -> None:
     program = """
-        from memfin.cli.progress import BarView, progress_view
+        from memfin.cli.output import progress_view
         from memfin.contracts import *
 
         base = {"ts": "t", "run_id": "r"}
         with progress_view(quiet=False) as view:
-            assert isinstance(view, BarView)
             view.on_event(RunStarted(**base, dataset_path="d", dialogs=4))
             view.on_event(DialogStarted(**base, dialog_id="d", dataset_index=1, turns=3))
             view.on_event(TurnDone(**base, dialog_id="d", turn_pair_id=1, turn_status="ok"))
@@ -246,13 +245,13 @@ def test_skipped_lines_are_named_up_to_a_bound() -> None:
 def test_a_run_that_goes_on_tells_how_far_it_is() -> None:
     stream = io.StringIO()
     resumed = RunResumed(**BASE, dialogs_done=3, replays_done=2, dialogs_begun=1, dialogs=9)
-    with PlainView(stream) as view:
+    with ProgressView(stream, "plain") as view:
         view.on_event(resumed)
     line = "memfin: resuming run r: 3 dialogues done, 2 answered but not scored, 1 partly answered"
     assert stream.getvalue().splitlines()[0] == line
 
 
 def test_turns_that_an_earlier_process_had_answered_are_not_open() -> None:
-    now = DialogueCounts()
+    now = Counts()
     now.count(DialogStarted(**BASE, dialog_id="d", dataset_index=1, turns=5, first_turn=4))
     assert now.open_turns == 2

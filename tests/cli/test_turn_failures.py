@@ -10,23 +10,18 @@ from aiohttp.test_utils import TestServer
 
 import memfin
 from memfin.agents.registry import resolve_agent
-from memfin.cli.run import MAX_REASONS, TurnFailures
+from memfin.cli.run import failure_line
 from memfin.client.endpoint import Endpoint
-from memfin.contracts import TurnDone
 from memfin.errors import UsageError
+from memfin.judges.stats import MAX_KINDS, JudgedTurns
 from tests.support import dataset, read_jsonl
 
 
-def done(error: str | None) -> TurnDone:
-    status: Any = "ok" if error is None else "error"
-    return TurnDone(ts="t", run_id="r", dialog_id="d", turn_pair_id=1, turn_status=status, error=error)
-
-
 def told(*errors: str | None) -> str | None:
-    failures = TurnFailures()
+    turns = JudgedTurns()
     for error in errors:
-        failures.count(done(error))
-    return failures.line()
+        turns.count(error)
+    return failure_line(turns)
 
 
 def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
@@ -35,7 +30,7 @@ def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
     assert told(None, "b", "after 3.2 s", "after 4 s") == (
         "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
     )
-    many = [f"reason {'x' * number}" for number in range(MAX_REASONS + 50)]
+    many = [f"reason {'x' * number}" for number in range(MAX_KINDS + 50)]
     assert told(*many, "reason x", "more\nlines") == (
         f"{len(many) + 2} of {len(many) + 2} turns failed; the most frequent reason, 2 times: reason x"
     )

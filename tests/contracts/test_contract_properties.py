@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import memfin.contracts
+import memfin.contracts.rag
+import memfin.contracts.run
 from memfin.contracts import Dialog, Record
 from memfin.contracts.catalog import CONTRACTS, Contract, json_schema
 from memfin.contracts.reading import decode
@@ -22,7 +24,9 @@ from tests.support import each_case, length
 STRUCTS: list[type[Record]] = sorted(
     {
         value
-        for name, value in vars(memfin.contracts).items()
+        for name, value in (
+            vars(memfin.contracts) | vars(memfin.contracts.rag) | vars(memfin.contracts.run)
+        ).items()
         if isinstance(value, type)
         and issubclass(value, Record)
         and value.__struct_fields__

@@ -5,10 +5,11 @@ import random
 
 import pytest
 
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import JudgeRequest, Verdict, Vote
 from memfin.contracts.base import ComplianceLabel
+from memfin.judges.protocol import CacheCounts
 from memfin.judges.reply_grading import ReplyGrading
-from memfin.judges.stats import Coincidences, Level, ReplyAgreement
+from memfin.judges.stats import Coincidences, Level, ReplyVoteStats
 
 # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections A to D.
 FOUR_OBSERVERS = (
@@ -162,19 +163,20 @@ def test_the_verdict_does_not_depend_on_the_order_of_sets() -> None:
 
 
 def test_the_panel_sums_agreement_by_kind() -> None:
-    panel = ReplyAgreement()
-    assert panel.agreement() == {}
-    assert panel.spread() is None
-    panel.add(REQUEST.rubric_required, REQUEST.constraints, [vote(3)])
-    assert panel.agreement() == {}
-    panel.add(REQUEST.rubric_required, REQUEST.constraints, [vote(3, ["a"]), vote(5, ["a"])])
-    panel.add(
-        REQUEST.rubric_required,
-        REQUEST.constraints,
-        [vote(1, []), vote(1, ["a", "b"], label="severe_violation", tags=["fx_risk"])],
-    )
-    found = panel.agreement()
-    assert panel.spread() == (1.0, 2.0)
+    panel = ReplyVoteStats()
+
+    def add(*verdicts: Verdict) -> None:
+        votes = [Vote[Verdict](prompt_hash="", attempts=1, verdict=each) for each in verdicts]
+        panel.add_panel(REQUEST.rubric_required, REQUEST.constraints, votes)
+
+    add(vote(3))
+    stats = panel.statistics(CacheCounts())
+    assert (stats.agreement, stats.spread_mean, stats.spread_max) == ({}, None, None)
+    add(vote(3, ["a"]), vote(5, ["a"]))
+    add(vote(1, []), vote(1, ["a", "b"], label="severe_violation", tags=["fx_risk"]))
+    stats = panel.statistics(CacheCounts())
+    found = stats.agreement
+    assert (stats.spread_mean, stats.spread_max) == (1.0, 2.0)
     assert {kind: value.units for kind, value in found.items()} == {
         "score": 2,
         "rubric": 4,

@@ -21,19 +21,23 @@ def cache(path: Path, mode: CacheMode = "write", told: list[str] | None = None) 
     return AnswerCache(path, mode, (told if told is not None else []).append)
 
 
+def as_it_is(answer: CachedAnswer) -> CachedAnswer:
+    return answer
+
+
 def files(directory: Path) -> list[str]:
     return [path.name for path in directory.rglob("*") if path.is_file()]
 
 
 async def test_what_is_kept_is_found_by_another_run(tmp_path: Path) -> None:
     first = cache(tmp_path)
-    assert await first.claim(KEY) is None
+    assert await first.claim(KEY, as_it_is) is None
     first.keep(KEY, ANSWER)
     first.release(KEY)
-    assert await first.claim(KEY) == ANSWER
+    assert await first.claim(KEY, as_it_is) == ANSWER
     await first.close()
     second = cache(tmp_path, "read")
-    assert await second.claim(KEY) == ANSWER
+    assert await second.claim(KEY, as_it_is) == ANSWER
     assert (second.hits, second.misses, first.hits, first.misses) == (1, 0, 1, 1)
     assert files(tmp_path) == [f"{KEY}.json"]
 
@@ -46,7 +50,7 @@ async def test_the_modes_read_and_write_what_they_say(tmp_path: Path) -> None:
     writing.keep(KEY, ANSWER)
     await writing.close()
     off = cache(tmp_path, "off")
-    assert await off.claim(KEY) is None
+    assert await off.claim(KEY, as_it_is) is None
     off.release(KEY)
     assert (off.hits, off.misses) == (0, 0)
 
@@ -78,14 +82,14 @@ async def test_a_damaged_entry_is_told_once_ignored_and_replaced(
     path = tmp_path / KEY[:2] / f"{KEY}.json"
     path.write_bytes(spoil(path.read_bytes()))
     for _ in range(2):
-        assert await kept.claim(KEY) is None
+        assert await kept.claim(KEY, as_it_is) is None
         kept.release(KEY)
     assert (kept.hits, kept.misses, kept.damaged) == (0, 2, 2)
     assert len(told) == 1
     assert str(path) in told[0]
     kept.keep(KEY, ANSWER)
     await kept.close()
-    assert await kept.claim(KEY) == ANSWER
+    assert await kept.claim(KEY, as_it_is) == ANSWER
 
 
 async def test_an_entry_under_another_key_is_not_believed(tmp_path: Path) -> None:
@@ -95,7 +99,7 @@ async def test_an_entry_under_another_key_is_not_believed(tmp_path: Path) -> Non
     other = cache_key({"prompt": "other"})
     (tmp_path / other[:2]).mkdir()
     (tmp_path / KEY[:2] / f"{KEY}.json").rename(tmp_path / other[:2] / f"{other}.json")
-    assert await kept.claim(other) is None
+    assert await kept.claim(other, as_it_is) is None
     assert kept.damaged == 1
 
 
@@ -104,7 +108,7 @@ async def test_a_place_that_cannot_be_written_costs_a_warning_and_nothing_else(t
     (tmp_path / "file").write_text("")
     kept = cache(tmp_path / "file", told=told)
     for _ in range(3):
-        assert await kept.claim(KEY) is None
+        assert await kept.claim(KEY, as_it_is) is None
         kept.keep(KEY, ANSWER)
         await kept.close()
         kept.release(KEY)
@@ -118,7 +122,7 @@ async def test_one_question_asked_by_many_at_once_is_found_out_once(tmp_path: Pa
 
     async def ask() -> None:
         nonlocal paid
-        if await kept.claim(KEY) is None:
+        if await kept.claim(KEY, as_it_is) is None:
             paid += 1
             await asyncio.sleep(0)
             kept.keep(KEY, ANSWER)
@@ -135,7 +139,7 @@ async def test_when_the_one_who_asks_fails_the_next_one_asks(tmp_path: Path) -> 
     asked = []
 
     async def ask(number: int) -> None:
-        if await kept.claim(KEY) is None:
+        if await kept.claim(KEY, as_it_is) is None:
             asked.append(number)
             await asyncio.sleep(0)
             kept.release(KEY)
@@ -154,7 +158,7 @@ async def main():
     cache = AnswerCache(Path(sys.argv[1]), "write", lambda line: sys.exit(line))
     for number in range(60):
         key = cache_key({"n": number})
-        found = await cache.claim(key)
+        found = await cache.claim(key, lambda answer: answer)
         if found is None:
             answer = CachedAnswer(raw_answer=f"answer {number} " + "x" * 5000, response_format="text")
             cache.keep(key, answer)
@@ -214,7 +218,7 @@ async def test_what_is_no_regular_file_is_a_damaged_entry_and_blocks_nothing(
         if pipe != path:
             path.symlink_to(pipe)
     with anyio.fail_after(30):
-        assert await kept.claim("abc") is None
+        assert await kept.claim("abc", as_it_is) is None
     kept.release("abc")
     assert (kept.misses, kept.damaged) == (1, 1)
     assert "is no regular file" in notices[0]
@@ -235,7 +239,7 @@ async def test_a_file_system_that_hangs_is_given_up_and_told_once(
     monkeypatch.setattr(kept, "_write", hang)
     with anyio.fail_after(30):
         for key in ("ab1", "ab2", "ab1"):
-            assert await kept.claim(key) is None
+            assert await kept.claim(key, as_it_is) is None
             kept.keep(key, ANSWER)
             kept.release(key)
         await kept.close()
@@ -252,7 +256,7 @@ async def test_a_file_system_that_hangs_on_writing_ends_no_later(
     kept = AnswerCache(tmp_path / "cache", "write", notices.append, wait=0.05)
     monkeypatch.setattr(kept, "_write", lambda key, answer: back.wait(60))
     with anyio.fail_after(30):
-        assert await kept.claim("ab1") is None
+        assert await kept.claim("ab1", as_it_is) is None
         kept.keep("ab1", ANSWER)
         kept.release("ab1")
         await kept.close()
@@ -268,7 +272,7 @@ from memfin.judges.cache import AnswerCache
 async def main():
     cache = AnswerCache(Path(sys.argv[1]), "write", print, wait=0.05)
     cache._read = lambda key: time.sleep(3600)
-    assert await cache.claim("ab1") is None
+    assert await cache.claim("ab1", lambda answer: answer) is None
     await cache.close()
 asyncio.run(main())
 """

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from memfin.client.endpoint import Endpoint
 from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeRequest, Verdict
-from memfin.judges.cache import AnswerCache
+from memfin.judges import JudgeSetup
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import ReplyGrading
@@ -61,9 +61,7 @@ async def results(
             "m",
             Endpoint(str(server.make_url("/v1"))),
             ReplyGrading(),
-            gate=CallLimiter(workers=1, on_notice=notices.append),
-            cache=AnswerCache(tmp_path, "off", notices.append),
-            warn=notices.append,
+            JudgeSetup(gate=CallLimiter(workers=1, on_notice=notices.append), warn=notices.append),
         )
         found = [await judge.deliberate(REQUEST) for _ in range(times)]
         await judge.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 from memfin.client.endpoint import Endpoint
 from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeRequest
-from memfin.judges.cache import AnswerCache
+from memfin.judges import JudgeSetup
 from memfin.judges.openai import OpenAIJudge
 from memfin.judges.reply_grading import ReplyGrading, answer_schema, compose, variant
 from tests.client.faulty_server import FaultyServer
@@ -105,9 +105,7 @@ async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside
             "m",
             Endpoint(server.base_url),
             ReplyGrading(),
-            gate=CallLimiter(workers=8, on_notice=notices.append),
-            cache=AnswerCache(tmp_path, "off", notices.append),
-            warn=notices.append,
+            JudgeSetup(gate=CallLimiter(workers=8, on_notice=notices.append), warn=notices.append),
         )
         benign = await judge.judge(request())
         assert (benign.score, benign.rubric_items) == (4.0, ["信息依据", "边界声明"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memfin.contracts import TurnEvalRow
+from memfin.contracts import LatencyStats, RunStats, TurnEvalRow
 from memfin.judges.stats import MAX_KINDS, MAX_SHOWN, OTHERS, JudgedTurns, judge_warnings
 
 
@@ -51,6 +51,21 @@ def test_reasons_without_end_take_bounded_memory() -> None:
     assert judged.failed == MAX_KINDS * 3
 
 
+def stats(turns: int, failed: int, declined: dict[str, int], reasons: dict[str, int]) -> RunStats:
+    return RunStats(
+        run_id="r",
+        wall_seconds=1.0,
+        turn_latency_ms=LatencyStats(),
+        turns_by_status={},
+        dialogs_by_status={},
+        skips_by_reason={},
+        judged_turns=turns,
+        judge_failures=failed,
+        judge_declined=declined,
+        judge_failure_reasons=reasons,
+    )
+
+
 @pytest.mark.parametrize(
     ("scope", "said"),
     [
@@ -60,10 +75,10 @@ def test_reasons_without_end_take_bounded_memory() -> None:
     ],
 )
 def test_the_warnings_tell_count_share_reason_and_what_escaped(scope: Any, said: str) -> None:
-    assert judge_warnings(10, 0, {}, {}, scope) == []
-    assert judge_warnings(125, 69, {}, {"HTTP 500": 60, "empty": 9}, scope) == [
+    assert judge_warnings(stats(10, 0, {}, {}), scope) == []
+    assert judge_warnings(stats(125, 69, {}, {"HTTP 500": 60, "empty": 9}), scope) == [
         "69 of 125 judgements failed (55.2%), most often: HTTP 500"
     ]
-    second = judge_warnings(10, 3, {"too_long": 2, "refused": 1}, {"r": 3}, scope)[1]
+    second = judge_warnings(stats(10, 3, {"too_long": 2, "refused": 1}, {"r": 3}), scope)[1]
     assert "2 too long to be judged, 1 refused by the judge or its provider" in second
     assert said in second

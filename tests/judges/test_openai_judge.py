@@ -50,20 +50,23 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
         "m",
         Endpoint(server.base_url, "KEY" if environ else None, environ=environ or {}),
         ReplyGrading(),
-        gate=CallLimiter(
-            workers=8,
-            on_notice=notices.append,
-            max_attempts=attempts,
-            max_pause=0.01,
-            max_down=max_down,
-            draw=lambda: 0.0,
+        JudgeSetup(
+            gate=CallLimiter(
+                workers=8,
+                on_notice=notices.append,
+                max_attempts=attempts,
+                max_pause=0.01,
+                max_down=max_down,
+                draw=lambda: 0.0,
+            ),
+            cache=cache,
+            cache_dir=tmp_path / "cache",
+            warn=notices.append,
+            votes=votes,
+            seed=7,
+            max_tokens=max_tokens,
         ),
-        cache=AnswerCache(tmp_path / "cache", cache, notices.append),
-        warn=notices.append,
-        votes=votes,
-        seed=7,
-        limit=limit,
-        max_tokens=max_tokens,
+        limit,
     )
     try:
         yield judge, notices
@@ -442,7 +445,7 @@ async def test_an_answer_longer_than_its_limit_is_paid_once(
         Completes(lambda _: completion(content, "length")) as server,
         judge_of(server, tmp_path, max_tokens=limit) as (judge, _),
     ):
-        assert judge.settings()["max_tokens"] == limit
+        assert judge.settings["max_tokens"] == limit
         result = await judge.deliberate(REQUEST)
     assert isinstance(result.outcome, JudgeFailure)
     said = f"the answer is longer than {limit} tokens; --judge-max-tokens allows more"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from memfin.cli.main import memfin, report_problem
 from memfin.cli.options import BENCH_OPTIONS, read_config
-from memfin.cli.progress import Bar, QuestionCounts
+from memfin.cli.output import Counts
 from memfin.contracts import QuestionDone, RunResumed, RunStarted
 from memfin.errors import UsageError
 from tests.rag.bench_support import mixed
@@ -263,7 +263,7 @@ def test_the_shipped_benchmark_is_asked_by_a_process_of_its_own(tmp_path: Path) 
 
 
 def test_the_standing_counts_questions() -> None:
-    standing = QuestionCounts()
+    standing = Counts("rag")
     common: dict[str, Any] = {"ts": "2026-01-01T00:00:00Z", "run_id": "r"}
     standing.count(RunStarted(**common, dataset_path="b", dialogs=3))
     assert standing.line() == "questions 0/3  passed 0/0  errors 0  eta -:--:--"
@@ -282,7 +282,6 @@ def test_the_standing_counts_questions() -> None:
         )
     assert standing.line().startswith("questions 2/3  passed 1/2  errors 1  eta 0:00:0")
     (bar,) = standing.bars()
-    assert isinstance(bar, Bar)
     assert (bar.name, bar.completed, bar.total) == ("questions", 2, 3)
     standing.count(RunResumed(**common, dialogs_done=2, dialogs=5))
     assert (standing.total, standing.dialogs) == (5, 2)

@@ -10,7 +10,7 @@ RUN = """
 import functools, sys, anyio, memfin
 anyio.run(functools.partial(memfin.evaluate, agent="echo", runs_dir=sys.argv[1], limit=1))
 """
-COMMAND = "import importlib, sys; importlib.import_module('memfin.cli.' + sys.argv[1])\n"
+COMMAND = "import sys; from memfin.cli.main import memfin; memfin.get_command(None, sys.argv[1])\n"
 HEAVY = "import sys; print(*(name for name in ('aiohttp', 'pypdf') if name in sys.modules))\n"
 
 
