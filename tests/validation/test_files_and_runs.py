@@ -322,7 +322,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             tracemalloc.stop()
 
     peak(10)
-    assert peak(5000) < peak(500) + 100_000
+    assert peak(2000) < peak(200) + 100_000
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded run is not beside the repository")

@@ -149,7 +149,7 @@ PLAIN = st.recursive(
     [(TurnEvalRow, ROW), (DialogTrace, TRACE), (RunConfig, {})],
     ids=["row", "trace", "config"],
 )
-@settings(max_examples=length(100, 300), deadline=None)
+@settings(max_examples=length(40, 300), deadline=None)
 @given(data=st.data())
 def test_the_walk_agrees_with_msgspec_on_what_is_sound(
     kind: Any, base: dict[str, Any], data: st.DataObject
