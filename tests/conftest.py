@@ -25,9 +25,16 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("memfin"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "memfin"))
 
+LONG_FILES = ("e2e", "simulation", "validity", "web")
+
 # Thousands of modules and cases that are there to stay cost every collection of garbage from here on, and a
 # soak asks for one after every epoch.
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with folders of long files, so that no worker has one of them left when the others are done."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG_FILES)
 
 
 def pytest_collection_finish() -> None:
