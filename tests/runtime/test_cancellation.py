@@ -238,8 +238,10 @@ def holds(folder: Path, run_id: str, agent: Any, expected: bytes, *, cut: bool) 
     assert summary.read_bytes().replace(run_id.encode(), b"") == expected
 
 
-@pytest.mark.parametrize("natively", [True, False], ids=["by its task", "by a scope"])
-@pytest.mark.parametrize("agent", [Agent, Snapshots])
+WAYS = [(Agent, True), (Snapshots, False), *([(Agent, False), (Snapshots, True)] if LONG else [])]
+
+
+@pytest.mark.parametrize(("agent", "natively"), WAYS)
 @pytest.mark.parametrize("door", [by_evaluate, by_reading, by_run, by_resuming])
 def test_a_host_may_be_cancelled_at_any_await(
     tmp_path: Path, door: Door, agent: type[Agent], *, natively: bool
