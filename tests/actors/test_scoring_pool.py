@@ -72,9 +72,9 @@ async def test_processes_start_as_dialogues_come_together_and_give_the_rows_of_t
 
 async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> None:
     work = job(SHORT, ENDLESS, SHORT)
-    async with ScoringPool(1, 1, list[str]().append) as pool:
+    async with ScoringPool(1, 2, list[str]().append) as pool:
         rows = await pool.rows(work)
-    assert [row.scoring_error for row in rows] == [None, "took longer than 1 s (score_timeout)", None]
+    assert [row.scoring_error for row in rows] == [None, "took longer than 2 s (score_timeout)", None]
     assert [rows[0], rows[2]] == list(score_job(work.replace(turns=[work.turns[0], work.turns[2]])))
     assert not any(rows[1][f"eligible_m{number}"] for number in range(1, 6))
 
@@ -82,7 +82,7 @@ async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> 
 async def test_a_process_that_is_stopped_is_late_though_it_uses_no_time() -> None:
     work = job(ENDLESS, SHORT)
     rows: list[TurnEvalRow] = []
-    async with ScoringPool(1, 1, list[str]().append) as pool, anyio.create_task_group() as group:
+    async with ScoringPool(1, 2, list[str]().append) as pool, anyio.create_task_group() as group:
 
         async def stop() -> None:
             os.kill(await ready(pool), signal.SIGSTOP)
