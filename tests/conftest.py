@@ -7,6 +7,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import length
+
 # A command in the background of a script ignores SIGINT and hands that on to what the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -14,14 +16,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A machine that is busy makes slowly what it makes well. The suite tries the same examples each time, so
 # that a change is judged by itself; HYPOTHESIS_PROFILE=explore tries others, and more of them.
 settings.register_profile(
-    "memfin", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "memfin",
+    deadline=None,
+    derandomize=True,
+    max_examples=length(40, 100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("explore", settings.get_profile("memfin"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "memfin"))
 
+LONG_FILES = ("e2e", "simulation", "validity", "web")
+
 # Thousands of modules and cases that are there to stay cost every collection of garbage from here on, and a
 # soak asks for one after every epoch.
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with folders of long files, so that no worker has one of them left when the others are done."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG_FILES)
 
 
 def pytest_collection_finish() -> None:

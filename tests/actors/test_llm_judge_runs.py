@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.client.faulty_server import FaultyServer
+from tests.commands import run_beside_us
 from tests.judges.scripted_judge import verdict
 from tests.support import WanderingAgent, dataset, read_jsonl
 
@@ -490,17 +490,9 @@ async def test_an_interrupted_run_goes_on_and_pays_nothing_twice(
 
 
 async def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "memfin",
-        *arguments,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment}
+    done = await run_beside_us(*arguments, env=env)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_the_command_tells_controls_that_go_wrong_at_the_end(tmp_path: Path) -> None:

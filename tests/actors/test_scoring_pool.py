@@ -60,33 +60,21 @@ def is_there(pid: int) -> bool:
     return True
 
 
-async def test_a_process_gives_the_rows_that_this_one_would() -> None:
+async def test_processes_start_as_dialogues_come_together_and_give_the_rows_of_this_one() -> None:
     warned: list[str] = []
     work = job(SHORT, DENSE, "", SHORT)
-    async with ScoringPool(1, 60, warned.append) as pool:
-        first = await pool.rows(work)
-        again = await pool.rows(work)
-        assert len(pool._processes) == 1
-    assert first == again == list(score_job(work))
-    assert warned == []
-
-
-async def test_numbers_that_no_machine_word_holds_reach_the_process() -> None:
-    work = job(SHORT)
-    work = work.replace(dialog=work.dialog.replace(seed_data={"id": 10**30}))
-    async with ScoringPool(1, 60, list[str]().append) as pool:
+    big = job(SHORT)
+    big = big.replace(dialog=big.dialog.replace(seed_data={"id": 10**30}))  # no machine word holds it
+    async with ScoringPool(2, 60, warned.append) as pool:
         assert await pool.rows(work) == list(score_job(work))
-
-
-async def test_processes_start_as_dialogues_come_together_and_never_more_than_wanted() -> None:
-    async with ScoringPool(2, 60, list[str]().append) as pool:
-        await pool.rows(job(SHORT))
-        await pool.rows(job(SHORT))
+        assert await pool.rows(work) == list(score_job(work))
+        assert await pool.rows(big) == list(score_job(big))
         assert len(pool._processes) == 1
         async with anyio.create_task_group() as group:
             group.start_soon(pool.rows, job(SHORT))
             group.start_soon(pool.rows, job(SHORT))
         assert len(pool._processes) == pool.size == 2
+    assert warned == []
 
 
 async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> None:
@@ -123,15 +111,11 @@ async def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost() -> Non
 
         group.start_soon(kill)
         rows = await pool.rows(work)
-        assert await ready(pool) != killed[0]
-    assert rows == list(score_job(work))
-
-
-async def test_a_process_that_dies_while_idle_is_replaced() -> None:
-    async with ScoringPool(1, 60, list[str]().append) as pool:
-        await pool.rows(job(SHORT))
-        os.kill(await ready(pool), signal.SIGKILL)
+        idle = await ready(pool)
+        assert idle != killed[0]
+        os.kill(idle, signal.SIGKILL)
         assert await pool.rows(job(SHORT)) == list(score_job(job(SHORT)))
+    assert rows == list(score_job(work))
 
 
 async def test_a_turn_over_which_processes_keep_dying_is_given_up() -> None:
@@ -230,23 +214,20 @@ def test_a_worker_ends_with_its_input(worker: "subprocess.Popen[bytes]") -> None
     assert worker.wait(10) == 0
 
 
-def test_a_worker_ends_with_its_input_in_the_middle_of_a_reply(worker: "subprocess.Popen[bytes]") -> None:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    write_frame(worker.stdin, msgspec.json.encode(job(SHORT, ENDLESS)))
-    assert read_frame(worker.stdout)
-    worker.stdin.close()
-    assert worker.wait(10) == 0
-    assert worker.stdout.read() == b""
-
-
-def test_a_worker_leaves_interrupts_to_its_parent(worker: "subprocess.Popen[bytes]") -> None:
+def test_a_worker_ends_with_its_input_in_the_middle_of_a_reply_and_leaves_interrupts_to_its_parent(
+    worker: "subprocess.Popen[bytes]",
+) -> None:
     assert worker.stdin is not None
     assert worker.stdout is not None
     os.kill(worker.pid, signal.SIGINT)
     write_frame(worker.stdin, msgspec.json.encode(job(SHORT)))
     (row,) = score_job(job(SHORT))
     assert msgspec.json.decode(read_frame(worker.stdout) or b"", type=TurnEvalRow) == row
+    write_frame(worker.stdin, msgspec.json.encode(job(SHORT, ENDLESS)))
+    assert read_frame(worker.stdout)
+    worker.stdin.close()
+    assert worker.wait(10) == 0
+    assert worker.stdout.read() == b""
 
 
 async def test_modules_of_the_current_directory_do_not_take_the_place_of_others(

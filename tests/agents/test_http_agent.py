@@ -400,7 +400,7 @@ async def test_a_server_process_gives_the_same_rows_and_stops_on_a_signal(
         line = await asyncio.to_thread(process.stdout.readline)
         match = re.fullmatch(r"memfin agent server: (http://127\.0\.0\.1:\d+)\n", line)
         assert match is not None, line
-        there = await run(tmp_path, "there", match[1], SAMPLE, limit=10)
+        there = await run(tmp_path, "there", match[1], SAMPLE, limit=3)
         process.send_signal(number)
         rest = await asyncio.to_thread(process.stdout.read)
         assert (rest, await asyncio.to_thread(process.wait, 30)) == ("stopped\n", 0)
@@ -409,7 +409,7 @@ async def test_a_server_process_gives_the_same_rows_and_stops_on_a_signal(
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
-    assert there == await run(tmp_path, "here", "builtin", SAMPLE, limit=10)
+    assert there == await run(tmp_path, "here", "builtin", SAMPLE, limit=3)
 
 
 def test_serving_the_network_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from memfin.agents.http.protocol import API_KEY, CODES, openapi_document
 from memfin.contracts import RunStats
 from memfin.contracts.reading import decode
 from tests.client.faulty_server import FaultyServer
+from tests.commands import run_beside_us, run_command
 from tests.docs.pages import ROOT, blocks
 from tests.support import read_jsonl
 
@@ -33,18 +34,6 @@ def program(name: str) -> str:
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMFIN_", "OPENAI_"))}
     return {**kept, "PYTHONPATH": str(ROOT), **more}
-
-
-def memfin(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "memfin", *words],
-        cwd=cwd,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -73,12 +62,13 @@ def service(tmp_path: Path, port: int) -> Iterator[str]:
 
 
 def test_the_service_of_the_page_is_evaluated_from_the_command_line(service: str, tmp_path: Path) -> None:
-    done = memfin("run", "--agent", service, "--run-id", "r", "--quiet", "--fail-on-error", "0", cwd=tmp_path)
+    words = ["run", "--agent", service, "--limit", "4", "--run-id", "r", "--quiet", "--fail-on-error", "0"]
+    done = run_command(*words, cwd=tmp_path, env=environment())
     assert done.returncode == 0, done.stderr
     traces = read_jsonl(tmp_path / "runs" / "r" / "dialog_trace.jsonl")
     replies = {turn["pred_assistant_text"] for trace in traces for turn in trace["turns"]}
     assert replies == {"市场存在不确定性，本金可能亏损。"}
-    assert memfin("validate", "runs/r", cwd=tmp_path).returncode == 0
+    assert run_command("validate", "runs/r", cwd=tmp_path, env=environment()).returncode == 0
 
 
 async def test_the_tools_of_the_page_are_called(tmp_path: Path) -> None:
@@ -97,45 +87,36 @@ async def test_the_tools_of_the_page_are_called(tmp_path: Path) -> None:
         }
 
     async with FaultyServer(responder=respond) as server:
-        process = await _output(
-            "evaluate_with_tools.py", tmp_path, environment(OPENAI_BASE_URL=server.base_url)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "evaluate_with_tools.py",
+            cwd=tmp_path,
+            env=environment(OPENAI_BASE_URL=server.base_url),
+            stdout=asyncio.subprocess.PIPE,
         )
-    assert process == "0\n"
+        printed, _ = await process.communicate()
+    assert (process.returncode, printed) == (0, b"0\n")
     (trace,) = read_jsonl(tmp_path / "runs" / "tools" / "dialog_trace.jsonl")
     assert {turn["pred_assistant_text"] for turn in trace["turns"]} == {'{"fee":99.75}'}
-
-
-async def _output(script: str, cwd: Path, variables: dict[str, str], *words: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *([script] if script else []), *words, cwd=cwd, env=variables, stdout=subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    return out.decode()
 
 
 async def test_a_model_with_the_memory_of_the_page_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "my_memory.py").write_text(program("my_memory.py"), "utf-8")
     (tmp_path / "prompt.md").write_text("简短回答。", "utf-8")
     async with FaultyServer(usage=(10, 2)) as server:
-        await _output(
-            "",
-            tmp_path,
-            environment(MEMFIN_AGENT_BASE_URL=server.base_url, MEMFIN_AGENT_API_KEY="canary-9"),
-            *("-m", "memfin", "run", "--agent", "openai:qwen3", "--agent-memory", "my_memory:LastWords"),
-            *(
-                "--agent-system",
-                "prompt.md",
-                "--limit",
-                "2",
-                "--run-id",
-                "r",
-                "--fail-on-error",
-                "0",
-                "--trace-version",
-                "v1.1",
-            ),
-        )
+        words = ["run", "--agent", "openai:qwen3", "--agent-memory", "my_memory:LastWords", "--run-id", "r"]
+        words += [
+            "--agent-system",
+            "prompt.md",
+            "--limit",
+            "2",
+            "--fail-on-error",
+            "0",
+            "--trace-version=v1.1",
+        ]
+        env = environment(MEMFIN_AGENT_BASE_URL=server.base_url, MEMFIN_AGENT_API_KEY="canary-9")
+        done = await run_beside_us(*words, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
         assert server.arrivals[0].headers["Authorization"] == "Bearer canary-9"
         systems = {arrival.body["messages"][0]["content"].split("\n")[0] for arrival in server.arrivals}
         assert systems == {"简短回答。"}
@@ -147,14 +128,15 @@ async def test_a_model_with_the_memory_of_the_page_from_the_command_line(tmp_pat
     written = b"".join(path.read_bytes() for path in (tmp_path / "runs").glob("**/*.*") if path.is_file())
     assert b"canary" not in written
     assert traces[0]["turns"][0]["usage"]["calls"] == 1
-    await _output("", tmp_path, environment(), "-m", "memfin", "validate", "runs/r")
+    checked = await run_beside_us("validate", "runs/r", cwd=tmp_path, env=environment())
+    assert checked.returncode == 0
 
 
 @pytest.mark.parametrize("agent", ["openai:m", "http://user:pw@127.0.0.1:1"])
 def test_what_cannot_be_reached_by_its_settings_is_one_line_and_exit_code_2(
     agent: str, tmp_path: Path
 ) -> None:
-    done = memfin("run", "--agent", agent, cwd=tmp_path)
+    done = run_command("run", "--agent", agent, cwd=tmp_path, env=environment())
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert not (tmp_path / "runs").exists()
 

@@ -212,7 +212,7 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("profile", cyclic, f"profile: {TOO_DEEP}"),
     *(("profile", nested(depth), f"profile: {TOO_DEEP}") for depth in (500, 900, 990, 5000)),
 ]
-each_malformed = pytest.mark.parametrize(("kind", "fields", "message"), MALFORMED)
+each_malformed = each_case(("kind", "fields", "message"), MALFORMED)
 
 
 @each_malformed

@@ -1,6 +1,7 @@
 """Models as agents: answers that stop short, servers with habits of their own, requests that all fail."""
 
 import asyncio
+import functools
 import gzip
 import json
 import zlib
@@ -227,6 +228,7 @@ async def test_a_request_whose_turn_is_over_is_counted(
     assert (stats.usage.calls, stats.usage.unmetered_calls) == (1, 1)
 
 
+@functools.cache
 def endless(kind: str) -> bytes:
     """Return a piece of what decompresses into a thousand times as much."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

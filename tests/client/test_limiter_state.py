@@ -114,7 +114,7 @@ def test_a_start_heavier_than_the_limit_goes_alone() -> None:
     st.lists(st.tuples(st.integers(1, 700), st.integers(0, 1500), st.floats(0, 30)), min_size=1, max_size=60),
     st.integers(500, 3000),
 )
-@settings(max_examples=length(100, 300), deadline=None)
+@settings(max_examples=length(40, 300), deadline=None)
 def test_tokens_hold_in_every_minute_by_what_was_known(
     calls: list[tuple[int, int, float]], per_minute: int
 ) -> None:

@@ -311,7 +311,7 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | i
 
 
 @given(st.sampled_from(paths(valid())), json_values)
-@settings(max_examples=length(100, 400))
+@settings(max_examples=length(40, 400))
 def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], value: object) -> None:
     whole = json.loads(json.dumps(valid()))
     if path:
@@ -328,7 +328,7 @@ def test_any_value_in_any_field_gives_an_entry(path: tuple[str | int, ...], valu
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=length(100, 300))
+@settings(max_examples=length(40, 300))
 def test_any_bytes_give_entries(data: bytes) -> None:
     for found in entries(data):
         assert (found.dialog is None) == (found.skip_reason is not None)
@@ -336,7 +336,7 @@ def test_any_bytes_give_entries(data: bytes) -> None:
 
 
 @given(st.binary(max_size=3), st.integers(min_value=0))
-@settings(max_examples=length(100, 200))
+@settings(max_examples=length(40, 200))
 def test_damage_at_any_place_gives_an_entry(damage: bytes, place: int) -> None:
     data = jsonl(valid())
     place %= len(data)

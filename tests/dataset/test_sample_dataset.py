@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import each_case
+
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "memfin" / "data" / "datasets" / "sample.jsonl"
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -63,7 +65,7 @@ KEY = re.compile(
 Dialogue = dict[str, Any]
 
 DIALOGUES: list[Dialogue] = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
-each = pytest.mark.parametrize("dialogue", DIALOGUES, ids=[d["dialog_id"] for d in DIALOGUES])
+each = each_case("dialogue", DIALOGUES)
 
 
 def user_texts(dialogue: Dialogue) -> list[str]:

@@ -80,7 +80,7 @@ def test_the_index_lists_every_decision() -> None:
     assert listed == [f"adr/{path.name}" for path in sorted((ROOT / "docs" / "adr").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", pages(), ids=page_id)
+@each_case("page", pages())
 def test_command_lines_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for line in command_lines(page):

@@ -2,14 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from memfin.contracts import BinaryScores, Disagreement, LabelledReply, LabelSpan, ValidityReport
+from tests.commands import run_command
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "validity.md"
@@ -43,8 +42,7 @@ def measured(report: dict[str, Any]) -> Iterator[tuple[str, tuple[float, ...]]]:
 
 @pytest.mark.skipif(not all(path.exists() for path in FILES), reason="no development labels beside us")
 def test_the_figures_are_those_of_the_rules() -> None:
-    words = [sys.executable, "-m", "memfin", "validity", *map(str, FILES), "--json"]
-    report = json.loads(subprocess.run(words, capture_output=True, check=True, cwd=ROOT).stdout)
+    report = json.loads(run_command("validity", *FILES, "--json", cwd=ROOT).stdout)
     found, told = dict(measured(report)), figures()
     assert told.keys() == found.keys()
     for name, values in found.items():

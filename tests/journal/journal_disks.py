@@ -50,7 +50,7 @@ class FaultyDisk(Disk):
         half: bool = False,
         fail_for_good: bool = False,
     ) -> None:
-        self.calls = 0
+        self.called: list[str] = []
         self.failed = ""
         self.fail_at = fail_at
         self._code = code
@@ -62,10 +62,11 @@ class FaultyDisk(Disk):
     def _fails(self, kind: str) -> bool:
         if kind not in self._kinds:
             return False
-        self.calls += 1
-        if self.calls == self.fail_at:
+        self.called.append(kind)
+        calls = len(self.called)
+        if calls == self.fail_at:
             self.failed = kind
-        return self.calls == self.fail_at or (self._for_good and self.calls > self.fail_at)
+        return calls == self.fail_at or (self._for_good and calls > self.fail_at)
 
     def _error(self, path: Path | None = None) -> OSError:
         return OSError(self._code, os.strerror(self._code), None if path is None else str(path))

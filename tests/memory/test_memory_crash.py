@@ -120,16 +120,20 @@ def test_a_loss_of_power_at_any_step_leaves_one_of_the_two_states(
 ) -> None:
     before, after = legal_states(tmp_path, start, CHANGES[name])
     total = steps(tmp_path, start, CHANGES[name])
+    last: dict[str, bytes] = {}
     for step in range(2, total + 1):
         root = tmp_path / str(step)
         files = PoweredFiles(root, fail_at=step)
         files.adopt(laid_out(root, start))
         with pytest.raises(Killed):
             changed(root, CHANGES[name], files)
-        dark = laid_out(tmp_path / f"{step}-dark", files.survivors())
+        shutil.rmtree(root)
+        if files.survivors() == last:  # what is done about it depends on that alone
+            continue
+        last = files.survivors()
+        dark = laid_out(tmp_path / f"{step}-dark", last)
         with open_store(dark, Clock(LATER)) as restarted:
             assert state_of(dark, restarted) in (before, after), step
-        shutil.rmtree(root)
         shutil.rmtree(dark)
 
 

@@ -45,7 +45,7 @@ HOSTILE = (
 )
 """Ids that are none, those of others but for case, and names of directories."""
 
-EXAMPLES = length(15, 200)
+EXAMPLES = length(8, 200)
 """How many lives of the two are tried, of 20 steps each."""
 
 people = st.sampled_from(sorted(PEOPLE))

@@ -103,7 +103,7 @@ each_metric = pytest.mark.parametrize("compute", COMPUTES.values(), ids=COMPUTES
 
 
 @each_metric
-@pytest.mark.parametrize(
+@each_case(
     ("given", "bad"),
     [
         (None, 1),
@@ -115,7 +115,6 @@ each_metric = pytest.mark.parametrize("compute", COMPUTES.values(), ids=COMPUTES
         ({"trace_version": "v1"}, 1),
         ([None, 1, "x", b"y", [], {}, {"dialog_id": []}, object(), Hostile(), float("nan")], 10),
     ],
-    ids=named,
 )
 def test_garbage_is_counted_and_never_raises(compute: Compute, given: object, bad: int) -> None:
     counts = compute(given).counts

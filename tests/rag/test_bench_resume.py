@@ -3,8 +3,8 @@
 import json
 import os
 import signal
-import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from memfin.runtime.bench_plan import BenchPlan, make_bench_plan, make_bench_res
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
+from tests.commands import Command, run_command
 from tests.rag.bench_support import DOCUMENT, Counting, benchmark, fact, mixed
 from tests.support import dataset, read_jsonl, unmeasured
 
@@ -278,27 +279,19 @@ class Slow:
 def test_the_command_goes_on_after_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     mixed(tmp_path / "b")
     (tmp_path / "slow.py").write_text(SLOW)
-    command = [sys.executable, "-m", "memfin"]
     words = ["bench", "b", "--rag", "slow:Slow", "--run-id", "r", "--workers-dialog", "1", "--quiet"]
     environment = {**unmeasured(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [*command, *words, "--fsync-interval", "0"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
-    )
-    assert process.stderr is not None
-    assert process.stderr.readline() == b"waiting\n"
+    process = Command(*words, "--fsync-interval", "0", cwd=tmp_path, env=environment)
+    while process.errors_so_far() != "waiting\n":
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(number)
     _, told = process.communicate(timeout=60)
     assert process.returncode == (-number if number is signal.SIGKILL else 128 + number)
     if number is signal.SIGTERM:
-        assert told.decode() == "memfin: stopped by SIGTERM; memfin resume runs/r goes on\n"
+        assert told == "waiting\nmemfin: stopped by SIGTERM; memfin resume runs/r goes on\n"
     (tmp_path / "go").touch()
-    ended = subprocess.run(
-        [*command, "resume", "runs/r", "--json", "--quiet"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        check=True,
-    )
+    ended = run_command("resume", "runs/r", "--json", "--quiet", cwd=tmp_path, env=environment)
     assert json.loads(ended.stdout)["total_tests"] == QUESTIONS_OF_ALL
     asked = (tmp_path / "asked").read_text().split()
     assert len(asked) == len(set(asked)) == QUESTIONS_OF_ALL

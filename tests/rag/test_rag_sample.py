@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from memfin.contracts import RagQuestion
 from memfin.contracts.catalog import CONTRACTS, json_schema
 from memfin.rag.benchmark import SAMPLE, check_benchmark, load_benchmark
 from memfin.rag.document import load_document, segments
+from tests.support import each_case
 
 BENCHMARK = load_benchmark(SAMPLE)
 assert BENCHMARK.document is not None
@@ -22,7 +22,7 @@ PAGES = {page.number: page.text for page in DOCUMENT.pages}
 FACTS = [one for one in BENCHMARK.questions if one.type == "fact_exact"]
 GAPS = [one for one in BENCHMARK.questions if one.type == "conflict_gap"]
 
-each_question = pytest.mark.parametrize("question", BENCHMARK.questions, ids=lambda one: one.id)
+each_question = each_case("question", BENCHMARK.questions)
 
 
 def test_the_sample_has_what_it_promises() -> None:

@@ -3,7 +3,7 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +128,16 @@ async def test_a_run_stops_at_every_fault_and_resumes(
 
 
 def disks(
-    code: int, kinds: frozenset[str], *, half: bool, for_good: bool, every: int = 1
+    code: int,
+    kinds: frozenset[str],
+    *,
+    half: bool,
+    for_good: bool,
+    every: int = 1,
+    also: Iterable[int] = (),
 ) -> Iterator[FaultyDisk]:
     """Yield disks of which one operation fails: the first ones, then every n-th, until all succeed."""
-    for number in [*range(1, 6), *range(6, 1000, every)]:
+    for number in sorted({*range(1, 6), *range(6, 1000, every), *also}):
         disk = FaultyDisk(number, code, kinds, half=half, fail_for_good=for_good)
         yield disk
         if not disk.failed:
@@ -154,8 +160,13 @@ async def test_resuming_stops_at_every_fault_and_resumes(
         for name in ("commits.log", "dialog_trace.jsonl", "turn_eval.jsonl"):
             with (tmp_path / "broken" / "r" / name).open("ab") as file:
                 file.write(b"torn")
+    counted = FaultyDisk(0, kinds=ALL)
+    shutil.copytree(tmp_path / "broken", tmp_path / "counted")
+    made = make_resume_plan(tmp_path / "counted" / "r", agent=Agent, retry_failed=True)
+    await evaluation(made, counted).run()
+    rare = [number for number, kind in enumerate(counted.called, 1) if kind not in CHANGES]
     failed: set[str] = set()
-    for disk in disks(errno.EIO, ALL, half=True, for_good=False):
+    for disk in disks(errno.EIO, ALL, half=True, for_good=False, every=length(4, 1), also=rare):
         name = f"run{disk.fail_at}"
         shutil.copytree(tmp_path / "broken", tmp_path / name)
         run = tmp_path / name / "r"

@@ -1,9 +1,7 @@
 """A judge whose endpoint is down: the run waits, says so, stops in order, and is finished later."""
 
-import asyncio
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +18,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.client.faulty_server import FaultyServer
+from tests.commands import run_beside_us
 from tests.judges.scripted_judge import verdict
 from tests.support import dataset, read_jsonl
 
@@ -81,7 +80,7 @@ async def judging(
 
 
 def plan(tmp_path: Path, runs: str = "runs", **settings: Any) -> RunPlan:
-    data = tmp_path / "data.jsonl"
+    data = tmp_path.parent / "judge_down.jsonl"  # the same for every test, as the summary holds its path
     if not data.exists():
         dataset(data, DIALOGS, TURNS)
     defaults: dict[str, Any] = {
@@ -108,12 +107,19 @@ def hurry(made: RunPlan) -> None:
     judge._gate._draw = lambda: 0.0
 
 
-async def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> bytes:
-    """Return the summary of a run that nothing disturbs."""
-    async with judging(monkeypatch):
-        await Run(plan(tmp_path, "whole", **settings)).run()
-    asked.clear()
-    return (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
+undisturbed: dict[str, bytes] = {}
+
+
+async def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge_cache: str = "write") -> bytes:
+    """Return the summary of a run that nothing disturbs, which is the same for every test."""
+    if judge_cache not in undisturbed:
+        folder = str(tmp_path / "other")
+        async with judging(monkeypatch):
+            made = plan(tmp_path, "whole", judge_cache=judge_cache, judge_cache_dir=folder)
+            await Run(made).run()
+        asked.clear()
+        undisturbed[judge_cache] = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
+    return undisturbed[judge_cache]
 
 
 async def given_up(made: RunPlan) -> tuple[RunFault, list[ProgressEvent]]:
@@ -132,13 +138,23 @@ def names(records: list[dict[str, Any]]) -> set[str]:
     return {record["dialog_id"] for record in records}
 
 
-@pytest.mark.parametrize("fault", ["503", "reset"])
-@pytest.mark.parametrize("cache", ["write", "off"])
-@pytest.mark.parametrize("verdicts", [0, 5, CONTROLS + 7, CONTROLS + 20])
+@pytest.mark.parametrize(
+    ("verdicts", "cache", "fault"),
+    [
+        (0, "write", "503"),
+        (0, "off", "reset"),
+        (5, "write", "reset"),
+        (5, "off", "503"),
+        (CONTROLS + 7, "write", "503"),
+        (CONTROLS + 7, "off", "reset"),
+        (CONTROLS + 20, "write", "reset"),
+        (CONTROLS + 20, "off", "503"),
+    ],
+)
 async def test_a_run_whose_judge_stays_down_stops_in_order_and_is_finished_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdicts: int, cache: str, fault: str
 ) -> None:
-    expected = await whole(tmp_path, monkeypatch, judge_cache=cache, judge_cache_dir=str(tmp_path / "other"))
+    expected = await whole(tmp_path, monkeypatch, cache)
     async with judging(monkeypatch, verdicts, fault) as server:
         made = plan(tmp_path, judge_cache=cache, judge_cache_dir=str(tmp_path / "cache"))
         stopped, events = await given_up(made)
@@ -178,7 +194,7 @@ async def test_a_run_whose_judge_stays_down_stops_in_order_and_is_finished_later
 async def test_a_judge_that_says_nothing_but_429_counts_as_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdicts: int
 ) -> None:
-    expected = await whole(tmp_path, monkeypatch, judge_cache_dir=str(tmp_path / "other"))
+    expected = await whole(tmp_path, monkeypatch)
     async with judging(monkeypatch, verdicts, "429_zero") as server:
         stopped, _ = await given_up(plan(tmp_path, judge_cache_dir=str(tmp_path / "cache")))
         assert "the endpoint has refused every call for its rate for" in str(stopped)
@@ -190,7 +206,7 @@ async def test_a_judge_that_says_nothing_but_429_counts_as_down(
 
 
 async def test_a_run_may_be_given_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = await whole(tmp_path, monkeypatch, judge_cache_dir=str(tmp_path / "other"))
+    expected = await whole(tmp_path, monkeypatch)
     async with judging(monkeypatch, 0) as server:
         await given_up(plan(tmp_path))
         for number in range(4):
@@ -206,7 +222,7 @@ async def test_a_run_may_be_given_up_again_and_again(tmp_path: Path, monkeypatch
 async def test_a_judge_that_comes_back_in_time_costs_no_judgement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = await whole(tmp_path, monkeypatch, judge_cache="off")
+    expected = await whole(tmp_path, monkeypatch, "off")
     async with judging(monkeypatch, 12) as server:
         events: list[ProgressEvent] = []
 
@@ -240,11 +256,12 @@ async def test_single_failures_are_counted_and_stop_nothing(
 
 
 async def test_scoring_a_trace_stops_in_order_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    await whole(tmp_path, monkeypatch)
-    async with judging(monkeypatch, 3):
+    async with judging(monkeypatch) as server:
+        await Run(plan(tmp_path)).run()
+        server.left = 3
         rescored = make_rescore_plan(
-            tmp_path / "whole" / "r" / "dialog_trace.jsonl",
-            tmp_path / "data.jsonl",
+            tmp_path / "runs" / "r" / "dialog_trace.jsonl",
+            tmp_path.parent / "judge_down.jsonl",
             tmp_path / "again",
             judge="openai:m",
             judge_patience=0.2,
@@ -254,34 +271,21 @@ async def test_scoring_a_trace_stops_in_order_too(tmp_path: Path, monkeypatch: p
             await Run(rescored).run()
 
 
-async def command(*arguments: str, url: str) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "memfin",
-        *arguments,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MEMFIN_JUDGE_BASE_URL": url},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, err = await process.communicate()
-    return process.returncode or 0, err.decode()
-
-
 async def test_the_command_says_in_one_line_how_it_goes_on(tmp_path: Path) -> None:
     data = dataset(tmp_path / "data.jsonl", 3)
     runs = tmp_path / "runs"
     words = (str(data), "--agent=echo", "--judge=openai:m", f"--runs-dir={runs}", "--run-id=r")
     async with Switched(4) as server:
-        code, err = await command("run", *words, "--quiet", "--judge-patience=0.2", url=server.base_url)
-        assert code == 3
-        lines = err.splitlines()
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MEMFIN_JUDGE_BASE_URL": server.base_url}
+        stopped = await run_beside_us("run", *words, "--quiet", "--judge-patience=0.2", env=env)
+        assert stopped.returncode == 3
+        lines = stopped.stderr.splitlines()
         assert lines[-1].startswith(f"memfin: run {runs / 'r'}: the judge was given up: ")
         assert lines[-1].endswith(f"memfin resume {runs / 'r'} finishes the run once it is back")
         assert any(line.startswith("memfin: warning: the judge's endpoint is down") for line in lines)
-        assert "Traceback" not in err
+        assert "Traceback" not in stopped.stderr
         server.left = None
-        code, err = await command("resume", str(runs / "r"), "--quiet", url=server.base_url)
-        assert (code, "Traceback" in err) == (0, False)
+        done = await run_beside_us("resume", runs / "r", "--quiet", env=env)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False)
         assert server.judged == 9 + CONTROLS
     assert json.loads((runs / "r" / "run_stats.json").read_bytes())["judge_failures"] == 0

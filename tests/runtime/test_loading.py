@@ -4,19 +4,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 RUN = """
 import functools, sys, anyio, memfin
 anyio.run(functools.partial(memfin.evaluate, agent="echo", runs_dir=sys.argv[1], limit=1))
 """
-COMMAND = "import sys; from memfin.cli.main import memfin; memfin.get_command(None, sys.argv[1])\n"
+COMMANDS = """
+import sys
+from memfin.cli.main import memfin
+
+for name in sys.argv[1:]:
+    memfin.get_command(None, name)
+"""
 HEAVY = "import sys; print(*(name for name in ('aiohttp', 'pypdf') if name in sys.modules))\n"
 
 
-def loaded(program: str, argument: str) -> list[str]:
+def loaded(program: str, *arguments: str) -> list[str]:
     """Return the heavy packages that a program of its own has loaded at its end."""
-    command = [sys.executable, "-c", program + HEAVY, argument]
+    command = [sys.executable, "-c", program + HEAVY, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
@@ -24,6 +28,5 @@ def test_a_run_without_endpoints_does_not_load_the_http_client(tmp_path: Path) -
     assert loaded(RUN, str(tmp_path)) == []
 
 
-@pytest.mark.parametrize("command", ["run", "soak", "bench", "validity", "report"])
-def test_a_command_loads_the_http_client_only_for_an_endpoint(command: str) -> None:
-    assert loaded(COMMAND, command) == []
+def test_commands_load_the_http_client_only_for_an_endpoint() -> None:
+    assert loaded(COMMANDS, "run", "soak", "bench", "validity", "report") == []

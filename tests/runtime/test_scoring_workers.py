@@ -78,7 +78,7 @@ async def committed(rows: Path) -> None:
 
 async def test_results_are_the_same_for_any_number_of_processes(tmp_path: Path) -> None:
     results = []
-    for workers in (0, 1, 2):
+    for workers in (0, 2):
         runs_dir = tmp_path / str(workers)
         await Run(make_plan(agent="builtin", runs_dir=runs_dir, run_id="r", workers_score=workers)).run()
         run_dir = runs_dir / "r"
@@ -101,7 +101,7 @@ async def test_results_are_the_same_for_any_number_of_processes(tmp_path: Path) 
             )
         )
         assert warnings_of(runs_dir, "r") == []
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
     assert results[0][2] == results[0][3]
 
 

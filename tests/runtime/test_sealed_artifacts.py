@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_resume_plan
 from memfin.validation import validate_run
+from tests.commands import run_command
 from tests.support import dataset
 
 SUMMARY = "metrics_summary.json"
@@ -90,16 +89,12 @@ async def test_a_changed_manifest_is_refused(run: Path, field: str) -> None:
 
 
 def test_the_command_refuses_with_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    def memfin_(*args: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "memfin", *args]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
     gate = "m3_risk_coverage.risk_coverage=0.99"
     made = ("run", str(dataset(tmp_path / "d.jsonl", 1, 1)), "--agent", "echo", "--run-id", "g", "--quiet")
-    assert memfin_(*made, "--fail-under", gate).returncode == 1
+    assert run_command(*made, "--fail-under", gate, cwd=tmp_path).returncode == 1
     path = tmp_path / "runs" / "g" / "config.json"
     path.write_bytes(path.read_bytes().replace(b'"fail_under"', b'"fail_unddr"'))
-    resumed = memfin_("resume", "runs/g")
+    resumed = run_command("resume", "runs/g", cwd=tmp_path)
     assert (resumed.returncode, resumed.stdout) == (2, "")
     assert resumed.stderr == (
         "memfin: run runs/g: config.json is not as it was written: commits.log holds another checksum; "
@@ -156,9 +151,9 @@ async def test_copies_of_a_log_keep_the_checksums(run: Path) -> None:
 
 def test_a_soak_is_held_to_its_summary_and_known_settings(tmp_path: Path) -> None:
     dataset(tmp_path / "d.jsonl", 1, 1)
-    command = [sys.executable, "-m", "memfin", "soak", "d.jsonl", "--agent", "echo", "--epochs", "1"]
+    words = ["soak", "d.jsonl", "--agent", "echo", "--epochs", "1", "--quiet"]
     environment = os.environ | {"MEMFIN_RUN_ID": "s", "MEMFIN_JUDGE": "none"}
-    subprocess.run([*command, "--quiet"], cwd=tmp_path, env=environment, check=True)
+    assert run_command(*words, cwd=tmp_path, env=environment).returncode == 0
     soak = tmp_path / "runs" / "s"
     summary = json.loads((soak / "soak_summary.json").read_bytes())
     changed(soak / "config.json", turn_timeoud=1)

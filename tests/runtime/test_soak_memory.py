@@ -21,8 +21,8 @@ from tests.support import LONG, dialog, length, unmeasured, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
-DIALOGS = length(1_500, 10_000)
-SOAKED = length(1_600, 50_000)
+DIALOGS = length(900, 10_000)
+SOAKED = length(1_000, 50_000)
 EPOCH = length(200, 1_000)
 MAX_GROWTH = length(4, 16)
 """MiB from the first to the last epoch: in a short run a leak of 2 KiB per turn, less than a turn holds."""

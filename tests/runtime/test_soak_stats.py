@@ -14,7 +14,7 @@ from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, 
 from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_plan import dialog_gates
 from memfin.runtime.soak_stats import MAX_BATCHES, Series, Slope, SoakStats, sen_slope
-from tests.support import each_case
+from tests.support import each_case, length
 
 MIB = 1 << 20
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
@@ -72,7 +72,7 @@ def test_equal_values_have_no_drift_at_all_however_many_epochs(value: float) -> 
 def test_intervals_cover_the_true_slope_as_often_as_they_say(n: int) -> None:
     source = random.Random(20261122 + n)
     covered = 0
-    rounds = 400
+    rounds = length(200, 400)
     for _ in range(rounds):
         bounds = series([0.03 * number + source.gauss(0, 1) for number in range(n)]).drift().ci95
         assert bounds is not None
@@ -83,7 +83,7 @@ def test_intervals_cover_the_true_slope_as_often_as_they_say(n: int) -> None:
 def test_batches_keep_the_coverage_where_neighbours_resemble_each_other() -> None:
     source = random.Random(7)
     covered = naive = 0
-    rounds = 200
+    rounds = length(80, 200)
     for _ in range(rounds):
         values, noise = [], 0.0
         for _ in range(1200):

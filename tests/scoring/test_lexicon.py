@@ -19,6 +19,7 @@ from memfin.scoring.lexicon import (
     read_table,
 )
 from memfin.text.document import Document
+from tests.support import each_case
 
 MOST_RULES = {"risk_tags": 150, "compliance": 40, "rubric": 20}
 
@@ -97,7 +98,7 @@ def lexicon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Fi
     return compiled
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "text", "found"),
     [
         ("PRICE FALL", "净值可能会下跌。", ["净值可能会下跌"]),

@@ -9,7 +9,7 @@ from memfin.scoring.contradiction import ConstraintChecker
 from memfin.scoring.detectors import read_content
 from memfin.scoring.lexicon import LexiconFile, read_table
 from memfin.scoring.statements import LEXICONS, Analysis
-from tests.support import calls
+from tests.support import calls, length
 
 EXAMPLES: Final = Path(__file__).resolve().parents[2] / "tools" / "training" / "examples.jsonl"
 SHORT, LONG = 1_500, 6_000
@@ -27,7 +27,7 @@ def phrases() -> list[str]:
     rules = [rule for name in LEXICONS for rule in read_table(name, LexiconFile).rule]
     pool = [text for rule in rules for text in rule.examples + rule.counter_examples]
     pool += [json.loads(line)["text"] for line in EXAMPLES.read_text("utf-8").splitlines()]
-    return PHRASES + random.Random(7).sample(sorted(set(pool)), 130)
+    return PHRASES + random.Random(7).sample(sorted(set(pool)), length(60, 130))
 
 
 def work_on(text: str) -> int:
@@ -43,7 +43,7 @@ def test_four_times_the_text_is_about_four_times_the_work() -> None:
     work_on("净值会波动。建議現金20%")  # loads what is loaded once
     slow = {}
     for phrase in phrases():
-        short, long = (work_on(phrase * (length // len(phrase) + 1)) for length in (SHORT, LONG))
+        short, long = (work_on(phrase * (size // len(phrase) + 1)) for size in (SHORT, LONG))
         if long > MOST * short:
             slow[phrase] = round(long / short, 1)
     assert slow == {}

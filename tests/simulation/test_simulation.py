@@ -15,10 +15,10 @@ import pytest
 from tests.simulation.simulated_run import INTERRUPTIONS, Lives, World, drawn, simulate
 from tests.support import length
 
-SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(80, 1000))
+SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(50, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
 PARTS = 2
-CANCELLED = length(80, 2000)
+CANCELLED = length(50, 2000)
 UNWINDING = 1.0
 """Virtual seconds in which a cancelled run is gone, with a disk that answers within a twentieth of one."""
 WORLDS = 8
@@ -70,7 +70,7 @@ def test_a_run_cancelled_at_any_step_is_gone_in_time_and_leaves_nothing(
 
 
 def test_a_seed_gives_the_same_run_again(worlds: list[World], tmp_path: Path) -> None:
-    for seed in range(8):
+    for seed in range(length(4, 8)):
         logs = []
         for name in ("one", "two"):
             lives = simulate(worlds[seed % WORLDS], seed, tmp_path / f"{name}{seed}")

@@ -152,7 +152,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(max_examples=length(100, 400), deadline=None)
+@settings(max_examples=length(40, 400), deadline=None)
 @given(st.fixed_dictionaries({}, optional=PARTS))
 def test_no_row_is_bad_for_the_metrics_and_sound_for_validation(changes: dict[str, Any]) -> None:
     plain = json.loads(json.dumps({**SOUND, **changes}))

@@ -195,7 +195,7 @@ PATHS = st.sampled_from(
 )
 
 
-@settings(max_examples=length(100, 500), deadline=None)
+@settings(max_examples=length(40, 500), deadline=None)
 @given(path=PATHS, value=VALUES)
 def test_findings_agree_with_the_loader_and_the_schema(path: list[str | int], value: object) -> None:
     dialog = changed(path, value)

@@ -14,6 +14,7 @@ from memfin.validation import validate_benchmark, validate_path
 from memfin.validation.files import holds_questions
 from memfin.validation.rag import FACTS, line_ranges, question_files
 from tests.commands import run_command
+from tests.support import each_case
 
 FACT: dict[str, Any] = {
     "id": "fact_001",
@@ -92,7 +93,7 @@ def test_unknown_fields_are_no_findings_at_any_depth(tmp_path: Path) -> None:
     assert findings(written(tmp_path / "questions.json", content)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "steps", "to", "finding"),
     [
         (FACT, ["id"], ..., "id: missing"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from memfin.validation import validate_file
+from tests.support import each_case
 
 ROW: dict[str, Any] = {
     "trace_version": "v1",
@@ -149,7 +150,7 @@ def test_sound_records_have_no_findings(found: Any, kind: str, record: dict[str,
     assert found(kind, record) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "finding"),
     [
         (

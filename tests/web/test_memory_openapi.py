@@ -16,7 +16,7 @@ from memfin.web.memory.openapi import openapi_document
 from tests.support import LONG, length, unmeasured
 from tests.web.memory_service import Service, serving
 
-EXAMPLES = length(3, 100)
+EXAMPLES = length(2, 100)
 """Examples a call; in a long run, schemathesis also walks through the corners of every schema."""
 
 
