@@ -214,7 +214,9 @@ def crash(cycles: int, seed: int, judge: Judge, folder: Path) -> tuple[list[str]
             shutil.rmtree(folder / name)
             completed += 1
         failures += [f"seed {seed}, cycle {number}: {problem}" for problem in problems]
-    return failures, completed
+    duration(folder, f"run{completed}", judge)  # the last one comes to its end, too
+    problems = at_the_end(folder / f"run{completed}" / "r", expected)
+    return failures + [f"seed {seed}, the last run: {problem}" for problem in problems], completed + 1
 
 
 def main(words: Sequence[str] | None = None) -> None:

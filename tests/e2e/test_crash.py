@@ -43,9 +43,8 @@ def test_kills_at_random_moments_cost_nothing_that_was_answered(cycles: int, wor
     command = [sys.executable, script, "--cycles", str(cycles), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    told = re.fullmatch(rf"{cycles} kills, (\d+) runs completed, 0 failures\n", done.stdout)
+    told = re.fullmatch(rf"{cycles} kills, [1-9]\d* runs completed, 0 failures\n", done.stdout)
     assert told is not None
-    assert int(told[1]) >= 1  # how many there are hangs on how busy the machine is
 
 
 def test_a_run_that_a_signal_ended_says_how_it_goes_on_and_does(tmp_path: Path) -> None:

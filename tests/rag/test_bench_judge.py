@@ -470,7 +470,7 @@ async def test_the_report_shows_marks_controls_and_reasons(
     write_reports(tmp_path / "r")
     text = (tmp_path / "r" / "report.md").read_text("utf-8")
     html = (tmp_path / "r" / "report.html").read_text("utf-8")
-    assert "| All questions | 5 | 0 | 4.20 | 1.98 to 5.00 |" in text
+    assert "| All questions | 5 | 0 | 4.20 | 1.95 to 4.92 |" in text
     assert "| Expected answer | 3 of 3 | 5.00 | 5.00 | 3.00 or more |" in text
     assert "- Faithfulness: 1 of 5: by the pages" in text
     assert "| Votes per answer | 2 |" in text
