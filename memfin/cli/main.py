@@ -133,14 +133,16 @@ def report_problem(problem: Exception) -> int:
 
 
 def end_with_threads(code: int) -> None:
-    """End the process where threads that are not MemFin's would keep it from ending; return otherwise.
+    """End the process at once where threads still run that hinder its end; return otherwise.
 
-    A plain function that an agent has run in a thread cannot be stopped, and the interpreter waits
-    for such threads.
+    1. The interpreter waits for threads that are no daemons, such as an agent's own.
+    2. A daemon thread of MemFin may still be in a function that cannot be stopped: an agent's, or scoring. The
+       interpreter ends such a thread inside compiled code, which can abort the process.
     """
     deadline = time.monotonic() + THREADS_END
     for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.main_thread():
+        ours = thread.name.startswith("memfin")
+        if (ours or not thread.daemon) and thread is not threading.main_thread():
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 for stream in (sys.stdout, sys.stderr):

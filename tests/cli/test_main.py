@@ -38,3 +38,25 @@ def test_help_groups_the_options(name: str) -> None:
     assert "Judge:" in headings
     assert headings[-1] == "Other options:"
     assert len(headings) == len(set(headings))
+
+
+def test_a_call_that_cannot_be_stopped_does_not_hinder_the_end_of_the_process() -> None:
+    """The interpreter would end its thread inside compiled code; exit handlers do not run then."""
+    program = """
+import asyncio, atexit, time
+from memfin.cli.main import end_with_threads
+from memfin.sandbox.thread import CallThread
+
+async def main():
+    try:
+        await asyncio.wait_for(CallThread("memfin-scorer").call(time.sleep, 60), 0.01)
+    except TimeoutError:
+        pass
+
+atexit.register(print, "exit handlers")
+asyncio.run(main())
+end_with_threads(3)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
