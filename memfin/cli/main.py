@@ -136,7 +136,7 @@ def end_with_threads(code: int) -> None:
     """End the process at once where threads still run that hinder its end; return otherwise.
 
     1. The interpreter waits for threads that are no daemons, such as an agent's own.
-    2. A daemon thread of MemFin may still be in a function that cannot be stopped: an agent's, or scoring. The
+    2. A daemon thread of MemFin may still be in a function that cannot be stopped, such as scoring. The
        interpreter ends such a thread inside compiled code, which can abort the process.
     """
     deadline = time.monotonic() + THREADS_END
