@@ -1,13 +1,17 @@
 """``memfin aggregate``: metrics from recorded rows."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from memfin.cli.options import VALUE_GATES, with_options
 from memfin.cli.output import note
+from memfin.contracts import RunConfig
 from memfin.errors import GateFailed, UsageError
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
+from memfin.runtime.gates import gated_values, gates_of, value_directions, value_gates
 
 
 @click.command("aggregate")
@@ -16,7 +20,8 @@ from memfin.runtime.aggregation import aggregate_rows
     "--dialog-trace", type=click.Path(path_type=Path), help="The run's traces, for M2 and the counters."
 )
 @click.option("--dataset", type=click.Path(path_type=Path), help="The run's dataset, for M2.")
-def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) -> None:
+@with_options(*VALUE_GATES)
+def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **limits: Any) -> None:
     """Print the metrics summary of TURN_EVAL as JSON on stdout.
 
     \b
@@ -29,9 +34,12 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None) ->
     """
     if (dialog_trace is None) != (dataset is None):
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
+    gates = gates_of(RunConfig(**limits), value_directions())
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
         note(problem)
-    if problems:
-        raise GateFailed(f"{len(problems)} invalid lines in {turn_eval}")
+    failed = [f"{len(problems)} invalid lines in {turn_eval}"] if problems else []
+    failed += value_gates(gates, gated_values(summary.metrics))
+    if failed:
+        raise GateFailed("; ".join(failed))

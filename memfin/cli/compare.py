@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
+from memfin.cli.options import VALUE_GATES, with_options
 from memfin.cli.output import note, print_table
+from memfin.contracts import EvalSummary, RunConfig
+from memfin.contracts.reading import read_json
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
 from memfin.report.comparison import HEADLINES, compare_runs
+from memfin.report.reader import SUMMARY
 from memfin.report.tables import case_lines, comparison_table, smallest_line
-from memfin.runtime.gates import parse_value
+from memfin.runtime.gates import gated_values, gates_of, parse_value, value_directions, value_gates
 from memfin.runtime.outputs import pretty_json
 
 
@@ -31,6 +36,7 @@ from memfin.runtime.outputs import pretty_json
     multiple=True,
     help="Exit 1 unless the value is shown to be worse by less than X. Repeatable.",
 )
+@with_options(*VALUE_GATES)
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when a headline value, or failures, are worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout.")
 def command(
@@ -42,6 +48,7 @@ def command(
     margins: tuple[str, ...],
     fail_on_worse: bool,
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """Compare runs with RUN_A: runs of dialogues, or of a benchmark.
 
@@ -54,11 +61,14 @@ def command(
     Values are those of the turns or questions that both runs answered; failures come first. The interval
     is that of the paired difference, with dialogues as the sampling unit. A headline value is better or
     worse only where an exact test finds a difference, adjusted by Holm for the number of headline values.
+    --fail-under, --fail-over and --gate hold the values of every run that is compared with RUN_A.
     """
     held = dict(parse_value(margin, "--margin") for margin in margins)
     first = baseline if baseline is not None else run_a
     compared = [run for run in (run_a, *others) if run.resolve() != first.resolve()]
-    comparisons = [compare_runs(first, run, held) for run in compared or others]
+    compared = compared or list(others)
+    gates = gates_of(RunConfig(**limits), value_directions())
+    comparisons = [compare_runs(first, run, held) for run in compared]
     for comparison in comparisons:
         _note_limits(comparison)
     if as_json:
@@ -75,6 +85,9 @@ def command(
         for comparison in comparisons
         for line in (*_inferior(comparison), *(_worse(comparison) if fail_on_worse else ()))
     ]
+    for run in compared if gates else ():
+        failed = value_gates(gates, gated_values(read_json(run / SUMMARY, EvalSummary).metrics))
+        problems += [f"{run}: {line}" for line in failed]
     if problems:
         raise GateFailed("; ".join(problems))
 

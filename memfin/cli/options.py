@@ -11,7 +11,7 @@ from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
 from memfin.contracts.settings import Setting, check_settings, settings_of
 from memfin.errors import UsageError
 from memfin.runtime.bench_gates import PERCENTAGE
-from memfin.runtime.gates import check_value_name, parse_fail_under
+from memfin.runtime.gates import Gate, check_gate, parse_gate, parse_value, value_directions
 from memfin.runtime.soak_plan import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,17 +22,28 @@ FLAGS: Final = {"json": "as_json", "quiet": "quiet"}
 """Switches of a command that the file may hold, and the names of their parameters."""
 
 
-def fail_under_gates(values: Sequence[str]) -> dict[str, float]:
-    """Return the thresholds of all ``--fail-under`` options; raises `UsageError` as `parse_fail_under`."""
-    return dict(parse_fail_under(value) for value in values)
+def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, float]]:
+    """Return what makes the limits of ``--fail-under`` or ``--fail-over`` of their texts."""
+
+    def limits(values: Sequence[str]) -> dict[str, float]:
+        found = dict(parse_value(value, option) for value in values)
+        for name, limit in found.items():
+            check_gate(Gate(f"{option} {name}={limit:g}", name, limit, at_most), value_directions())
+        return found
+
+    return limits
 
 
 FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
-    "gates": (str, fail_under_gates),
+    "fail_under": (str, _limits("--fail-under", at_most=False)),
+    "fail_over": (str, _limits("--fail-over", at_most=True)),
+    "gate": (str, lambda texts: [parse_gate(text).text.partition(" ")[2] for text in texts]),
     "percent": (float, lambda value: {} if value is None else {PERCENTAGE: value}),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""
+
+REPEATED: Final = ("fail_under", "fail_over", "gate")
 
 
 class SettingOption(click.Option):
@@ -52,7 +63,7 @@ class SettingOption(click.Option):
         super().__init__(
             [f"--{setting.key.replace('_', '-')}"],
             type=click.Choice(setting.choices) if setting.choices else value_type,
-            multiple=form == "gates",
+            multiple=form in REPEATED,
             metavar=extra.get("metavar"),
             envvar=prefix and extra.get("variable", f"{prefix}_{setting.key.upper()}"),
             help=text,
@@ -70,8 +81,10 @@ class SettingOption(click.Option):
         """
         form = self.setting.extra.get("form")
         checked = value
-        if form == "gates":
-            return _gate_texts(value)
+        if form in REPEATED:
+            texts = _gate_texts(form, value)
+            FORMS[form][1](texts)  # raises with the name of the setting
+            return texts
         if form == "percent":
             checked = {PERCENTAGE: value}
         elif form == "duration":
@@ -100,6 +113,9 @@ def setting_options(
         if names is None or each.name in names or each.extra["group"] in groups
     )
 
+
+VALUE_GATES: Final = setting_options(RunConfig, ("fail_under", "fail_over", "gate"), prefix=None)
+"""Gates on values, for commands that have no other settings of a run."""
 
 _BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialogs" not in each.extra}
 
@@ -235,17 +251,15 @@ def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
     return SoakLimits(**limits) if any(value is not None for value in limits.values()) else None
 
 
-def _gate_texts(value: object) -> Sequence[str]:
-    """Return the ``--fail-under`` texts of a table, a list or a string of the file."""
-    if isinstance(value, Mapping):
-        thresholds = dict(_dotted(value))
-        for name in thresholds:
-            check_value_name(name)
-        return [f"{name}={threshold}" for name, threshold in thresholds.items()]
+def _gate_texts(form: str, value: object) -> Sequence[str]:
+    """Return the texts of an option for gates from a table, a list or a string of the file."""
+    if isinstance(value, Mapping) and form != "gate":
+        return [f"{name}={limit}" for name, limit in _dotted(value)]
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(item, str) for item in texts):
         return texts
-    raise UsageError("fail_under: must be a table of metric.value = number, or a list of strings")
+    table = "" if form == "gate" else "a table of metric.value = number, or "
+    raise UsageError(f"{form}: must be {table}a list of strings")
 
 
 def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -29,7 +29,7 @@ from memfin.contracts import (
 )
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
-from memfin.runtime.gates import failed_gates, judge_gates_failed_by
+from memfin.runtime.gates import gated_values, gates_of, judge_gates_failed_by, value_directions, value_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import make_rescore_plan
@@ -41,7 +41,7 @@ S = TypeVar("S", bound=Record)
 
 SCORE_OPTIONS: Final = setting_options(
     RunConfig,
-    ("fail_on_judge_error", "history", "seed", "turn_timeout"),
+    ("fail_under", "fail_over", "gate", "fail_on_judge_error", "history", "seed", "turn_timeout"),
     groups=("Judge", "Scoring"),
     prefix=None,
     history={
@@ -106,8 +106,11 @@ def score(
         summary, stats = results(run_to_end(plan, view))
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
-    limit = plan.config.fail_on_judge_error
-    if gates := judge_gates_failed_by(stats.judged_turns, stats.judge_failures, limit):
+    config = plan.config
+    if gates := [
+        *value_gates(gates_of(config, value_directions()), gated_values(summary.metrics)),
+        *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, config.fail_on_judge_error),
+    ]:
         raise GateFailed("; ".join(gates))
 
 
@@ -142,8 +145,7 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
     summary, stats = results(run)
     report = write_reports(directory) and plan.directory / "report.html"
     present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
-    config = plan.config
-    gates = failed_gates(summary, stats, config.fail_under, config.fail_on_error, config.fail_on_judge_error)
+    gates = plan.failed_gates(summary, stats, directory)
     sys.stdout.flush()
     if run.no_agent is not None:
         raise run.no_agent

@@ -155,9 +155,28 @@ class RunConfig(Record):
         _gate(
             "Exit 1 when the value is below X, such as m3_risk_coverage.risk_coverage=0.8. Repeatable.",
             metavar="METRIC.VALUE=X",
-            form="gates",
+            form="fail_under",
+            dialogs=True,
         ),
     ] = {}
+    fail_over: Annotated[
+        dict[str, Finite],
+        _gate(
+            "Exit 1 when the value is above X, such as m4_compliance.severe_violation_rate=0.01. Repeatable.",
+            metavar="METRIC.VALUE=X",
+            form="fail_over",
+            dialogs=True,
+        ),
+    ] = {}
+    gate: Annotated[
+        list[str],
+        _gate(
+            "Exit 1 unless the value is at most (<=) or at least (>=) X; with X@95 unless the bound of its "
+            "95 % interval is. Repeatable.",
+            metavar="'METRIC.VALUE<=X'",
+            form="gate",
+        ),
+    ] = []
     fail_on_error: Annotated[
         Threshold | None,
         _gate("Exit 1 when N turns or more failed; below 1 a share of the turns, 0 for any.", metavar="N"),

@@ -21,7 +21,7 @@ from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
-from memfin.metrics.state import read_row
+from memfin.metrics.state import MetricState, read_row
 
 
 class MetricsState:
@@ -33,6 +33,11 @@ class MetricsState:
         self.m3 = M3State()
         self.m4 = M4State()
         self.m5 = M5State()
+
+    @property
+    def states(self) -> tuple[MetricState[Any], ...]:
+        """The states of the metrics in order."""
+        return self.m1, self.m2, self.m3, self.m4, self.m5
 
     @property
     def bad_rows(self) -> int:
@@ -69,7 +74,7 @@ class MetricsState:
 
     def results(self) -> dict[str, MetricResult]:
         """Return the result of each metric by its name, in order."""
-        return {state.name: state.result() for state in (self.m1, self.m2, self.m3, self.m4, self.m5)}
+        return {state.name: state.result() for state in self.states}
 
     def summary(
         self,

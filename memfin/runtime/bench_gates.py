@@ -8,11 +8,12 @@ from typing import Final
 from memfin.contracts import BenchConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
+from memfin.metrics.interval import ratio_interval
 from memfin.rag.aggregation import is_right_fact, regressions
-from memfin.runtime.gates import failure_gates, judge_gates_failed_by
+from memfin.runtime.gates import GatedValue, failure_gates, gates_of, judge_gates_failed_by, value_gates
 
 PERCENTAGE: Final = "overall_percentage"
-"""The value that ``--fail-under`` holds against its threshold."""
+"""The value that gates hold against their limits."""
 
 MAX_NAMED: Final = 20
 """Questions that a gate names one by one."""
@@ -21,10 +22,8 @@ RightFacts = Mapping[str, bytes]
 """Fact questions that an earlier run has right: a digest of their words, by id."""
 
 
-def check_gate_name(name: str) -> None:
-    """Raise `UsageError` unless a gate may have that name."""
-    if name != PERCENTAGE:
-        raise UsageError(f"fail_under: unknown value {name!r}; known: {PERCENTAGE}")
+DIRECTIONS: Final = {PERCENTAGE: False}
+"""The values that gates of a benchmark may name; more is better of each."""
 
 
 def right_facts(run_dir: str | None) -> RightFacts:
@@ -55,7 +54,7 @@ def failed_bench_gates(
     """
     total, failed = summary.total_tests, total_errors(stats)
     return [
-        *score_gates(summary.overall_percentage, total, failed, config),
+        *score_gates(summary.overall_percentage, total, failed, config, directory),
         *regression_gates(directory, config, before),
         *answers_judged(stats.judged_turns, stats.judge_failures, config),
     ]
@@ -66,15 +65,27 @@ def answers_judged(judged: int, failed: int, config: BenchConfig) -> list[str]:
     return judge_gates_failed_by(judged, failed, config.fail_on_judge_error, "answers")
 
 
-def score_gates(percentage: float, total: int, failed: int, config: BenchConfig) -> list[str]:
-    """Return one line for every gate that a score, and so many failures of all questions, do not pass."""
+def score_gates(
+    percentage: float, total: int, failed: int, config: BenchConfig, directory: Path
+) -> list[str]:
+    """Return one line for every gate that a score, and so many failures of all questions, do not pass.
+
+    The interval of the score is that of the results in the directory, with questions as the units.
+    """
     every = f"the system failed on every one of the {total} questions"
     some = f"--fail-on-error {{:g}}: the system failed on {failed} of {total} questions"
-    problems = failure_gates(failed, total, config.fail_on_error, every, some)
-    threshold = config.fail_under.get(PERCENTAGE)
-    if threshold is not None and percentage < threshold:
-        problems.append(f"--fail-under {threshold:g}: the score is {percentage:.6g} %")
-    return problems
+    gates = [
+        gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " ")) for gate in gates_of(config, DIRECTIONS)
+    ]
+    interval = None
+    if any(gate.at_bound for gate in gates):
+        each = ((one.score, one.max_score) for one in iter_individual_results(directory / SUMMARY))
+        if (bounds := ratio_interval(each)) is not None:
+            interval = 100 * bounds[0], 100 * bounds[1]
+    return [
+        *failure_gates(failed, total, config.fail_on_error, every, some),
+        *value_gates(gates, {PERCENTAGE: GatedValue(percentage, interval)}),
+    ]
 
 
 def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -> list[str]:

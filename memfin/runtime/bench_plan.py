@@ -27,9 +27,9 @@ from memfin.rag.scoring import DocumentIndex
 from memfin.rag.systems import load_system
 from memfin.rag.systems.under_test import SystemUnderTest
 from memfin.runtime.bench_gates import (
+    DIRECTIONS,
     RightFacts,
     answers_judged,
-    check_gate_name,
     failed_bench_gates,
     regression_gates,
     right_facts,
@@ -138,7 +138,7 @@ def make_bench_plan(
         "document": None if document is None else os.fspath(document),
         "agent": rag if isinstance(rag, str) else "",
     }
-    config = checked_config({**settings, **given}, BenchConfig, check_gate_name)
+    config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
             raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")
@@ -255,7 +255,7 @@ def _gates(config: BenchConfig) -> Callable[[SoakStats, Path], list[str]]:
     def failed_gates(stats: SoakStats, last: Path) -> list[str]:
         score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
         return [
-            *score_gates(score, stats.turns, errors.failed_turns, config),
+            *score_gates(score, stats.turns, errors.failed_turns, config, last),
             *answers_judged(errors.judged_turns, errors.judge_failures, config),
             *(regression_gates(last, config, before) if before else ()),
         ]
@@ -292,7 +292,7 @@ def make_bench_soak_plan(
         "dataset": None if path is None else os.fspath(path),
         "document": None if document is None else os.fspath(document),
     }
-    config = checked_config(given, BenchConfig, check_gate_name)
+    config = checked_config(given, BenchConfig, DIRECTIONS)
     return new_soak(SOAK, config, limits, rag=rag, judge=judge)
 
 

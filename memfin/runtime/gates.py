@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from memfin.contracts import EvalSummary, MetricResult, RunStats
+from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 
+_GATE: Final = re.compile(r"\s*([\w.]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
 _NAMED: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
 
 
@@ -30,46 +31,141 @@ def parse_value(text: str, option: str) -> tuple[str, float]:
     return match[1], number
 
 
-def parse_fail_under(text: str) -> tuple[str, float]:
-    """Return the value's name and the threshold of ``metric.value=x``.
+class Gate(NamedTuple):
+    """A bound on a value; ``text`` is the option as it was given."""
+
+    text: str
+    name: str
+    limit: float
+    at_most: bool
+    """True if the value must be at most the limit, False if at least."""
+    at_bound: bool = False
+    """True if the bound of the 95 % interval must hold, not the value alone."""
+
+
+class GatedValue(NamedTuple):
+    """A value that gates may name; ``not_measured`` is the reason where it says nothing."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+    not_measured: str | None = None
+
+
+Directions = Mapping[str, bool]
+"""The values that gates may name, and whether less is better of each."""
+
+
+def gates_of(config: RunConfig, directions: Directions) -> list[Gate]:
+    """Return the gates on values that the settings ask for, checked.
 
     Raises:
-        UsageError: the text has another form, or names no value of any metric.
+        UsageError: a gate has another form, names no value, or points in the wrong direction.
     """
-    name, threshold = parse_value(text, "--fail-under")
-    check_value_name(name)
-    return name, threshold
+    gates = [
+        *(
+            Gate(f"--fail-under {name}={limit:g}", name, limit, at_most=False)
+            for name, limit in config.fail_under.items()
+        ),
+        *(
+            Gate(f"--fail-over {name}={limit:g}", name, limit, at_most=True)
+            for name, limit in config.fail_over.items()
+        ),
+        *map(parse_gate, config.gate),
+    ]
+    for gate in gates:
+        check_gate(gate, directions)
+    return gates
 
 
-def check_value_name(name: str) -> None:
-    """Raise `UsageError` unless some metric has a value of that name."""
-    known = value_names()
-    if name in known:
-        return
-    metric = name.partition(".")[0]
-    values = [candidate for candidate in known if candidate.startswith(f"{metric}.")]
-    near = values or sorted({candidate.partition(".")[0] for candidate in known})
-    raise UsageError(f"--fail-under: unknown value {name!r}; known: {', '.join(near)}")
+def parse_gate(text: str) -> Gate:
+    """Return the gate of ``metric.value<=x``, ``metric.value>=x``, or either with ``@95``.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    match = _GATE.match(text)
+    try:
+        limit = float(match[3]) if match else math.nan
+    except ValueError:
+        limit = math.nan
+    if match is None or not math.isfinite(limit):
+        raise UsageError(
+            f"--gate {text!r}: expected metric.value<=number or >=, such as "
+            "m4_compliance.severe_violation_rate<=0.01 or, for the bound of its interval, <=0.01@95"
+        )
+    return Gate(
+        f"--gate {match[1]}{match[2]}{match[3]}{match[4] or ''}",
+        match[1],
+        limit,
+        match[2] == "<=",
+        match[4] is not None,
+    )
 
 
-def value_names() -> list[str]:
-    """Return the names of all headline values, ``metric.value``."""
-    return list(headline_values(MetricsState().results()))
+def check_gate(gate: Gate, directions: Directions) -> None:
+    """Raise `UsageError` unless there is a value of that name and the gate points in its direction."""
+    option = gate.text.partition(" ")[0]
+    if gate.name not in directions:
+        metric = gate.name.partition(".")[0]
+        values = [name for name in directions if name.startswith(f"{metric}.")]
+        by_ending = [name for name in directions if name.endswith(f".{gate.name}")]
+        near = values or by_ending or [name for name in directions if ".macro." not in name]
+        raise UsageError(f"{option}: unknown value {gate.name!r}; known: {', '.join(near)}")
+    if directions[gate.name] != gate.at_most:
+        less, way, sign = (
+            ("less", "--fail-over", "<=") if directions[gate.name] else ("more", "--fail-under", ">=")
+        )
+        raise UsageError(
+            f"{option}: of {gate.name} {less} is better; use {way} {gate.name}={gate.limit:g} or "
+            f"--gate '{gate.name}{sign}{gate.limit:g}'"
+        )
+    if gate.at_bound and ".macro." in gate.name:
+        raise UsageError(f"{option}: {gate.name} has no interval; leave out @95 or .macro")
+
+
+def value_directions() -> Directions:
+    """Return the values of the metrics, ``metric.value`` and ``metric.macro.value``."""
+    return {
+        f"{state.name}.{prefix}{share.name}": share.lower_is_better
+        for state in MetricsState().states
+        for prefix in ("", "macro.")
+        for share in state.shares
+        if share.broken_down or not prefix
+    }
 
 
 def failed_gates(
     summary: EvalSummary,
     stats: RunStats,
-    fail_under: Mapping[str, float],
+    gates: Iterable[Gate],
     fail_on_error: float | None,
     fail_on_judge_error: float | None = None,
 ) -> list[str]:
-    """Return one line for every gate of `gates_failed_by` and `judge_gates_failed_by` that a run fails."""
-    values = headline_values(summary.metrics)
+    """Return one line for every gate that a run fails, on its turns, its values and its judgements."""
     return [
-        *gates_failed_by(values, stats.turns_by_status, fail_under, fail_on_error),
+        *turn_gates(stats.turns_by_status, fail_on_error),
+        *value_gates(gates, gated_values(summary.metrics)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, fail_on_judge_error),
     ]
+
+
+def value_gates(gates: Iterable[Gate], values: Mapping[str, GatedValue]) -> list[str]:
+    """Return one line for every gate that the values do not pass; what was not measured passes none."""
+    return [f"{gate.text}: {problem}" for gate in gates if (problem := _problem(gate, values[gate.name]))]
+
+
+def _problem(gate: Gate, found: GatedValue) -> str | None:
+    if found.not_measured is not None:
+        return f"the value was not measured: {found.not_measured}"
+    shown = f"the value is {found.value:.6g}"
+    held = found.value
+    if gate.at_bound:
+        if found.interval is None:
+            return f"{shown}, and too few dialogues have it for an interval"
+        held = found.interval[1 if gate.at_most else 0]
+        shown += f" and the bound of its 95 % interval {held:.6g}"
+    passed = held <= gate.limit if gate.at_most else held >= gate.limit
+    return None if passed else shown
 
 
 def judge_gates_failed_by(
@@ -97,34 +193,29 @@ def failure_gates(failed: int, total: int, limit: float | None, every: str, some
     return problems
 
 
-def gates_failed_by(
-    values: Mapping[str, float],
-    turns_by_status: Mapping[str, int],
-    fail_under: Mapping[str, float],
-    fail_on_error: float | None,
-) -> list[str]:
-    """Return one line for every gate that values and turns do not pass; see `failure_gates` for the limit.
+def turn_gates(turns_by_status: Mapping[str, int], fail_on_error: float | None) -> list[str]:
+    """Return one line for every gate on failed turns that is not passed; see `failure_gates` for the limit.
 
     A run in which every turn failed passes no gate at all.
     """
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)
     some = f"--fail-on-error {{:g}}: {failed} of {total} turns failed"
-    return [
-        *failure_gates(failed, total, fail_on_error, f"every one of the {total} turns failed", some),
-        *(
-            f"--fail-under {name}={threshold:g}: the value is {values[name]:.6g}"
-            for name, threshold in fail_under.items()
-            if values[name] < threshold
-        ),
-    ]
+    return failure_gates(failed, total, fail_on_error, f"every one of the {total} turns failed", some)
 
 
-def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
+def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:
     """Return the values that gates may name: ``metric.value``, and ``metric.macro.value`` for macro ones."""
     return {
-        f"{metric}.{prefix}{value}": number
+        f"{metric}.{prefix}{value}": GatedValue(
+            number, None if prefix else result.ci95.get(value), result.not_measured.get(value)
+        )
         for metric, result in metrics.items()
         for prefix, values in (("", result.micro), ("macro.", result.macro))
         for value, number in values.items()
     }
+
+
+def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
+    """Return the values of `gated_values` alone."""
+    return {name: found.value for name, found in gated_values(metrics).items()}

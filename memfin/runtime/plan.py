@@ -20,7 +20,7 @@ from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
 from memfin.metrics.aggregate import summary_pieces
-from memfin.runtime.gates import failed_gates
+from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config
@@ -74,8 +74,8 @@ class RunPlan(Plan[EvalSummary]):
         """Return one line for every gate of the settings that the complete run does not pass."""
         del directory
         config = self.config
-        on_errors = (config.fail_on_error, config.fail_on_judge_error)
-        return failed_gates(summary, stats, config.fail_under, *on_errors)
+        gates = gates_of(config, value_directions())
+        return failed_gates(summary, stats, gates, config.fail_on_error, config.fail_on_judge_error)
 
     def _summary(self, totals: DialogTotals) -> EvalSummary:
         """Return the metrics; raise `UsageError` where there was no valid dialogue."""

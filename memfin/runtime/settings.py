@@ -3,14 +3,14 @@
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from memfin.contracts import RunConfig
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
-from memfin.runtime.gates import check_value_name
+from memfin.runtime.gates import Directions, gates_of, value_directions
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -19,11 +19,11 @@ RUN_ID: Final = re.compile(r"(?![.-])(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:
     """Return the settings as a `RunConfig`; raise `UsageError` for an unknown or invalid one."""
-    return checked_config(settings, RunConfig, check_value_name)
+    return checked_config(settings, RunConfig, value_directions())
 
 
-def checked_config(settings: Mapping[str, Any], kind: type[C], check_gate: Callable[[str], None]) -> C:
-    """Return the settings of a suite, checked; ``check_gate`` refuses the names of values that none has.
+def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Directions) -> C:
+    """Return the settings of a suite, checked; ``directions`` are the values that its gates may name.
 
     Raises:
         UsageError: a setting is unknown or invalid.
@@ -42,8 +42,7 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], check_gate: Calla
         raise UsageError(f"setting {problem}") from problem
     if not config.runs_dir:
         raise UsageError("setting runs_dir: the name is empty")
-    for name in config.fail_under:
-        check_gate(name)
+    gates_of(config, directions)
     for name, value in plain.items():
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
             raise UsageError(f"setting {name}: holds bytes that are not UTF-8")

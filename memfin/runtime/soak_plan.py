@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple
 import msgspec
 
 from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakLimits, SoakSummary
-from memfin.contracts.reading import shown
+from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
@@ -18,7 +18,15 @@ from memfin.journal import progress_path
 from memfin.journal.commits import digest
 from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
-from memfin.runtime.gates import gates_failed_by, headline_values, judge_gates_failed_by
+from memfin.runtime.gates import (
+    gated_values,
+    gates_of,
+    headline_values,
+    judge_gates_failed_by,
+    turn_gates,
+    value_directions,
+    value_gates,
+)
 from memfin.runtime.judging import CACHE, JudgeLike
 from memfin.runtime.pipeline import Plan, S
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
@@ -40,7 +48,7 @@ MAX_ID: Final = 120
 
 OF_THE_SOAK: Final = frozenset(
     {"dataset", "agent", "judge", "document", "run_id"}
-    | {"fail_under", "fail_on_error", "fail_on_judge_error", "fail_on_regression"}
+    | {"fail_under", "fail_over", "gate", "fail_on_error", "fail_on_judge_error", "fail_on_regression"}
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
@@ -225,14 +233,20 @@ def make_soak_resume_plan(
     return resumed_soak(DIALOGS, Path(directory), force=force, metrics_port=metrics_port, **system)
 
 
-def dialog_gates(stats: SoakStats, config: RunConfig) -> list[str]:
-    """Return a line per failed gate of a soak of dialogues: means of values, turns of all epochs."""
+def dialog_gates(stats: SoakStats, last: Path, config: RunConfig) -> list[str]:
+    """Return a line per failed gate of a soak of dialogues: means of values, turns of all epochs.
+
+    Intervals, and what was not measured, are those of the last epoch.
+    """
     errors, failed = stats.errors, stats.errors.failed_turns
-    by_status = {"ok": stats.turns - failed, "failed": failed}
-    return [
-        *gates_failed_by(stats.means(), by_status, config.fail_under, config.fail_on_error),
-        *judge_gates_failed_by(errors.judged_turns, errors.judge_failures, config.fail_on_judge_error),
-    ]
+    problems = turn_gates({"ok": stats.turns - failed, "failed": failed}, config.fail_on_error)
+    if gates := gates_of(config, value_directions()):
+        means = stats.means()
+        found = gated_values(read_json(last / "metrics_summary.json", EvalSummary).metrics)
+        values = {name: each._replace(value=means.get(name, each.value)) for name, each in found.items()}
+        problems += value_gates(gates, values)
+    judged = errors.judged_turns, errors.judge_failures
+    return [*problems, *judge_gates_failed_by(*judged, config.fail_on_judge_error)]
 
 
 DIALOGS: Final = SoakSuite[EvalSummary](
@@ -241,7 +255,7 @@ DIALOGS: Final = SoakSuite[EvalSummary](
     config_file=ConfigFile,
     system="agent",
     values=lambda summary: headline_values(summary.metrics),
-    gates=lambda config: lambda stats, _: dialog_gates(stats, config),
+    gates=lambda config: lambda stats, last: dialog_gates(stats, last, config),
 )
 
 

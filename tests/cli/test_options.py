@@ -13,7 +13,6 @@ from memfin.cli.options import (
     CONFIG_FILE,
     RUN_OPTIONS,
     SOAK_OPTIONS,
-    fail_under_gates,
     read_config,
     with_settings,
 )
@@ -115,6 +114,8 @@ def test_every_flag_has_its_variable() -> None:
         "fsync_turns": "33",
         "trace_version": "v1.1",
         "fail_under": f"{GATE}=0.1 {GATE}=0.2",
+        "fail_over": "m4_compliance.severe_violation_rate=0.1",
+        "gate": f"{GATE}>=0.1 {GATE}>=0.2@95",
         "fail_on_error": "0.5",
         "fail_on_judge_error": "0.25",
         "notes": "n",
@@ -122,7 +123,10 @@ def test_every_flag_has_its_variable() -> None:
     assert set(values) == {option.name for option in RUN_OPTIONS}
     got = settings(env={f"MEMFIN_{name.upper()}": value for name, value in values.items()})
     assert got.pop("fail_under") == {GATE: 0.2}
-    del values["fail_under"]
+    assert got.pop("fail_over") == {"m4_compliance.severe_violation_rate": 0.1}
+    assert got.pop("gate") == [f"{GATE}>=0.1", f"{GATE}>=0.2@95"]
+    for name in ("fail_under", "fail_over", "gate"):
+        del values[name]
     assert {name: str(got[name]) for name in values} == values | {
         "judge_rpm": "10.0",
         "judge_tpm": "11.0",
@@ -232,8 +236,14 @@ def test_thresholds_of_flags_replace_those_of_the_file() -> None:
 
 
 def test_the_last_threshold_of_a_value_counts() -> None:
-    assert fail_under_gates((f"{GATE}=0.1", f"{GATE}=0.2")) == {GATE: 0.2}
-    assert fail_under_gates(()) == {}
+    got = settings("--fail-under", f"{GATE}=0.1", "--fail-under", f"{GATE}=0.2")
+    assert got["fail_under"] == {GATE: 0.2}
+    assert settings()["fail_under"] == {}
+
+
+def test_gates_of_the_file_are_texts() -> None:
+    for config in (f'gate = "{GATE}>=0.8@95"', f'[run]\ngate = ["{GATE} >= 0.8 @95"]'):
+        assert settings(config=config)["gate"] == [f"{GATE}>=0.8@95"]
 
 
 def test_a_threshold_of_the_file_must_be_a_number() -> None:

@@ -244,7 +244,7 @@ def test_the_table_of_options_matches_the_command() -> None:
     rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
     for option in RUN_OPTIONS:
         default = option.setting.default
-        if default not in (None, {}):
+        if default not in (None, {}, []):
             assert stated[option.opts[0]] == str(default)
         elif option.setting.extra.get("default") is None:
             assert stated[option.opts[0]] == "none"

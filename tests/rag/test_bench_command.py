@@ -115,7 +115,7 @@ def test_json_is_the_summary_and_nothing_else(work: Path) -> None:
 def test_fail_under_is_percent_of_the_greatest_score(work: Path, threshold: str, code: int) -> None:
     said = bench("--quiet", "--type", "fact_exact", "--fail-under", threshold, system="Wrong")
     assert said.code == code
-    line = "memfin: --fail-under 90.5: the score is 86 %\n"
+    line = "memfin: --fail-under 90.5: the value is 86\n"
     assert said.err.endswith(line) if code else line not in said.err
     assert (work / "runs" / "r" / "report.html").is_file()
 
@@ -187,7 +187,7 @@ def test_settings_stand_in_a_table_of_their_own(work: Path) -> None:
     )
     said = call("bench", "--run-id", "r")
     assert said.code == 1
-    assert "--fail-under 99: the score is 86 %" in said.err
+    assert "--fail-under 99: the value is 86" in said.err
     settings = json.loads((work / "elsewhere" / "r" / "config.json").read_bytes())["settings"]
     assert (settings["seed"], settings["limit"], settings["agent"]) == (7, None, "bench_systems:Wrong")
     assert read_config(work / "memfin.toml")["agent"] == "echo"  # which the table does not disturb

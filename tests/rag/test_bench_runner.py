@@ -216,7 +216,7 @@ async def test_gates_name_what_does_not_hold(tmp_path: Path) -> None:
         )
     first, second, third = str(failed.value).split("; ")
     assert first == "--fail-on-error 2: the system failed on 2 of 12 questions (16.7%)"
-    assert second.startswith("--fail-under 90: the score is ")
+    assert second.startswith("--fail-under 90: the value is ")
     assert third.endswith("2 fact questions that were right are wrong now: f04, f05")
     assert isinstance(failed.value.summary, RagSummary)
     same = await run("same", Counting(wrong="f01 f02"), fail_on_regression=str(tmp_path / "before"))

@@ -222,7 +222,7 @@ async def test_gates_hold_the_mean_all_failures_and_the_facts_of_the_last_epoch(
     )
     summary = await Soak(made).run()
     assert [gate.partition(" ")[0] for gate in summary.gates] == ["--fail-under", "--fail-on-regression"]
-    assert f"the score is {summary.metrics[SCORE].mean:.6g} %" in summary.gates[0]
+    assert f"the value is {summary.metrics[SCORE].mean:.6g}" in summary.gates[0]
     assert summary.gates[1].endswith("2 fact questions that were right are wrong now: f00, f01")
     shutil.rmtree(tmp_path / "runs" / "s")
     failed = await Soak(plan(tmp_path, Failing, fail_on_error=3)).run()

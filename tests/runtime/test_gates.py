@@ -1,11 +1,24 @@
+from typing import Any
+
 import pytest
 
-from memfin.contracts import Counters, EvalSummary, LatencyStats, MetricResult, RunStats
+from memfin.contracts import Counters, EvalSummary, LatencyStats, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
-from memfin.runtime.gates import failed_gates, parse_fail_under, value_names
+from memfin.metrics.m4_compliance import M4State
+from memfin.runtime.gates import Gate, failed_gates, gates_of, parse_value, value_directions
 from tests.support import each_case
 
 NAME = "m3_risk_coverage.risk_coverage"
+SEVERE = "m4_compliance.severe_violation_rate"
+
+
+def gates(**settings: Any) -> list[Gate]:
+    return gates_of(RunConfig(**settings), value_directions())
+
+
+def failed(value: float, *, reason: str | None = None, **settings: Any) -> list[str]:
+    """Return the gates that a run fails whose risk coverage has a value, and the interval around it."""
+    return failed_gates(summary(value, reason), stats(1, 0), gates(**settings), None)
 
 
 def stats(ok: int, error: int) -> RunStats:
@@ -19,13 +32,15 @@ def stats(ok: int, error: int) -> RunStats:
     )
 
 
-def summary(value: float) -> EvalSummary:
+def summary(value: float, reason: str | None = None) -> EvalSummary:
     result = MetricResult(
         metric_name="m3_risk_coverage",
         micro={"risk_coverage": value},
         macro={"risk_coverage": value / 2},
         counts={},
         by_dialog={},
+        ci95={"risk_coverage": (value - 0.1, value + 0.1)},
+        not_measured={} if reason is None else {"risk_coverage": reason},
     )
     return EvalSummary(
         run_id="r",
@@ -55,38 +70,93 @@ def summary(value: float) -> EvalSummary:
 def test_fail_on_error_counts_turns_or_takes_a_share(
     limit: float | None, ok: int, error: int, *, fails: bool
 ) -> None:
-    assert bool(failed_gates(summary(1.0), stats(ok, error), {}, limit)) is fails
+    assert bool(failed_gates(summary(1.0), stats(ok, error), [], limit)) is fails
 
 
 def test_a_run_in_which_every_turn_failed_passes_no_gate() -> None:
-    assert failed_gates(summary(1.0), stats(0, 4), {}, None) == ["every one of the 4 turns failed"]
+    assert failed_gates(summary(1.0), stats(0, 4), [], None) == ["every one of the 4 turns failed"]
 
 
-def test_fail_under_compares_and_names_the_gate() -> None:
-    assert failed_gates(summary(0.8), stats(1, 0), {NAME: 0.8}, None) == []
-    assert failed_gates(summary(0.79), stats(1, 0), {NAME: 0.8}, None) == [
-        f"--fail-under {NAME}=0.8: the value is 0.79"
+def test_gates_compare_and_name_what_was_given() -> None:
+    assert failed(0.8, fail_under={NAME: 0.8}, gate=[f"{NAME}>=0.8"]) == []
+    assert failed(0.79, fail_under={NAME: 0.8}) == [f"--fail-under {NAME}=0.8: the value is 0.79"]
+    assert failed(0.79, gate=[f" {NAME} >= 8e-1 "]) == [f"--gate {NAME}>=8e-1: the value is 0.79"]
+    assert failed(0.8, fail_under={"m3_risk_coverage.macro.risk_coverage": 0.5})
+
+
+def test_a_gate_at_95_holds_the_bound_of_the_interval() -> None:
+    assert failed(0.8, gate=[f"{NAME}>=0.7@95"]) == []
+    assert failed(0.8, gate=[f"{NAME}>=0.71@95"]) == [
+        f"--gate {NAME}>=0.71@95: the value is 0.8 and the bound of its 95 % interval 0.7"
     ]
-    assert failed_gates(summary(0.8), stats(1, 0), {"m3_risk_coverage.macro.risk_coverage": 0.5}, None)
+    few = summary(0.8)
+    few.metrics["m3_risk_coverage"] = few.metrics["m3_risk_coverage"].replace(ci95={})
+    (line,) = failed_gates(few, stats(1, 0), gates(gate=[f"{NAME}>=0.1@95"]), None)
+    assert line.endswith("the value is 0.8, and too few dialogues have it for an interval")
 
 
-def test_fail_under_reads_name_and_number() -> None:
-    assert parse_fail_under(f"{NAME}=0.8") == (NAME, 0.8)
-    assert parse_fail_under(f" {NAME} = 1e-1 ") == (NAME, 0.1)
-    assert NAME in value_names()
+def test_less_is_better_of_violations() -> None:
+    severe = M4State().result()
+    severe = severe.replace(
+        micro={"severe_violation_rate": 0.02}, ci95={"severe_violation_rate": (0.001, 0.05)}, not_measured={}
+    )
+    bad = summary(1.0)
+    bad.metrics["m4_compliance"] = severe
+    for settings, fails in (
+        ({"fail_over": {SEVERE: 0.01}}, True),
+        ({"fail_over": {SEVERE: 0.02}}, False),
+        ({"gate": [f"{SEVERE}<=0.05@95"]}, False),
+        ({"gate": [f"{SEVERE}<=0.04@95"]}, True),
+    ):
+        assert bool(failed_gates(bad, stats(1, 0), gates(**settings), None)) is fails, settings
+
+
+def test_a_value_that_was_not_measured_passes_no_gate() -> None:
+    for gate in (f"{NAME}>=0", f"{NAME}>=0@95"):
+        assert failed(0.0, reason="nobody asked", gate=[gate]) == [
+            f"--gate {gate}: the value was not measured: nobody asked"
+        ]
 
 
 @each_case("text", ["", NAME, f"{NAME}=", f"{NAME}=x", f"{NAME}=nan", f"{NAME}=inf", "=1", "a=b=1"])
-def test_fail_under_of_another_form_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--fail-under"):
-        parse_fail_under(text)
+def test_a_limit_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--fail-over"):
+        parse_value(text, "--fail-over")
+
+
+@each_case(
+    "text", ["", NAME, f"{NAME}=0.1", f"{NAME}<0.1", f"{NAME}>=x", f"{NAME}>=nan", f"{NAME}>=1@90", ">=1"]
+)
+def test_a_gate_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--gate .*expected"):
+        gates(gate=[text])
 
 
 def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
-    with pytest.raises(UsageError, match=r"m3_risk_coverage\.strict_risk_coverage_rate"):
-        parse_fail_under("m3_risk_coverage.coverage=0.5")
-    with pytest.raises(UsageError, match="m1_context_continuity, m2_profile_accuracy"):
-        parse_fail_under("m9.coverage=0.5")
+    for name, known in (
+        ("m3_risk_coverage.coverage", r"m3_risk_coverage\.strict_risk_coverage_rate"),
+        ("risk_coverage", r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.macro"),
+        ("m9.coverage", r"m1_context_continuity\.key_coverage, "),
+    ):
+        with pytest.raises(UsageError, match=known):
+            gates(gate=[f"{name}>=0.5"])
+
+
+def test_a_gate_in_the_wrong_direction_is_refused_with_the_right_one() -> None:
+    for settings, right in (
+        (
+            {"fail_under": {SEVERE: 0.1}},
+            f"of {SEVERE} less is better; use --fail-over {SEVERE}=0.1",
+        ),
+        ({"fail_over": {NAME: 0.1}}, f"of {NAME} more is better; use --fail-under {NAME}=0.1"),
+        ({"gate": [f"{SEVERE}>=0.1"]}, f"--gate '{SEVERE}<=0.1'"),
+        ({"gate": [f"{NAME}<=0.1@95"]}, f"--gate '{NAME}>=0.1'"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            gates(**settings)
+        assert right in str(refused.value)
+    with pytest.raises(UsageError, match=r"has no interval; leave out @95"):
+        gates(gate=["m3_risk_coverage.macro.risk_coverage>=0.5@95"])
 
 
 @each_case(
@@ -109,7 +179,7 @@ def test_failed_judgements_have_a_gate_of_their_own(
     limit: float | None, judged: int, failed: int, *, fails: bool
 ) -> None:
     told = stats(10, 0).replace(judged_turns=judged, judge_failures=failed)
-    gates = failed_gates(summary(1.0), told, {}, 0, limit)
-    assert bool(gates) is fails
+    lines = failed_gates(summary(1.0), told, [], 0, limit)
+    assert bool(lines) is fails
     if limit is None and fails:
-        assert gates == ["the judge gave no verdict on any of the 10 turns it was asked about"]
+        assert lines == ["the judge gave no verdict on any of the 10 turns it was asked about"]

@@ -3,6 +3,7 @@
 import math
 import random
 from itertools import combinations
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -10,13 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.contracts import Distribution, ProcessSample, RunConfig, SoakEpoch, SoakErrors
+from memfin.contracts import (
+    Counters,
+    Distribution,
+    ProcessSample,
+    RunConfig,
+    SoakEpoch,
+    SoakErrors,
+    TurnEvalRow,
+)
+from memfin.metrics.aggregate import MetricsState, encode_summary
+from memfin.metrics.m3_risk import M3State
 from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_plan import dialog_gates
 from memfin.runtime.soak_stats import MAX_BATCHES, Series, Slope, SoakStats, sen_slope
 from tests.support import each_case, length
 
 MIB = 1 << 20
+COVERAGE = "m3_risk_coverage.risk_coverage"
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
 
 
@@ -217,17 +229,38 @@ def test_recorded_lines_amount_to_the_same_to_the_last_bit() -> None:
     assert stats_of(*epochs).fields() == stats_of(*again).fields()
 
 
-def test_gates_hold_means_and_turns_of_all_epochs() -> None:
+def test_gates_hold_means_and_turns_of_all_epochs(tmp_path: Path) -> None:
     found = stats_of(*(epoch(number, MIB, failed=1) for number in range(1, 5)))
-    config = RunConfig(fail_under={"m3_risk_coverage.risk_coverage": 0.506}, fail_on_error=4)
-    assert dialog_gates(found, config) == [
-        "--fail-on-error 4: 4 of 4000 turns failed (0.1%)",
-        "--fail-under m3_risk_coverage.risk_coverage=0.506: the value is 0.505",
+    state = MetricsState()
+    (tmp_path / "metrics_summary.json").write_bytes(encode_summary(state.summary("r", "d", Counters())))
+    config = RunConfig(fail_under={COVERAGE: 0.506}, fail_on_error=4)
+    errors = "--fail-on-error 4: 4 of 4000 turns failed (0.1%)"
+    assert dialog_gates(found, tmp_path, config) == [
+        errors,
+        f"--fail-under {COVERAGE}=0.506: the value was not measured: {M3State.shares[0].empty}",
     ]
-    assert dialog_gates(found, config.replace(fail_under={}, fail_on_error=5)) == []
+    turn = TurnEvalRow(
+        trace_version="v1",
+        run_id="r",
+        dialog_id="d",
+        turn_pair_id=1,
+        eligible_m1=False,
+        eligible_m2=False,
+        eligible_m3=True,
+        eligible_m4=False,
+        eligible_m5=False,
+        risk_required_tags=["market_risk"],
+    )
+    state.add_row(turn)
+    (tmp_path / "metrics_summary.json").write_bytes(encode_summary(state.summary("r", "d", Counters())))
+    assert dialog_gates(found, tmp_path, config) == [
+        errors,
+        f"--fail-under {COVERAGE}=0.506: the value is 0.505",
+    ]
+    assert dialog_gates(found, tmp_path, config.replace(fail_under={}, fail_on_error=5)) == []
 
 
-def test_a_soak_in_which_every_turn_failed_passes_no_gate() -> None:
-    assert dialog_gates(stats_of(epoch(1, MIB, turns=3, failed=3)), RunConfig()) == [
+def test_a_soak_in_which_every_turn_failed_passes_no_gate(tmp_path: Path) -> None:
+    assert dialog_gates(stats_of(epoch(1, MIB, turns=3, failed=3)), tmp_path, RunConfig()) == [
         "every one of the 3 turns failed"
     ]
