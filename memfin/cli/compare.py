@@ -1,8 +1,8 @@
 """``memfin compare``: paired differences between two runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,11 +12,15 @@ from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed
-from memfin.report.comparison import HEADLINES, compare_runs
+from memfin.report.comparison import HEADLINES, compare_runs, run_directories
+from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
 from memfin.report.reader import SUMMARY
+from memfin.report.render import render_html_report, render_markdown_report, replace_file
 from memfin.report.tables import case_lines, comparison_table, smallest_line
-from memfin.runtime.gates import gated_values, gates_of, parse_value, value_directions, value_gates
+from memfin.runtime.gates import Gate, gated_values, gates_of, parse_value, value_directions, value_gates
 from memfin.runtime.outputs import pretty_json
+
+OUT: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("compare")
@@ -39,7 +43,13 @@ from memfin.runtime.outputs import pretty_json
 @with_options(*VALUE_GATES)
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when a headline value, or failures, are worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout.")
-def command(
+@click.option(
+    "--html", type=OUT, help="Write a page with the replies side by side at the first turn that differs."
+)
+@click.option("--markdown", type=OUT, help="Write the same as Markdown.")
+@click.option("--csv", "csv_file", type=OUT, help="Write all values as CSV.")
+@click.option("--latex", type=OUT, help="Write the table for LaTeX (booktabs).")
+def command(  # noqa: PLR0913 - one argument per option
     run_a: Path,
     others: tuple[Path, ...],
     *,
@@ -48,6 +58,10 @@ def command(
     margins: tuple[str, ...],
     fail_on_worse: bool,
     as_json: bool,
+    html: Path | None,
+    markdown: Path | None,
+    csv_file: Path | None,
+    latex: Path | None,
     **limits: Any,
 ) -> None:
     """Compare runs with RUN_A: runs of dialogues, or of a benchmark.
@@ -69,8 +83,8 @@ def command(
     compared = compared or list(others)
     gates = gates_of(RunConfig(**limits), value_directions())
     comparisons = [compare_runs(first, run, held) for run in compared]
-    for comparison in comparisons:
-        _note_limits(comparison)
+    for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
+        note(f"warning: {line}")
     if as_json:
         found = comparisons[0] if len(comparisons) == 1 else comparisons
         click.echo(pretty_json(found).decode(), nl=False)
@@ -80,27 +94,46 @@ def command(
             click.echo(smallest_line(comparison, HEADLINES))
             for line in case_lines(comparison):
                 click.echo(line)
+    files = {"html": html, "markdown": markdown, "csv": csv_file, "latex": latex}
+    _write(files, comparisons, [(first, run) for run in compared])
     problems = [
         line
         for comparison in comparisons
         for line in (*_inferior(comparison), *(_worse(comparison) if fail_on_worse else ()))
     ]
-    for run in compared if gates else ():
-        failed = value_gates(gates, gated_values(read_json(run / SUMMARY, EvalSummary).metrics))
-        problems += [f"{run}: {line}" for line in failed]
+    problems += [line for run in compared for line in _gated(run, gates)]
     if problems:
         raise GateFailed("; ".join(problems))
 
 
-def _note_limits(comparison: Comparison) -> None:
+def _write(
+    files: Mapping[str, Path | None], comparisons: Sequence[Comparison], runs: Sequence[tuple[Path, Path]]
+) -> None:
+    """Write the comparisons in every format that a file is given for."""
+    for name, path in files.items():
+        if path is None:
+            continue
+        if name in ("html", "markdown"):
+            report = comparison_report(comparisons, runs)
+            text = render_html_report(report) if name == "html" else render_markdown_report(report)
+        else:
+            text = comparison_csv(comparisons) if name == "csv" else comparison_latex(comparisons)
+        replace_file(path, text)
+
+
+def _gated(run: Path, gates: Sequence[Gate]) -> Iterator[str]:
+    """Yield a line per gate that the values of a run do not pass."""
+    if gates:
+        summary = read_json(run_directories(run)[-1] / SUMMARY, EvalSummary)
+        for line in value_gates(gates, gated_values(summary.metrics)):
+            yield f"{run}: {line}"
+
+
+def _limits(comparison: Comparison) -> Iterator[str]:
     if comparison.inputs_changed:
         changed = ", ".join(comparison.inputs_changed)
-        note(
-            f"warning: the runs differ in more than what was evaluated: {changed}; a difference may come "
-            "from that"
-        )
-    for warning in comparison.warnings:
-        note(f"warning: {warning}")
+        yield (f"the runs differ in more than what was evaluated: {changed}; a difference may come from that")
+    yield from comparison.warnings
 
 
 def _worse(comparison: Comparison) -> Iterator[str]:

@@ -170,7 +170,8 @@ class Comparison(Record):
     ``pairs`` counts the dialogues or questions in both runs; ``only_a`` and ``only_b`` those in one, which
     are left out. ``inputs_changed`` names what the two runs did not share besides what was to be compared.
     ``values`` holds every value by ``metric.value``, the share of failed turns first; ``changed`` the cases
-    that changed most, worst first. ``warnings`` say of a run why its values should not be believed.
+    that changed most, worst first. ``warnings`` say of a run why its values should not be believed,
+    ``not_measured`` in which run a value was not measured, and why.
     """
 
     a: str
@@ -183,3 +184,4 @@ class Comparison(Record):
     values: dict[str, PairedValue]
     changed: list[ChangedCase] = []
     warnings: list[str] = []
+    not_measured: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Comparison of two run directories of the same suite, paired by dialogue or question."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -21,6 +21,7 @@ from memfin.report.dialogs import ReplyShapes
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
+from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 
 FAILED: Final = "failed"
 """The share of turns, or questions, without an answer; less is better."""
@@ -47,8 +48,8 @@ Suite = Literal["dialogues", "rag"]
 _MAX_CHANGED: Final = 20
 _CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
 
-Unit = tuple[str, int]
-"""A dialogue and the index of a turn in it, 0 for a value of the whole dialogue; or a question and 0."""
+Unit = tuple[str, int, int]
+"""A dialogue, the epoch of a soak, and a turn, 0 for a value of the whole dialogue; or a question."""
 
 
 class Measured(NamedTuple):
@@ -68,21 +69,27 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         UsageError: a directory holds no finished run, the two are runs of different suites or have nothing in
             common, or a margin names a value that they do not have.
     """
-    suite, other = _suite(run_a), _suite(run_b)
+    runs_a, runs_b = run_directories(run_a), run_directories(run_b)
+    suite, other = _suite(runs_a[0]), _suite(runs_b[0])
     if suite != other:
         raise UsageError(
             f"{run_a} is a run of the suite {suite}, {run_b} one of {other}; give two of the same"
         )
     measured = _questions if suite == "rag" else _dialogs
-    (name_a, values_a), (name_b, values_b) = measured(run_a), measured(run_b)
-    cases_a, cases_b = (
-        {case for value in values.values() for case, _ in value.units} for values in (values_a, values_b)
-    )
+    a, b = measured(runs_a), measured(runs_b)
+    values_a, values_b = a.values, b.values
+    cases_a, cases_b = ({unit[0] for value in run.values.values() for unit in value.units} for run in (a, b))
     if not cases_a & cases_b:
         raise UsageError(f"{run_a} and {run_b} have no {_CASES[suite]} in common; nothing can be compared")
     shared = [name for name in values_a if name in values_b]  # in the order of metrics, and of types
     values = {name: paired_value(values_a[name], values_b[name]) for name in shared}
-    judge_together(values, HEADLINES, margins or {})
+    not_measured = {name: f"a: {reason}" for name, reason in a.not_measured.items()}
+    not_measured |= {name: f"b: {reason}" for name, reason in b.not_measured.items()}
+    judge_together(values, HEADLINES, margins or {}, not_measured)
+    name_a, name_b = (
+        run.name if len(runs) == 1 else path.resolve().name
+        for run, runs, path in ((a, runs_a, run_a), (b, runs_b, run_b))
+    )
     return Comparison(
         a=name_a,
         b=name_b,
@@ -90,7 +97,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         pairs=len(cases_a & cases_b),
         only_a=len(cases_a - cases_b),
         only_b=len(cases_b - cases_a),
-        inputs_changed=_inputs_changed(run_a, run_b),
+        inputs_changed=_inputs_changed(runs_a[-1], runs_b[-1]),
         values=values,
         changed=most_changed(
             case
@@ -100,11 +107,23 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         ),
         warnings=[
             f"{name}: {warning}"
-            for name, run in (("a", run_a), ("b", run_b))
+            for name, runs in ((name_a, runs_a), (name_b, runs_b))
             if suite == "dialogues"
-            for warning in _degenerate(run)
+            for warning in _degenerate(runs)
         ],
+        not_measured=not_measured,
     )
+
+
+def run_directories(path: Path) -> list[Path]:
+    """Return the run directory itself, or those of the epochs of a soak that are kept."""
+    if not (path / SOAK_SUMMARY).is_file():
+        return [path]
+    epochs = sorted((path / "epochs").glob("*"))
+    found = [each for each in epochs if (each / ROWS).is_file() or (each / RESULTS).is_file()]
+    if not found:
+        raise UsageError(f"{path}: the soak keeps no epoch with its rows; --keep-epochs keeps some")
+    return found
 
 
 def _suite(path: Path) -> Suite:
@@ -119,60 +138,82 @@ def _suite(path: Path) -> Suite:
     raise UsageError(f"{path}: not a run directory; it holds neither {SUMMARY} nor {RAG_SUMMARY}")
 
 
-def _dialogs(path: Path) -> tuple[str, dict[str, Measured]]:
-    """Return the run's name and its values; those of M2, one per dialogue, are in the summary."""
-    summary = read_json(path / SUMMARY, EvalSummary)
+class _Run(NamedTuple):
+    """The values of a run, or of the epochs of a soak; ``not_measured`` gives the reasons of others."""
+
+    name: str
+    values: dict[str, Measured]
+    not_measured: dict[str, str] = {}
+
+
+def _dialogs(runs: Sequence[Path]) -> _Run:
+    """Return the values of runs of dialogues; those of M2, one per dialogue, are in the summary."""
     state = MetricsState()
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
-    for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
-        unit = (row.dialog_id, row.turn_pair_id)
-        failed.units[unit] = (float(is_failed(row)), 1.0)
-        for part in (state.m1, state.m3, state.m4, state.m5):
-            for share, hits, of in part.units(row):
-                name = f"{part.name}.{share.name}"
-                if name not in values:
-                    values[name] = Measured({}, share.high - share.low, not share.lower_is_better)
-                values[name].units[unit] = (hits, of)
-    if (profile := summary.metrics.get(state.m2.name)) is not None:
-        for name in (share.name for share in state.m2.shares if share.broken_down):
-            found = {(key, 0): (each[name], 1.0) for key, each in profile.by_dialog.items() if name in each}
-            if found:
-                values[f"{state.m2.name}.{name}"] = Measured(found)
-    return summary.run_id, {FAILED: failed} | {name: values[name] for name in sorted(values)}
-
-
-def _questions(path: Path) -> tuple[str, dict[str, Measured]]:
-    """Return the run's name and the scores of its questions, together and by type."""
-    place = path / RAG_SUMMARY
-    groups: dict[str, dict[Unit, tuple[float, float]]] = {}
-    for one in iter_individual_results(place):
-        unit = (one.id, 0)
-        groups.setdefault(FAILED, {})[unit] = (float(one.error is not None), 1.0)
-        if one.error is not None:
-            continue
-        groups.setdefault("score", {})[unit] = (one.score, one.max_score)
-        groups.setdefault("pass_rate", {})[unit] = (float(one.passed), 1.0)
-        groups.setdefault(f"{one.type}.score", {})[unit] = (one.score, one.max_score)
-        for mark in MARKS:
-            if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
-                groups.setdefault(f"judge.{mark}", {})[unit] = (one.judge[mark], 1.0)
-    low, high = MARK_SCALE
-    return read_sums(place).run_id, {
-        name: Measured(units, high - low if name.startswith("judge.") else 1.0, name != FAILED)
-        for name, units in groups.items()
+    for epoch, path in enumerate(runs):
+        summary = read_json(path / SUMMARY, EvalSummary)
+        for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
+            unit = (row.dialog_id, epoch, row.turn_pair_id)
+            failed.units[unit] = (float(is_failed(row)), 1.0)
+            for part in (state.m1, state.m3, state.m4, state.m5):
+                for share, hits, of in part.units(row):
+                    name = f"{part.name}.{share.name}"
+                    if name not in values:
+                        values[name] = Measured({}, share.high - share.low, not share.lower_is_better)
+                    values[name].units[unit] = (hits, of)
+        if (profile := summary.metrics.get(state.m2.name)) is not None:
+            for name in (share.name for share in state.m2.shares if share.broken_down):
+                found = {
+                    (key, epoch, 0): (each[name], 1.0)
+                    for key, each in profile.by_dialog.items()
+                    if name in each
+                }
+                if found:
+                    values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
+    reasons = {
+        f"{metric}.{name}": reason
+        for metric, result in summary.metrics.items()
+        for name, reason in result.not_measured.items()
     }
+    measured = {name: values[name] for name in sorted(values) if name not in reasons}
+    return _Run(summary.run_id, {FAILED: failed} | measured, reasons)
 
 
-def _degenerate(path: Path) -> Iterator[str]:
+def _questions(runs: Sequence[Path]) -> _Run:
+    """Return the scores of the questions of benchmark runs, together and by type."""
+    groups: dict[str, dict[Unit, tuple[float, float]]] = {}
+    for epoch, path in enumerate(runs):
+        place = path / RAG_SUMMARY
+        for one in iter_individual_results(place):
+            unit = (one.id, epoch, 0)
+            groups.setdefault(FAILED, {})[unit] = (float(one.error is not None), 1.0)
+            if one.error is not None:
+                continue
+            groups.setdefault("score", {})[unit] = (one.score, one.max_score)
+            groups.setdefault("pass_rate", {})[unit] = (float(one.passed), 1.0)
+            groups.setdefault(f"{one.type}.score", {})[unit] = (one.score, one.max_score)
+            for mark in MARKS:
+                if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
+                    groups.setdefault(f"judge.{mark}", {})[unit] = (one.judge[mark], 1.0)
+    low, high = MARK_SCALE
+    return _Run(
+        read_sums(place).run_id,
+        {
+            name: Measured(units, high - low if name.startswith("judge.") else 1.0, name != FAILED)
+            for name, units in groups.items()
+        },
+    )
+
+
+def _degenerate(runs: Sequence[Path]) -> Iterator[str]:
     """Yield what is wrong with the replies of a run: empty, echoed, always the same."""
-    if not (path / TRACES).is_file():
-        return
     shapes = ReplyShapes()
-    for _, trace in iter_jsonl(path / TRACES, DialogTrace):
-        for turn in trace.turns:
-            if turn.turn_status == "ok":
-                shapes.add(turn.user_text, turn.pred_assistant_text or "", turn.gt_assistant_text)
+    for path in runs:
+        for _, trace in iter_jsonl(path / TRACES, DialogTrace) if (path / TRACES).is_file() else ():
+            for turn in trace.turns:
+                if turn.turn_status == "ok":
+                    shapes.add(turn.user_text, turn.pred_assistant_text or "", turn.gt_assistant_text)
     for warning in shapes.warnings():
         yield f"{warning.title.lower()}: {warning.detail}"
 
@@ -230,7 +271,10 @@ def paired_value(a: Measured, b: Measured) -> PairedValue:
 
 
 def judge_together(
-    values: dict[str, PairedValue], headlines: Collection[str], margins: Mapping[str, float]
+    values: dict[str, PairedValue],
+    headlines: Collection[str],
+    margins: Mapping[str, float],
+    not_measured: Mapping[str, str],
 ) -> None:
     """Adjust the verdicts of the headline values for their number, and hold values against their margins.
 
@@ -242,6 +286,8 @@ def judge_together(
         value = msgspec.structs.replace(values[name], p_adjusted=adjusted)
         values[name] = _with_verdict(value, adjusted, len(family))
     for name, margin in margins.items():
+        if name in not_measured:
+            raise UsageError(f"--margin {name}: was not measured in {not_measured[name]}")
         if name not in values:
             raise UsageError(f"--margin: unknown value {name!r}; known: {', '.join(values)}")
         low, high = values[name].ci95 or (-math.inf, math.inf)
@@ -276,7 +322,7 @@ def changed_cases(name: str, a: Measured, b: Measured) -> list[ChangedCase]:
         total = sum(a.units[unit][1] for unit in units)
         before, after = (sum(run.units[unit][0] for unit in units) / total for run in (a, b))
         if before != after:
-            first = next(turn for _, turn in units if a.units[case, turn] != b.units[case, turn])
+            first = next(unit[2] for unit in units if a.units[unit] != b.units[unit])
             found.append(
                 ChangedCase(
                     id=case, value=name, a=before, b=after, change=sign * (after - before), turn=first or None

@@ -126,7 +126,10 @@ class Evidence(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A question with its reply; ``repeated`` when an earlier list has shown the same case."""
+    """A question with its reply, or with replies ``beside`` each other under the names of their runs.
+
+    ``repeated`` when an earlier list has shown the same case.
+    """
 
     anchor: str
     why: str
@@ -136,6 +139,7 @@ class Case(Struct, frozen=True, kw_only=True):
     question: str
     reply: tuple[Segment, ...] | None
     reply_length: int = 0
+    beside: tuple[tuple[str, tuple[Segment, ...]], ...] = ()
     language: str = ""
     evidence: tuple[Evidence, ...] = ()
     repeated: bool = False

@@ -46,8 +46,8 @@ def write_reports(run_dir: Path) -> tuple[Path, Path]:
     """
     report = load_report(run_dir := Path(run_dir))
     markdown, html = run_dir / "report.md", run_dir / "report.html"
-    _replace(markdown, render_markdown_report(report))
-    _replace(html, render_html_report(report))
+    replace_file(markdown, render_markdown_report(report))
+    replace_file(html, render_html_report(report))
     return markdown, html
 
 
@@ -105,7 +105,12 @@ def bar(share: float) -> str:
     return "█" * filled + "░" * (_BAR - filled)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write a file at once; a reader sees the old one or the new one.
+
+    Raises:
+        RunFault: it cannot be written.
+    """
     partial: Path | None = None
     try:
         with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

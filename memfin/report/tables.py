@@ -10,7 +10,7 @@ import msgspec
 
 from memfin.contracts import EvalSummary
 from memfin.contracts.rag import RagGroup, RagSummary
-from memfin.contracts.run import Comparison, Outcome, PairedValue
+from memfin.contracts.run import Comparison, PairedValue
 from memfin.report import glossary
 from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
 from memfin.text.lines import one_line
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 Styled = str | tuple[str | tuple[str, str], ...]
 """A cell: text, or pieces of text, each alone or with its style."""
 
-_VERDICTS: Final[Mapping[Outcome, tuple[str, str]]] = {
+VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "better": ("better", "green"),
     "worse": ("worse", "red"),
     "no_difference": ("same", "dim"),
     "unknown": ("unknown", "dim"),
+    "not_measured": ("n/a", "yellow"),
 }
+"""Words and styles of the outcomes of a comparison."""
 
 
 def _table(
@@ -127,29 +129,38 @@ def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Ta
     """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
     title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
     headings = ("Value", "a", "b", "b - a", "95 % interval", "Up/down", "")
-    rows = (
-        (
-            label,
-            _written(name, value.a),
-            _written(name, value.b),
+    rows: list[tuple[Styled, ...]] = [
+        (*cells[:4], ((cells[4], "dim"),), cells[5], (VERDICTS[cells[6]],))
+        for cells in comparison_rows(comparison, all_values=all_values)
+    ]
+    return _table(title, pairs_line(comparison), headings, rows, width=20)
+
+
+def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, ...]]:
+    """Yield label, values of a and b, difference, interval, flips and verdict of every value in words."""
+    for name, text in _shown(comparison, all_values=all_values):
+        value = comparison.values.get(name)
+        if value is None:
+            yield text, "-", "-", "-", "-", "-", "not_measured"
+            continue
+        yield (
+            text,
+            written(name, value.a),
+            written(name, value.b),
             _change(name, value.difference),
-            ((_bounds(name, value), "dim"),),
+            _bounds(name, value),
             f"{value.improved}/{value.worsened}",
-            (_VERDICTS[value.verdict],),
+            value.verdict,
         )
-        for name, label in _shown(comparison, all_values=all_values)
-        for value in (comparison.values[name],)
-    )
-    return _table(title, _pairs_line(comparison), headings, rows, width=20)
 
 
 def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
     """Return the line with the smallest differences that the data shows in values of those names."""
     parts = [
-        f"{label.partition(' ')[0] if label[0] == 'M' else label} "
+        f"{text.partition(' ')[0] if text[0] == 'M' else text} "
         + ("none" if value.smallest is None else _change(name, value.smallest).lstrip("+"))
-        for name, label in _shown(comparison, all_values=False)
-        if name in names
+        for name, text in _shown(comparison, all_values=False)
+        if name in names and name in comparison.values
         for value in (comparison.values[name],)
     ]
     return f"Smallest difference that this data shows: {', '.join(parts)}"
@@ -165,27 +176,40 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
             yield ""
             yield heading
         for case in cases:
-            values = f"{_written(case.value, case.a)} -> {_written(case.value, case.b)}"
+            values = f"{written(case.value, case.a)} -> {written(case.value, case.b)}"
             turn = "" if case.turn is None else f"  from turn {case.turn}"
-            yield f"  {one_line(case.id, 60)}  {case.value.partition('.')[2] or case.value}  {values}{turn}"
+            yield f"  {one_line(case.id, 60)}  {label(case.value)}  {values}{turn}"
+
+
+def _labels() -> dict[str, str]:
+    """Return the labels of the values that a comparison shows, in order."""
+    return (
+        {"failed": "Failed"}
+        | {
+            f"{metric.name}.{each.key}": f"{metric.code} {each.label}"
+            for metric in METRICS
+            for each in metric.values
+        }
+        | {"score": "All questions", "pass_rate": "Questions passed"}
+        | {f"{text.name}.score": text.title for text in TYPES}
+        | {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
+    )
+
+
+def label(name: str) -> str:
+    """Return the label of a value."""
+    metric, _, value = name.partition(".")
+    codes = {metric.name: metric.code for metric in METRICS}
+    return _labels().get(name) or f"{codes.get(metric, metric)} {value}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
-    codes = {metric.name: metric.code for metric in METRICS}
-    words = {
-        f"{metric.name}.{value.key}": f"{metric.code} {value.label}"
-        for metric in METRICS
-        for value in metric.values
-    }
-    words |= {"failed": "Failed", "score": "All questions", "pass_rate": "Questions passed"}
-    words |= {f"{text.name}.score": text.title for text in TYPES}
-    words |= {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
-    for name in comparison.values:
-        metric, _, value = name.partition(".")
-        if name in words:
-            yield name, words[name]
-        elif all_values:
-            yield name, f"{codes.get(metric, metric)} {value}"
+    labels = _labels()
+    found = comparison.values.keys() | comparison.not_measured.keys()
+    yield from ((name, text) for name, text in labels.items() if name in found)
+    for name in comparison.values if all_values else ():
+        if name not in labels:
+            yield name, label(name)
 
 
 def _is_score(name: str) -> bool:
@@ -193,7 +217,8 @@ def _is_score(name: str) -> bool:
     return value in SCORES or value in MARKS
 
 
-def _written(name: str, value: float) -> str:
+def written(name: str, value: float) -> str:
+    """Write a value in its unit."""
     return f"{value:.2f}" if _is_score(name) else f"{100 * value:.1f} %"
 
 
@@ -205,7 +230,8 @@ def _bounds(name: str, value: PairedValue) -> str:
     return "-" if value.ci95 is None else " to ".join(_change(name, bound) for bound in value.ci95)
 
 
-def _pairs_line(comparison: Comparison) -> str:
+def pairs_line(comparison: Comparison) -> str:
+    """Return the number of dialogues or questions in both runs, and in one alone."""
     what = "questions" if comparison.suite == "rag" else "dialogues"
     alone = [
         f"{count} only in {run} left out"

@@ -1,5 +1,6 @@
 """Two runs compared: pairs, verdicts, what did not stay the same, and the command."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -11,9 +12,12 @@ from click.testing import CliRunner, Result
 import memfin
 from memfin.cli.bench import command as bench
 from memfin.cli.compare import command
+from memfin.contracts import SoakLimits
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed, UsageError
 from memfin.report.comparison import compare_runs
+from memfin.runtime.soak import Soak
+from memfin.runtime.soak_plan import make_soak_plan
 from tests.support import dialog, write_jsonl
 
 COVERAGE = "m3_risk_coverage.risk_coverage"
@@ -130,8 +134,50 @@ async def test_a_changed_case_names_the_first_turn_that_differs(tmp_path: Path) 
 async def test_an_agent_that_echoes_is_called_one(tmp_path: Path) -> None:
     careful = await evaluate(tmp_path, "careful", Careful)
     echo = await evaluate(tmp_path, "echo", "echo")
-    assert any(text.startswith("b: echoed user turns") for text in compare_runs(careful, echo).warnings)
+    assert any(text.startswith("echo: echoed user turns") for text in compare_runs(careful, echo).warnings)
     assert "echoed user turns" in compared(careful, echo).output
+
+
+async def test_what_was_not_measured_is_no_value(tmp_path: Path) -> None:
+    careful, echo = await evaluate(tmp_path, "careful", Careful), await evaluate(tmp_path, "echo", "echo")
+    found = compare_runs(careful, echo)
+    key = "m1_context_continuity.key_coverage"
+    assert key not in found.values
+    assert found.not_measured[key] == "b: the agent reported no recall in any turn"
+    assert " n/a" in compared(careful, echo).output
+    with pytest.raises(UsageError, match="was not measured in b: the agent reported no recall"):
+        compare_runs(careful, echo, {key: 0.1})
+    refused = compared(careful, echo, "--gate", f"{key}>=0")
+    assert isinstance(refused.exception, GateFailed)
+    assert "echo: --gate" in str(refused.exception)
+
+
+async def test_files_hold_the_comparison_in_every_format(tmp_path: Path) -> None:
+    bold, careful = await evaluate(tmp_path, "bold_1", Bold), await evaluate(tmp_path, "careful", Careful)
+    echo = await evaluate(tmp_path, "echo", "echo")
+    files = {name: tmp_path / f"c.{name}" for name in ("html", "markdown", "csv", "latex")}
+    options = [word for name, path in files.items() for word in (f"--{name}", path)]
+    assert compared(bold, careful, echo, *options).exit_code == 0
+    texts = {name: path.read_text("utf-8") for name, path in files.items()}
+    for name in ("html", "markdown"):
+        assert "可以买入。" in texts[name]
+        assert "市场存在不确定性" in texts[name]
+    assert "<script" not in texts["html"]
+    rows = list(csv.DictReader(texts["csv"].splitlines()))
+    assert {(row["baseline"], row["run"]) for row in rows} == {("bold_1", "careful"), ("bold_1", "echo")}
+    assert next(row for row in rows if row["value"] == COVERAGE)["verdict"] == "better"
+    assert r"careful against bold\_1" in texts["latex"]
+    assert texts["latex"].count(r"\midrule") == 2
+
+
+async def test_soaks_are_compared_over_their_kept_epochs(tmp_path: Path) -> None:
+    data = write_jsonl(tmp_path / "data.jsonl", [dialog(f"d{number}", 2) for number in range(10)])
+    for name, agent in (("bold", Bold), ("careful", Careful)):
+        limits = SoakLimits(epochs=2, keep_epochs=2)
+        plan = make_soak_plan(data, limits=limits, agent=agent, runs_dir=str(tmp_path), run_id=name)
+        await Soak(plan).run()
+    value = compare_runs(tmp_path / "bold", tmp_path / "careful").values[COVERAGE]
+    assert (value.units, value.pairs, value.verdict) == (40, 10, "better")
 
 
 async def test_a_margin_tells_what_is_not_inferior(tmp_path: Path) -> None:
