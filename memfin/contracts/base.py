@@ -59,7 +59,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return default if value is msgspec.UNSET else value
 
     def __contains__(self, name: object) -> bool:
-        """Say whether the record has a field of that name."""
+        """Return True if the record has a field of that name."""
         return name in self.__struct_fields__
 
     def __iter__(self) -> Iterator[str]:

@@ -59,7 +59,7 @@ def make_resume_plan(
 
 
 def is_bench(run_dir: str | Path) -> bool:
-    """Say whether a directory is that of a benchmark run, complete or not."""
+    """Return True if a directory is that of a benchmark run, complete or not."""
     return (Path(run_dir) / RAG_RESULTS).is_file()
 
 

@@ -306,7 +306,7 @@ class Soak:
         return self.summary
 
     async def _end_early(self, problem: BaseException) -> None:
-        """Say in the summary what ended the soak, or leave nothing of one that could not start.
+        """Record in the summary the reason of the end, or remove a soak that could not start.
 
         A disk that refuses this as well has been reported.
         """
