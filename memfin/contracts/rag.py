@@ -369,12 +369,17 @@ class RagResult(Record):
 
 
 class RagGroup(Record):
-    """The questions of one type, difficulty, category or tag together."""
+    """The questions of one type, difficulty, category or tag together.
+
+    ``ci95`` has the 95 % intervals of ``score``, the share of the greatest score, and of ``pass_rate``, both
+    0 to 1, with questions as the units; none for fewer than two questions.
+    """
 
     count: Count = 0
     passed: Count = 0
     total_score: Finite = 0.0
     max_score: Finite = 0.0
+    ci95: dict[str, tuple[Finite, Finite]] = {}
 
 
 class RagSummary(Record):
@@ -383,7 +388,7 @@ class RagSummary(Record):
     ``pass_rate`` is the share of the questions that passed, 0 to 1; ``overall_percentage`` is the score in
     percent of the greatest. Both are 0 where nothing was asked. ``errors`` counts the questions on which the
     system failed. ``type_filter`` is the one type that was asked, None for all.
-    ``judge`` is there when a judge read the answers.
+    ``judge`` is there when a judge read the answers; ``ci95`` is that of all questions, see `RagGroup`.
     """
 
     schema_version: str
@@ -405,6 +410,7 @@ class RagSummary(Record):
     type_filter: RagType | None = None
     config_fingerprint: str | None = None
     judge: RagJudgeSummary | msgspec.UnsetType = msgspec.UNSET
+    ci95: dict[str, tuple[Finite, Finite]] = {}
     individual_results: list[RagIndividual] = []
 
 

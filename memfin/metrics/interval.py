@@ -103,17 +103,29 @@ def ratio_interval(
 
 
 def _share_bounds(clusters: Sequence[tuple[float, float]], prior: float) -> tuple[float, float]:
-    """Return Wilson's bounds of a share between 0 and 1 with a design effect by cluster."""
+    """Return the bounds of a share between 0 and 1 whose units lie in clusters."""
     n = len(clusters)
     total = math.fsum(x for _, x in clusters)
     hits = math.fsum(y for y, _ in clusters)
+    share = hits / total
+    residuals = math.fsum((y - share * x) ** 2 for y, x in clusters)
+    return share_bounds(n, hits, total, residuals, math.fsum(x * x for _, x in clusters), prior)
+
+
+def share_bounds(
+    n: int, hits: float, total: float, residuals: float, squares: float, prior: float = PRIOR_EVENTS
+) -> tuple[float, float]:
+    """Return Wilson's bounds of ``hits / total`` with a design effect by cluster.
+
+    ``residuals`` is the sum of ``(y - share x)²`` over the ``n`` clusters, at least 2, ``squares`` that of
+    ``x²``; ``prior`` is how many events the maximal design effect weighs as much as.
+    """
     share = min(1.0, max(0.0, hits / total))
     # 1. The design effect that the clusters show: their variance over that of independent trials.
     independent = total * share * (1 - share)
-    residuals = math.fsum((y - share * x) ** 2 for y, x in clusters) * n / (n - 1)
-    shown = residuals / independent if independent > 0 else 0.0
+    shown = residuals * n / (n - 1) / independent if independent > 0 else 0.0
     # 2. Its maximum: all units of a cluster are alike, and a cluster counts once.
-    maximum = math.fsum(x * x for _, x in clusters) / total
+    maximum = squares / total
     # 3. Few events say little about how alike units are: the maximum has the weight of some events.
     events = min(hits, total - hits) if independent > 0 else 0.0
     effect = (events * shown + prior * maximum) / (events + prior)

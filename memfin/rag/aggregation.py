@@ -11,6 +11,7 @@ import msgspec
 
 from memfin.contracts.rag import RAG_SCHEMA_VERSION, RagGroup, RagIndividual, RagResult, RagSummary
 from memfin.contracts.reading import InvalidRecord, decode
+from memfin.metrics.interval import PRIOR_EVENTS_GRADED, share_bounds
 from memfin.rag.judging import MARKS, JudgeState
 
 _PERCENT: Final = 100
@@ -26,6 +27,28 @@ class Sums(NamedTuple):
     errors: int = 0
     score: Fraction = Fraction()
     max_score: Fraction = Fraction()
+    score_squares: Fraction = Fraction()
+    products: Fraction = Fraction()
+    max_squares: Fraction = Fraction()
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Return the 95 % intervals of the share of the greatest score and of the pass rate."""
+        n = self.questions
+        if n < 2 or not self.max_score:  # noqa: PLR2004 - no spread without a second question
+            return {}
+        share = self.score / self.max_score
+        residuals = self.score_squares - 2 * share * self.products + share * share * self.max_squares
+        scale = n / self.max_score  # points are no events: a question is one unit
+        score = share_bounds(
+            n,
+            float(self.score * scale),
+            n,
+            float(residuals * scale * scale),
+            float(self.max_squares * scale * scale),
+            PRIOR_EVENTS_GRADED,
+        )
+        rate = self.passed / n
+        return {"score": score, "pass_rate": share_bounds(n, self.passed, n, n * rate * (1 - rate), n)}
 
 
 class RagState:
@@ -41,8 +64,9 @@ class RagState:
     def add(self, result: RagResult) -> None:
         """Count a result."""
         # As decimal numbers: 0.1 is one tenth, and ten of them are 1.
-        scores = Fraction(repr(result.score)), Fraction(repr(result.max_score))
-        sums = Sums(1, int(result.passed), int(result.error is not None), *scores)
+        score, most = Fraction(repr(result.score)), Fraction(repr(result.max_score))
+        squares = score * score, score * most, most * most
+        sums = Sums(1, int(result.passed), int(result.error is not None), score, most, *squares)
         for key in _groups_of(result):
             self._count(key, sums)
         if result.judge is not msgspec.UNSET:
@@ -59,8 +83,14 @@ class RagState:
 
     def _by(self, kind: str) -> dict[str, RagGroup]:
         return {
-            name: RagGroup(count=count, passed=passed, total_score=float(score), max_score=float(max_score))
-            for (of, name), (count, passed, _, score, max_score) in sorted(self._groups.items())
+            name: RagGroup(
+                count=sums.questions,
+                passed=sums.passed,
+                total_score=float(sums.score),
+                max_score=float(sums.max_score),
+                ci95=sums.intervals(),
+            )
+            for (of, name), sums in sorted(self._groups.items())
             if of == kind
         }
 
@@ -79,6 +109,7 @@ class RagState:
             overall_percentage=float(_PERCENT * total.score / total.max_score) if total.max_score else 0.0,
             errors=total.errors,
             judge=self._judged.summary(),
+            ci95=total.intervals(),
             **names,
         )
 

@@ -91,6 +91,7 @@ def rag_table(summary: RagSummary) -> "Table":
         passed=summary.passed_tests,
         total_score=summary.overall_score,
         max_score=summary.max_score,
+        ci95=summary.ci95,
     )
     groups = [(text.title, summary.by_type[text.name]) for text in TYPES if text.name in summary.by_type]
     rows = (
@@ -101,11 +102,12 @@ def rag_table(summary: RagSummary) -> "Table":
             f"{group.total_score:.2f}",
             f"{group.max_score:g}",
             f"{group.total_score / group.max_score if group.max_score else 0.0:.1%}",
+            ((format_interval("score", group.ci95.get("score")), "dim"),),
         )
         for title, group in (*groups, ("All", total))
         if group.count
     )
-    headings = ("Questions", "Asked", "Passed", "Score", "Of", "Share")
+    headings = ("Questions", "Asked", "Passed", "Score", "Of", "Share", "95 % interval")
     return _table(f"Run {one_line(summary.run_id, 128)}", "", headings, rows)
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from memfin.contracts import BenchConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
-from memfin.metrics.interval import ratio_interval
 from memfin.rag.aggregation import is_right_fact, regressions
 from memfin.runtime.gates import GatedValue, failure_gates, gates_of, judge_gates_failed_by, value_gates
 
@@ -54,7 +53,7 @@ def failed_bench_gates(
     """
     total, failed = summary.total_tests, total_errors(stats)
     return [
-        *score_gates(summary.overall_percentage, total, failed, config, directory),
+        *score_gates(summary.overall_percentage, total, failed, config, summary.ci95),
         *regression_gates(directory, config, before),
         *answers_judged(stats.judged_turns, stats.judge_failures, config),
     ]
@@ -66,22 +65,20 @@ def answers_judged(judged: int, failed: int, config: BenchConfig) -> list[str]:
 
 
 def score_gates(
-    percentage: float, total: int, failed: int, config: BenchConfig, directory: Path
+    percentage: float,
+    total: int,
+    failed: int,
+    config: BenchConfig,
+    intervals: Mapping[str, tuple[float, float]],
 ) -> list[str]:
-    """Return one line for every gate that a score, and so many failures of all questions, do not pass.
-
-    The interval of the score is that of the results in the directory, with questions as the units.
-    """
+    """Return one line for every gate that a score, and so many failures of all questions, do not pass."""
     every = f"the system failed on every one of the {total} questions"
     some = f"--fail-on-error {{:g}}: the system failed on {failed} of {total} questions"
     gates = [
         gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " ")) for gate in gates_of(config, DIRECTIONS)
     ]
-    interval = None
-    if any(gate.at_bound for gate in gates):
-        each = ((one.score, one.max_score) for one in iter_individual_results(directory / SUMMARY))
-        if (bounds := ratio_interval(each)) is not None:
-            interval = 100 * bounds[0], 100 * bounds[1]
+    bounds = intervals.get("score")
+    interval = None if bounds is None else (100 * bounds[0], 100 * bounds[1])
     return [
         *failure_gates(failed, total, config.fail_on_error, every, some),
         *value_gates(gates, {PERCENTAGE: GatedValue(percentage, interval)}),

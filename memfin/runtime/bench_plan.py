@@ -13,7 +13,7 @@ from memfin.actors.messages import WarningBoard
 from memfin.actors.questions import Asker, QuestionJudging, QuestionScorer, QuestionSource, QuestionTotals
 from memfin.agents.protocol import AgentSettings
 from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats, SoakLimits
-from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, summary_pieces
+from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, read_sums, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
@@ -255,7 +255,7 @@ def _gates(config: BenchConfig) -> Callable[[SoakStats, Path], list[str]]:
     def failed_gates(stats: SoakStats, last: Path) -> list[str]:
         score, errors = stats.means().get("rag.overall_percentage", 0.0), stats.errors
         return [
-            *score_gates(score, stats.turns, errors.failed_turns, config, last),
+            *score_gates(score, stats.turns, errors.failed_turns, config, read_sums(last / SUMMARY).ci95),
             *answers_judged(errors.judged_turns, errors.judge_failures, config),
             *(regression_gates(last, config, before) if before else ()),
         ]

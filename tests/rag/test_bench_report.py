@@ -9,10 +9,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from memfin.contracts import BenchConfig
 from memfin.contracts.rag import RagSummary
 from memfin.errors import UsageError
+from memfin.metrics.interval import ratio_interval
 from memfin.report import load_report, write_reports
 from memfin.report.tables import rag_table
+from memfin.runtime.bench_gates import score_gates
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
@@ -137,7 +140,7 @@ async def test_the_table_has_a_row_a_type_and_one_for_all(tmp_path: Path) -> Non
     Console(file=out, width=80).print(rag_table(summary))
     rows = [line.split() for line in out.getvalue().splitlines()]
     assert [row[0] for row in rows[3:7]] == ["Facts", "Sets", "Conflicts", "All"]
-    assert rows[3][1:] == ["10", "9", "9.30", "10", "93.0%"]
+    assert rows[3][1:6] == ["10", "9", "9.30", "10", "93.0%"]
 
 
 @pytest.mark.parametrize(
@@ -189,3 +192,19 @@ async def test_results_that_cannot_be_are_found(tmp_path: Path, change: dict[str
     rows = sorted((json.loads(line) for line in path.read_bytes().splitlines()), key=lambda row: row["id"])
     path.write_text("\n".join(json.dumps(row) for row in (rows[1], rows[0] | change)) + "\n")
     assert any(words in str(finding) for finding in validate_run(tmp_path / "r"))
+
+
+async def test_scores_and_pass_rates_have_intervals_and_gates_hold_their_bound(tmp_path: Path) -> None:
+    mixed(tmp_path / "b")
+    directory = await run(tmp_path, Counting(wrong="f03"))
+    summary = msgspec.json.decode((directory / "rag_summary.json").read_bytes(), type=RagSummary)
+    shares = [(one.score, one.max_score) for one in summary.individual_results]
+    assert summary.ci95["score"] == pytest.approx(ratio_interval(shares, graded=True))
+    assert summary.ci95["pass_rate"] == pytest.approx(
+        ratio_interval([(float(one.passed), 1.0) for one in summary.individual_results])
+    )
+    assert summary.by_type["evidence_set"].ci95 == {}  # a single question has none
+    low = 100 * summary.ci95["score"][0]
+    for limit, fails in ((low - 0.1, False), (low + 0.1, True)):
+        config = BenchConfig(gate=[f"overall_percentage>={limit}@95"])
+        assert bool(score_gates(summary.overall_percentage, 12, 0, config, summary.ci95)) is fails

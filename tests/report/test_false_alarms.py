@@ -25,7 +25,9 @@ def run_of(chance: random.Random, hard: list[list[float]], skill: float, mood: f
 
 
 @pytest.mark.parametrize(("dialogs", "mood"), [(14, 0.1), (50, 0.2)])
-def test_of_equal_agents_at_most_one_comparison_in_twenty_has_a_worse_value(dialogs: int, mood: float) -> None:
+def test_of_equal_agents_at_most_one_comparison_in_twenty_has_a_worse_value(
+    dialogs: int, mood: float
+) -> None:
     chance = random.Random(dialogs)
     alarms = 0
     for _ in range(RUNS):
