@@ -18,13 +18,17 @@ Suite = Literal["dialog", "rag"]
 
 
 class Counters(Record):
-    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid."""
+    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid.
+
+    ``unscored_turn_pairs`` counts those without ground truth and user turns without a reply, if any.
+    """
 
     total_dialogs: Count = 0
     valid_dialogs: Count = 0
     skipped_dialogs: Count = 0
     failed_dialogs: Count = 0
     total_turn_pairs: Count = 0
+    unscored_turn_pairs: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunManifest(Record):

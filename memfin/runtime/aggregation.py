@@ -81,8 +81,8 @@ class _Traces:
                 raise UsageError(
                     f"{path}:{number}: is of run {trace.run_id!r}, the first line of {self._run_id!r}"
                 )
-            totals.add_trace(trace)
             dialog = dialog_of(trace, index, f"{path}:{number}")
+            totals.add_trace(trace, dialog)
             if dialog is not None:
                 state.add_dialog(trace, dialog)
                 for turn in trace.turns:

@@ -307,7 +307,7 @@ def _counters(rules: RunRules, counted: Counters, source: str) -> Iterator[Findi
         there = counted[name]
         # A failed dialogue may lack some of its turn pairs.
         lacking = name == "total_turn_pairs" and counted.failed_dialogs and here >= there
-        if here != there and not lacking:
+        if msgspec.UNSET not in (here, there) and here != there and not lacking:
             yield finding(rules.path, f"{here}, but {source} amounts to {there}", ("counters", name))
 
 

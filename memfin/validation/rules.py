@@ -454,6 +454,9 @@ class DatasetRules(RunRules):
             yield _skipped(("dialog_id",), message, "duplicate_dialog_id")
 
 
+_UNSCORED: Final = "(its turn pair is not scored)"
+
+
 def dialogue_violations(value: object) -> Iterator[Violation]:
     """Yield every violation of one line of a dataset, given as plain data."""
     if not isinstance(value, dict):
@@ -483,39 +486,56 @@ def _turns(turns: object) -> Iterator[Violation]:
     for index, turn in enumerate(turns):
         steps: Steps = ("turns", index)
         if isinstance(turn, dict):
-            yield from _turn(turn, "assistant" if index % 2 else "user", steps)
+            yield from _turn(turn, steps)
         else:
             yield _skipped(steps, f"expected an object, got {described(turn)}", "invalid_turn_sequence")
-    if len(turns) % 2:
+    roles = [turn.get("role") if isinstance(turn, dict) else None for turn in turns]
+    tags = {
+        index: list(_struct(turns[index].get("turn_tags"), TurnTags, ("turns", index, "turn_tags")))
+        for index in range(1, len(turns))
+        if (roles[index - 1], roles[index]) == ("user", "assistant")
+    }
+    nothing_left = all(tags.values())
+    for index, role in enumerate(roles):
+        if role == "user" and (index + 1 == len(roles) or roles[index + 1] == "user"):
+            yield Violation(("turns", index), f"the user turn has no assistant turn {_UNSCORED}")
+        elif (
+            role == "assistant" and (index == 0 or roles[index - 1] == role) and turns[index].get("turn_tags")
+        ):
+            yield Violation(("turns", index), f"the assistant turn has no user turn {_UNSCORED}")
+        for item in tags.get(index, ()):
+            absent = turns[index].get("turn_tags") is None
+            reason: SkipReason = "missing_gt_tags" if absent else "invalid_gt_tags"
+            lost = Violation(item.steps, f"{item.message} {_UNSCORED}")
+            yield _skipped(*item, reason) if nothing_left else lost
+    if not tags:
         last: Steps = ("turns", len(turns) - 1)
-        yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
+        yield _skipped(last, "no user turn is followed by an assistant turn", "invalid_turn_sequence")
 
 
-def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
+def _turn(turn: dict[str, Any], steps: Steps) -> Iterator[Violation]:
     role = turn.get("role")
-    if role != expected:
-        state = "missing" if role is None else f"expected {expected!r}, got {described(role)}"
+    if role not in ("user", "assistant"):
+        state = _absent_or("'user' or 'assistant'", role)
         yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
     field = "text" if "text" in turn or "content" not in turn else "content"
     words = turn.get(field)
     if not isinstance(words, str):
         yield _skipped((*steps, field), _absent_or("a string", words), "invalid_turn_sequence")
-    elif expected == "user" and not words.strip():
+    elif role == "user" and not words.strip():
         yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
-    if expected == "assistant":
-        yield from _struct(turn.get("turn_tags"), TurnTags, (*steps, "turn_tags"), "missing_gt_tags")
 
 
-def _struct(value: object, kind: Any, steps: Steps, reason: SkipReason) -> Iterator[Violation]:
-    if not isinstance(value, dict):
-        yield _skipped(steps, _absent_or("an object", value), reason)
-        return
-    for item in structure_violations(upgrade(_given(value), kind), kind, steps):
-        yield _skipped(item.steps, item.message, reason)
+def _struct(value: object, kind: Any, steps: Steps) -> Iterator[Violation]:
+    if isinstance(value, dict):
+        yield from structure_violations(upgrade(_given(value), kind), kind, steps)
+    else:
+        yield Violation(steps, _absent_or("an object", value))
 
 
 def _profile(profile: object) -> Iterator[Violation]:
-    yield from _struct(profile, ProfileTruth, ("profile_gt",), "missing_profile_gt")
+    for item in _struct(profile, ProfileTruth, ("profile_gt",)):
+        yield _skipped(item.steps, item.message, "missing_profile_gt")
     if not isinstance(profile, dict):
         return
     levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}

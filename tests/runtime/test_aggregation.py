@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 import memfin
+from memfin.contracts import Counters, Warned
 from memfin.errors import UsageError
 from memfin.runtime import aggregate_rows
-from tests.support import dataset, read_jsonl, write_jsonl
+from memfin.validation import validate_path
+from tests.support import dataset, dialog, read_jsonl, write_jsonl
 
 
 class Failing:
@@ -58,6 +60,33 @@ async def test_traces_of_another_run_are_refused(run: Path, changes: dict[str, A
     with pytest.raises(UsageError, match="give the trace of the same run") as refusal:
         counts(rows, run)
     assert str(refusal.value).startswith(f"{rows}:1: {problem}")
+
+
+async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
+    partly = dialog("partly", 3)
+    partly["turns"][1]["turn_tags"] = None
+    del partly["turns"][5]
+    data = write_jsonl(tmp_path / "data.jsonl", [partly, dialog("whole")])
+    warnings: list[Warned] = []
+    summary = await memfin.evaluate(
+        data,
+        agent=Failing,
+        run_id="r",
+        runs_dir=str(tmp_path),
+        on_event=lambda event: warnings.append(event) if isinstance(event, Warned) else None,
+    )
+    assert summary.counters == Counters(
+        total_dialogs=2, valid_dialogs=2, total_turn_pairs=5, unscored_turn_pairs=2
+    )
+    told = [warned.message for warned in warnings if warned.dialog_id == "partly"]
+    assert told[0].startswith(
+        f"{data}:1: 2 turn pairs are not scored, for want of a reply or of usable turn_tags"
+    )
+    row = next(row for row in read_jsonl(tmp_path / "r" / "turn_eval.jsonl") if row["dialog_id"] == "partly")
+    assert not any(row[f"eligible_{metric}"] for metric in ("m1", "m3", "m4", "m5"))
+    again, _ = aggregate_rows(tmp_path / "r" / "turn_eval.jsonl", tmp_path / "r" / "dialog_trace.jsonl", data)
+    assert again.counters == summary.counters
+    assert list(validate_path(tmp_path / "r")) == []
 
 
 async def test_traces_of_several_runs_are_refused(run: Path) -> None:
