@@ -20,7 +20,7 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
-from memfin.contracts.reading import Line, canonical_difficulty, iter_lines, upgrade
+from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import UsageError
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
@@ -232,7 +232,7 @@ class DatasetIndex:
         start, length, number = place
         with self.path.open("rb") as file:
             file.seek(start)
-            data = file.read(length).strip().removeprefix(b"\xef\xbb\xbf")
+            data = file.read(length).strip().removeprefix(BOM)
         return read_entry(Line(number, data)).dialog
 
     def __len__(self) -> int:
@@ -260,15 +260,18 @@ def check_dataset_file(path: Path) -> None:
 
 
 def digest_dataset(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 of the file's bytes and its number of lines, read in pieces."""
+    """Return the SHA-256 of the file's bytes and its number of lines that are not blank, read in pieces."""
     sha256 = hashlib.sha256()
-    lines, last = 0, b"\n"
+    lines, blank, mark = 0, True, BOM
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
             sha256.update(piece)
-            lines += piece.count(b"\n")
-            last = piece[-1:]
-    return sha256.hexdigest(), lines + (last != b"\n")
+            first, *others = piece.removeprefix(mark).split(b"\n")
+            blank, mark = blank and not first.strip(b" \t\r"), b""
+            for part in others:
+                lines += not blank
+                blank = not part.strip(b" \t\r")
+    return sha256.hexdigest(), lines + (not blank)
 
 
 def detect_language(text: str) -> str:
