@@ -1,6 +1,7 @@
 """Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
-from typing import Any, Literal
+import re
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +16,9 @@ MetricName = Literal[
 
 Suite = Literal["dialog", "rag"]
 """The kind of evaluation of a run."""
+
+RUN_ID: Final = re.compile(r"(?![.-])(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
+"""The names that a run may have."""
 
 
 class Counters(Record):

@@ -284,8 +284,8 @@ def _dialog_of(trace: DialogTrace) -> Dialog:
     """Rebuild the dialogue from a trace that carries its true profile."""
     if trace.profile_gt is msgspec.UNSET:
         raise UsageError(
-            f"dialogue {trace.dialog_id!r} of the trace is not in the dataset; "
-            "give the dataset that was replayed, or a trace with profile_gt"
+            f"dialogue {trace.dialog_id!r}: a trace of v1 has no ground truth; "
+            "pass dialogs={dialog_id: normalize_dialog(line)}, or replay with trace_version='v1.1'"
         )
     turns: dict[int, Turn] = {}
     for turn in trace.turns:

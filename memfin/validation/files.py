@@ -104,6 +104,8 @@ def validate_artifact(
         raise UsageError(f"cannot read {path}: {problem.strerror or problem}") from problem
     if empty:
         yield finding(path, "the file is empty")
+    elif not may_be_empty and (message := rules.of_file()) is not None:
+        yield finding(path, message)
 
 
 def _limit(entry: Contract) -> int:

@@ -18,12 +18,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from memfin.contracts.base import SkipReason
 from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
 from memfin.contracts.dataset import Dialog, ProfileTruth, TurnTags
 from memfin.contracts.progress import ProgressEvent
 from memfin.contracts.reading import Line, UnsupportedTraceVersion, check_trace_version, shown, upgrade
-from memfin.contracts.run import Counters, EvalSummary, MetricResult, RunManifest, RunStats
+from memfin.contracts.run import RUN_ID, Counters, EvalSummary, MetricResult, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import DialogTrace
 from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
@@ -93,6 +95,10 @@ class RunRules:
         if not of_text and not of_structure:
             yield from self.check(record)
 
+    def of_file(self) -> str | None:
+        """Return what is wrong with the file as a whole, once all its records are checked."""
+        return None
+
     def check(self, record: Any) -> Iterator[Violation]:
         """Yield the violations of one structurally sound record, given in the order of the file."""
         self.record = record
@@ -144,13 +150,23 @@ class DialogTraceRules(RunRules):
     def __init__(self) -> None:
         super().__init__(_trace, self._rows)
         self.statuses: Counter[str] = Counter()
+        self._skips: Counter[str] = Counter()
         self.pairs = 0
 
     def _rows(self, record: DialogTrace) -> Iterator[Row]:
         self.statuses[record.dialog_status] += 1
+        if record.skip_reason is not None:
+            self._skips[record.skip_reason] += 1
         if record.valid_dialog:
             yield self.twice("dialog_id", record.dialog_id)
             self.pairs += len(record.turns)
+
+    def of_file(self) -> str | None:
+        """Return the finding of a trace of which nothing can be scored."""
+        if not self.statuses or self.statuses.total() > self.statuses["skipped"]:
+            return None
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(self._skips.items()))
+        return f"no valid dialogue ({reasons}); nothing can be scored"
 
     def counters(self) -> Counters:
         """Return the counters that the dialogues so far amount to."""
@@ -305,10 +321,33 @@ class JudgementRules(RunRules):
 # ---- documents of a run
 
 
+class ManifestRules(RunRules):
+    """``run_manifest.json``: a legal name, workers, times in order, the counters of a run that ended."""
+
+    def __init__(self) -> None:
+        super().__init__(_manifest)
+
+    def violations(self, line: Line, value: Any, of_text: list[Violation], kind: Any) -> Iterator[Violation]:
+        """Yield the violations of the document; a counter that is missing is 0 in the record."""
+        yield from super().violations(line, value, of_text, kind)
+        if self.record is not None and self.record.ended_at is not None:
+            for name, default in dict(Counters()).items():
+                if default is not msgspec.UNSET and name not in value["counters"]:
+                    yield Violation(("counters", name), "missing, though the run has ended")
+
+
 def _manifest(record: RunManifest) -> Iterator[Row]:
-    yield _not_utc("started_at", record.started_at)
+    yield not RUN_ID.match(record.run_id), "run_id", f"{shown(record.run_id)} is no name of a run"
+    for name in ("workers_dialog", "workers_judge"):
+        yield record[name] < 1, name, f"{record[name]} is less than 1"
+    started = _not_utc("started_at", record.started_at)
+    yield started
     if record.ended_at is not None:
-        yield _not_utc("ended_at", record.ended_at)
+        ended = _not_utc("ended_at", record.ended_at)
+        yield ended
+        if not started[0] and not ended[0]:
+            first, last = map(datetime.fromisoformat, (record.started_at, record.ended_at))
+            yield last < first, "ended_at", f"{record.ended_at} is before started_at, {record.started_at}"
         yield from _counters(record)
 
 
@@ -565,7 +604,7 @@ def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:
 
 RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
     {
-        "run-manifest": partial(RunRules, _manifest),
+        "run-manifest": ManifestRules,
         "dialog-trace": DialogTraceRules,
         "turn-eval": TurnEvalRules,
         "metrics-summary": partial(RunRules, _counters, _metrics),
