@@ -271,6 +271,25 @@ class TraceSource(_FileSource[DialogResult]):
         await send(self._outbox, entry)
 
 
+def traces_of_run(path: Path, dialogs: DatasetIndex) -> Iterator[tuple[DialogTrace, Dialog | None]]:
+    """Yield the traces of one run, each with its dialogue; see `dialog_of`.
+
+    Raises:
+        UsageError: a trace is broken, of another run than the first, or a dialogue's second one.
+    """
+    run_id: str | None = None
+    seen: set[str] = set()
+    for number, trace in iter_jsonl(path, DialogTrace):
+        where = f"{path}:{number}"
+        run_id = trace.run_id if run_id is None else run_id
+        if trace.run_id != run_id:
+            raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {run_id!r}")
+        if trace.valid_dialog and trace.dialog_id in seen:
+            raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
+        seen.add(trace.dialog_id if trace.valid_dialog else "")
+        yield trace, dialog_of(trace, dialogs, where)
+
+
 def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
     """Return the dialogue that a trace was made from; None for a skipped line.
 

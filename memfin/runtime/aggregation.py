@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from memfin.actors.dialog_scoring import DialogTotals
-from memfin.actors.dialogs import dialog_of
-from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow, TurnStatus
+from memfin.actors.dialogs import traces_of_run
+from memfin.contracts import Counters, EvalSummary, TurnEvalRow, TurnStatus
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex
 from memfin.errors import UsageError
@@ -75,13 +75,8 @@ class _Traces:
         self._run_id = ""
         self._statuses: dict[tuple[str, int], TurnStatus] = {}
         index, totals = DatasetIndex(dataset), DialogTotals()
-        for number, trace in iter_jsonl(path, DialogTrace):
-            self._run_id = self._run_id or trace.run_id
-            if trace.run_id != self._run_id:
-                raise UsageError(
-                    f"{path}:{number}: is of run {trace.run_id!r}, the first line of {self._run_id!r}"
-                )
-            dialog = dialog_of(trace, index, f"{path}:{number}")
+        for trace, dialog in traces_of_run(path, index):
+            self._run_id = trace.run_id
             totals.add_trace(trace, dialog)
             if dialog is not None:
                 state.add_dialog(trace, dialog)

@@ -644,6 +644,7 @@ def test_aggregate_gives_the_summary_of_the_run(memfin: Memfin, tmp_path: Path) 
     rows.write_bytes((tmp_path / "runs" / "r" / "turn_eval.jsonl").read_bytes() + b'{"run_id": 5}\n')
     broken = memfin("aggregate", rows)
     assert broken.returncode == 1
+    assert "M2 is not measured: it needs --dialog-trace and --dataset" in broken.stderr
     assert "rows.jsonl:16: " in broken.stderr
     assert json.loads(broken.stdout)["metrics"]["m3_risk_coverage"]["counts"]["bad_rows"] == 1
     refused(memfin("aggregate", "rows.jsonl", "--dataset", data), "go together")

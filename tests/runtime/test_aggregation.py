@@ -92,5 +92,5 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
 async def test_traces_of_several_runs_are_refused(run: Path) -> None:
     traces = read_jsonl(run / "dialog_trace.jsonl")
     write_jsonl(run / "dialog_trace.jsonl", [traces[0], traces[1] | {"run_id": "other"}])
-    with pytest.raises(UsageError, match=r"dialog_trace\.jsonl:2: is of run 'other', the first line of 'r'"):
+    with pytest.raises(UsageError, match=r"dialog_trace\.jsonl:2: is of run 'other', the first trace of 'r'"):
         counts(run / "turn_eval.jsonl", run)
