@@ -8,6 +8,8 @@ import pytest
 import memfin
 from memfin.contracts import Counters, Warned
 from memfin.errors import UsageError
+from memfin.report import write_reports
+from memfin.report.tables import summary_table
 from memfin.runtime import aggregate_rows
 from memfin.validation import validate_path
 from tests.support import dataset, dialog, read_jsonl, write_jsonl
@@ -87,6 +89,10 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
     again, _ = aggregate_rows(tmp_path / "r" / "turn_eval.jsonl", tmp_path / "r" / "dialog_trace.jsonl", data)
     assert again.counters == summary.counters
     assert list(validate_path(tmp_path / "r")) == []
+    assert str(summary_table(summary).caption).endswith(
+        "5 turn pairs, 2 turn pairs of the dataset not scored"
+    )
+    assert "Turn pairs not scored: 2" in write_reports(tmp_path / "r")[0].read_text("utf-8")
 
 
 async def test_traces_of_several_runs_are_refused(run: Path) -> None:
