@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
-from memfin.contracts.reading import Line, canonical_difficulty, iter_lines, upgrade
+from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import UsageError
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
@@ -109,6 +109,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
     if not isinstance(dialog_obj, Mapping):
         raise InvalidDialogError("not_an_object", "$", f"expected an object, got {_kind(dialog_obj)}")
     turns = _turns(dialog_obj.get("turns"))
+    question = next(turn.text for turn in turns if turn.role == "user")
     blueprint = dialog_obj.get("blueprint")
     return Dialog(
         dialog_id=usable_id(dialog_obj) or default_id,
@@ -116,7 +117,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
         turns=turns,
         scenario_type=_text(dialog_obj, "scenario_type"),
         difficulty=canonical_difficulty(dialog_obj.get("difficulty")),
-        language=_text(dialog_obj, "language") or detect_language(turns[0].text),
+        language=_text(dialog_obj, "language") or detect_language(question),
         events=[e for e in _list(dialog_obj.get("events")) if isinstance(e, dict)],
         seed_source=_text(dialog_obj, "seed_source"),
         seed_data=data if isinstance(data := dialog_obj.get("seed_data"), dict) else None,
@@ -131,7 +132,9 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
 
 
 def align_turn_pairs(dialog_obj: object) -> list[TurnPair]:
-    """Return each user turn with the next assistant turn, numbered from 1.
+    """Return each user turn that is answered, with its assistant turn, numbered from 1.
+
+    A reply without usable tags requires nothing.
 
     Raises:
         InvalidDialogError: the object is not a valid dialogue.
@@ -139,15 +142,21 @@ def align_turn_pairs(dialog_obj: object) -> list[TurnPair]:
     turns = normalize_dialog(dialog_obj).turns
     return [
         TurnPair(
-            turn_pair_id=index // 2 + 1,
+            turn_pair_id=number,
             user_turn_abs_idx=index,
             gt_assistant_abs_idx=index + 1,
             user_text=turns[index].text,
             gt_assistant_text=turns[index + 1].text,
             gt_turn_tags=turns[index + 1].turn_tags or TurnTags(),
         )
-        for index in range(0, len(turns) - 1, 2)
+        for number, index in enumerate(_answered(turns), 1)
     ]
+
+
+def unscored_pairs(dialog: Dialog) -> int:
+    """Return the number of user turns that have no reply, or one without usable tags."""
+    answered = sum(dialog.turns[index + 1].turn_tags is not None for index in _answered(dialog.turns))
+    return sum(turn.role == "user" for turn in dialog.turns) - answered
 
 
 def read_entries(file: BinaryIO, limit: int | None = None) -> Iterator[DatasetEntry]:
@@ -223,7 +232,7 @@ class DatasetIndex:
         start, length, number = place
         with self.path.open("rb") as file:
             file.seek(start)
-            data = file.read(length).strip().removeprefix(b"\xef\xbb\xbf")
+            data = file.read(length).strip().removeprefix(BOM)
         return read_entry(Line(number, data)).dialog
 
     def __len__(self) -> int:
@@ -251,15 +260,18 @@ def check_dataset_file(path: Path) -> None:
 
 
 def digest_dataset(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 of the file's bytes and its number of lines, read in pieces."""
+    """Return the SHA-256 of the file's bytes and its number of lines that are not blank, read in pieces."""
     sha256 = hashlib.sha256()
-    lines, last = 0, b"\n"
+    lines, blank, mark = 0, True, BOM
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
             sha256.update(piece)
-            lines += piece.count(b"\n")
-            last = piece[-1:]
-    return sha256.hexdigest(), lines + (last != b"\n")
+            first, *others = piece.removeprefix(mark).split(b"\n")
+            blank, mark = blank and not first.strip(b" \t\r"), b""
+            for part in others:
+                lines += not blank
+                blank = not part.strip(b" \t\r")
+    return sha256.hexdigest(), lines + (not blank)
 
 
 def detect_language(text: str) -> str:
@@ -289,35 +301,49 @@ def _turns(value: object) -> list[Turn]:
     if not isinstance(value, list) or not value:
         found = "the list is empty" if value == [] else f"expected a list of turns, got {_kind(value)}"
         raise InvalidDialogError("missing_turns", "$.turns", found)
-    turns = [_turn(index, item) for index, item in enumerate(value)]
-    if len(turns) % 2:
-        raise InvalidDialogError(
-            "invalid_turn_sequence", f"$.turns[{len(turns) - 1}]", "the last user turn has no assistant turn"
-        )
+    problems: dict[int, InvalidDialogError] = {}
+    turns = [_turn(index, item, problems) for index, item in enumerate(value)]
+    replies = [index + 1 for index in _answered(turns)]
+    if not replies:
+        found, last = "no user turn is followed by an assistant turn", f"$.turns[{len(turns) - 1}]"
+        raise InvalidDialogError("invalid_turn_sequence", last, found)
+    if problems and all(reply in problems for reply in replies):
+        raise problems[replies[0]]
     return turns
 
 
-def _turn(index: int, item: object) -> Turn:
+def _answered(turns: Sequence[Turn]) -> list[int]:
+    """Return the positions of the user turns that an assistant turn follows."""
+    return [
+        index
+        for index, (turn, following) in enumerate(pairwise(turns))
+        if turn.role == "user" and following.role == "assistant"
+    ]
+
+
+def _turn(index: int, item: object, problems: dict[int, InvalidDialogError]) -> Turn:
     path = f"$.turns[{index}]"
     if not isinstance(item, dict | Mapping):  # the abstract class alone is five times slower
         raise InvalidDialogError("invalid_turn_sequence", path, f"expected an object, got {_kind(item)}")
-    expected = "assistant" if index % 2 else "user"
-    if item.get("role") != expected:
-        raise InvalidDialogError(
-            "invalid_turn_sequence",
-            f"{path}.role",
-            f"expected {expected!r}, got {_shown_role(item.get('role'))}",
-        )
+    role = item.get("role")
+    if not isinstance(role, str) or role not in ("user", "assistant"):
+        found = f"expected 'user' or 'assistant', got {_shown_role(role)}"
+        raise InvalidDialogError("invalid_turn_sequence", f"{path}.role", found)
     text = item.get("text", item.get("content"))
     if not isinstance(text, str):
         raise InvalidDialogError(
             "invalid_turn_sequence", f"{path}.text", f"expected a string, got {_kind(text)}"
         )
-    if expected == "user":
+    if role == "user":
         if not text.strip():
             raise InvalidDialogError("invalid_turn_sequence", f"{path}.text", "the user turn is blank")
         return Turn(role="user", text=text)
-    return Turn(role="assistant", text=text, turn_tags=_tags(f"{path}.turn_tags", item.get("turn_tags")))
+    try:
+        tags = _tags(f"{path}.turn_tags", item.get("turn_tags"))
+    except InvalidDialogError as problem:
+        problems[index] = problem
+        tags = None
+    return Turn(role="assistant", text=text, turn_tags=tags)
 
 
 def _tags(path: str, value: object) -> TurnTags:
@@ -326,12 +352,13 @@ def _tags(path: str, value: object) -> TurnTags:
     except msgspec.ValidationError:
         pass
     if not isinstance(value, Mapping):
-        raise InvalidDialogError("missing_gt_tags", path, f"expected an object, got {_kind(value)}")
+        reason: SkipReason = "missing_gt_tags" if value is None else "invalid_gt_tags"
+        raise InvalidDialogError(reason, path, f"expected an object, got {_kind(value)}")
     known = {name: value[name] for name in TurnTags.__struct_fields__ if value.get(name) is not None}
     try:
         return msgspec.convert(upgrade(known, TurnTags), TurnTags)
     except msgspec.ValidationError as problem:
-        raise _mismatch("missing_gt_tags", path, problem) from problem
+        raise _mismatch("invalid_gt_tags", path, problem) from problem
 
 
 def _profile(value: object) -> ProfileTruth:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from memfin.actors.aggregator import Totals
@@ -16,6 +17,7 @@ from memfin.actors.scoring_pool import ScoringPool, default_workers
 from memfin.contracts import (
     HEURISTIC_JUDGE,
     Counters,
+    Dialog,
     DialogTrace,
     JudgeControls,
     JudgeFailure,
@@ -26,6 +28,7 @@ from memfin.contracts import (
     TurnEvalRow,
     Verdict,
 )
+from memfin.dataset import unscored_pairs
 from memfin.errors import MemfinError
 from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.protocol import JudgeResult
@@ -233,6 +236,7 @@ class DialogTotals(Totals[DialogResult]):
         self.metrics = MetricsState()
         self._panels = ReplyVoteStats()
         self._not_created = 0
+        self._unscored = 0
         super().__init__(self._panels, scope)
 
     def add(self, committed: DialogResult) -> None:
@@ -242,15 +246,16 @@ class DialogTotals(Totals[DialogResult]):
             self.judged.add(row)
         if committed.dialog is not None:
             self.metrics.add_dialog(committed.trace, committed.dialog)
-        self.add_trace(committed.trace)
+        self.add_trace(committed.trace, committed.dialog)
         self.rows += len(committed.rows)
         self.retries += committed.retries
         self.abandoned += committed.abandoned
         self._add_usage(committed.usage, recorded=committed.recorded)
         self._add_votes(committed)
 
-    def add_trace(self, trace: DialogTrace) -> None:
+    def add_trace(self, trace: DialogTrace, dialog: Dialog | None = None) -> None:
         """Count one dialogue and its turns."""
+        self._unscored += unscored_pairs(dialog) if dialog is not None else 0
         self.dialogs[trace.dialog_status] += 1
         if trace.skip_reason is not None:
             self.skips[trace.skip_reason] += 1
@@ -289,4 +294,5 @@ class DialogTotals(Totals[DialogResult]):
             skipped_dialogs=skipped,
             failed_dialogs=self.dialogs["failed"],
             total_turn_pairs=self.turns.total(),
+            unscored_turn_pairs=self._unscored or msgspec.UNSET,
         )

@@ -27,7 +27,7 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.reading import decode, iter_jsonl
-from memfin.dataset import DatasetEntry, DatasetIndex, read_entries
+from memfin.dataset import DatasetEntry, DatasetIndex, align_turn_pairs, read_entries, unscored_pairs
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
 from memfin.sandbox.references import describe
@@ -37,6 +37,8 @@ E = TypeVar("E")
 
 READ_AHEAD: Final = 4
 """Entries, or traces, read in one visit to the worker thread."""
+MAX_UNSCORED: Final = 20
+"""Dialogues with unscored turn pairs that a run names, at most."""
 
 
 class DialogTask(Record):
@@ -158,7 +160,9 @@ class DatasetSource(_FileSource[DatasetEntry]):
         self._run_id = wires.run_id
         self._config = config
         self._directory = wires.directory
+        self._warn = wires.board.warn
         self._met = 0
+        self._unscored = 0
 
     async def run(self) -> None:
         """Send every dialogue; raise `UsageError` where one that the run has committed is not there."""
@@ -181,12 +185,24 @@ class DatasetSource(_FileSource[DatasetEntry]):
             await send(self._committed if known.judged else self._answered, result)
         elif entry.dialog is not None:
             begun = await self._begun(entry.dataset_index, entry.dialog)
+            self._warn_unscored(entry.dataset_index, entry.dialog)
             task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
             await send(self._tasks, task)
         else:
             skipped = DialogResult(trace=self._skip_trace(entry), dialog=None)
             await send(self._commits, skipped.commit_trace())
             await send(self._answered, skipped)
+
+    def _warn_unscored(self, line: int, dialog: Dialog) -> None:
+        """Warn of turn pairs without ground truth; of the first dialogues by name."""
+        lost = unscored_pairs(dialog)
+        self._unscored += lost > 0
+        if lost and self._unscored <= MAX_UNSCORED:
+            message = f"{lost} turn pairs are not scored, for want of a reply or of usable turn_tags"
+            where = f"memfin validate {self._path} says where"
+            self._warn(f"{self._path}:{line}: {message}; {where}", dialog.dialog_id)
+        elif lost and self._unscored == MAX_UNSCORED + 1:
+            self._warn("more dialogues have turn pairs that are not scored; unscored_turn_pairs counts them")
 
     async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
         """Return how far the dialogue came, if that was with the same questions."""
@@ -233,7 +249,7 @@ class DatasetSource(_FileSource[DatasetEntry]):
 def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:
     """Return True if turns have the first questions of a dialogue."""
     asked = [turn.user_text for turn in turns]
-    there = [turn.text for turn in dialog.turns[::2]] if dialog is not None else []
+    there = [pair.user_text for pair in align_turn_pairs(dialog)] if dialog is not None else []
     return asked == there[: len(asked)]
 
 
@@ -253,6 +269,25 @@ class TraceSource(_FileSource[DialogResult]):
     async def _hand_on(self, entry: DialogResult) -> None:
         await send(self._commits, entry.commit_trace())
         await send(self._outbox, entry)
+
+
+def traces_of_run(path: Path, dialogs: DatasetIndex) -> Iterator[tuple[DialogTrace, Dialog | None]]:
+    """Yield the traces of one run, each with its dialogue; see `dialog_of`.
+
+    Raises:
+        UsageError: a trace is broken, of another run than the first, or a dialogue's second one.
+    """
+    run_id: str | None = None
+    seen: set[str] = set()
+    for number, trace in iter_jsonl(path, DialogTrace):
+        where = f"{path}:{number}"
+        run_id = trace.run_id if run_id is None else run_id
+        if trace.run_id != run_id:
+            raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {run_id!r}")
+        if trace.valid_dialog and trace.dialog_id in seen:
+            raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
+        seen.add(trace.dialog_id if trace.valid_dialog else "")
+        yield trace, dialog_of(trace, dialogs, where)
 
 
 def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
@@ -395,7 +430,7 @@ class Replayer(Stage[DialogTask]):
             dialog_id=task.dialog.dialog_id,
             dataset_index=task.dataset_index,
             worker_id=self._worker_id,
-            turns=len(task.dialog.turns) // 2,
+            turns=len(align_turn_pairs(task.dialog)),
             first_turn=first_turn,
         )
         await send(self._events, started)

@@ -194,7 +194,8 @@ def _widen_to_input(definitions: dict[str, Any]) -> None:
     """Turn the schema of a normalized dialogue into that of a line of a dataset, in place."""
     dialog = definitions["Dialog"]
     dialog["description"] = (
-        "A line of a dataset; roles alternate, beginning with user and ending with assistant."
+        "A line of a dataset; roles alternate, beginning with user and ending with assistant, "
+        "otherwise turn pairs are lost."
     )
     properties = dialog["properties"]
     properties["dialog_id"] |= {"pattern": r"\S"}

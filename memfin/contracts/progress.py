@@ -1,5 +1,7 @@
 """Progress events: one tagged object per line of ``progress_{run_id}.jsonl`` (spec section 4)."""
 
+import msgspec
+
 from memfin.contracts.base import Count, DialogStatus, Finite, Record, SkipReason, TurnStatus
 from memfin.contracts.rag import RagType
 from memfin.contracts.run import Counters
@@ -101,6 +103,7 @@ class RunFinished(ProgressEvent, tag="run_finished"):
     skipped_dialogs: Count
     failed_dialogs: Count
     total_turn_pairs: Count
+    unscored_turn_pairs: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunInterrupted(ProgressEvent, tag="run_interrupted"):

@@ -2,8 +2,8 @@
 
 Lines decode straight into their struct. Only data that does not fit is looked at again with other spellings
 replaced by those of v1 (spec sections 3 and 4): the contract's older draft called a turn's status ``status``
-and the labels ``minor`` and ``severe``; datasets, and the traces that copied from them, may say ``med`` for
-the difficulty ``medium``.
+and the labels ``minor`` and ``severe``, and had no ``trace_version`` and no ``dialog_status``; datasets, and
+the traces that copied from them, may say ``med`` for the difficulty ``medium``.
 """
 
 import functools
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from memfin.contracts.base import Difficulty
+from memfin.contracts.base import TRACE_VERSION, DialogStatus, Difficulty
 from memfin.contracts.dataset import TurnTags
 from memfin.contracts.trace import DialogTrace, TurnTrace
 from memfin.contracts.turn_eval import TurnEvalRow
@@ -113,13 +113,37 @@ def _turn(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "gt_turn_tags": _tags(tags)} if isinstance(tags, dict) else value
 
 
+def _row(value: dict[str, Any]) -> dict[str, Any]:
+    return _with_version(_with_labels(value, fields=("pred_compliance_label", "gt_compliance_label")))
+
+
+def _with_version(value: dict[str, Any]) -> dict[str, Any]:
+    """Add the version to a record of a run in the draft's form."""
+    is_draft = "trace_version" not in value and "run_id" in value
+    return {"trace_version": TRACE_VERSION, **value} if is_draft else value
+
+
+def _draft_status(value: dict[str, Any]) -> DialogStatus:
+    """Return the status of a dialogue of the draft, whose turns are upgraded."""
+    if value.get("valid_dialog") is False:
+        return "skipped"
+    ok = [turn.get("turn_status") == "ok" for turn in value.get("turns") or () if isinstance(turn, dict)]
+    if value.get("dialog_error") is not None or not any(ok):
+        return "failed"
+    return "ok" if all(ok) else "partial"
+
+
 def _dialog(value: dict[str, Any]) -> dict[str, Any]:
+    is_draft = "trace_version" not in value and "dialog_status" not in value
+    value = _with_version(value)
     if (difficulty := canonical_difficulty(value.get("difficulty"))) is not None:
         value = {**value, "difficulty": difficulty}
     turns = value.get("turns")
-    if not isinstance(turns, list):
-        return value
-    return {**value, "turns": [_turn(turn) if isinstance(turn, dict) else turn for turn in turns]}
+    if isinstance(turns, list):
+        value = {**value, "turns": [_turn(turn) if isinstance(turn, dict) else turn for turn in turns]}
+    if is_draft and "valid_dialog" in value and isinstance(turns, list | None):
+        value = {**value, "dialog_status": _draft_status(value)}
+    return value
 
 
 _UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = MappingProxyType(
@@ -127,7 +151,7 @@ _UPGRADES: Final[Mapping[object, Callable[[dict[str, Any]], dict[str, Any]]]] = 
         DialogTrace: _dialog,
         TurnTrace: _turn,
         TurnTags: _tags,
-        TurnEvalRow: functools.partial(_with_labels, fields=("pred_compliance_label", "gt_compliance_label")),
+        TurnEvalRow: _row,
         LabelledReply: functools.partial(_with_labels, fields=("compliance",)),
     }
 )

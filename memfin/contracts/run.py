@@ -1,6 +1,7 @@
 """Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
-from typing import Any, Literal
+import re
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -16,15 +17,22 @@ MetricName = Literal[
 Suite = Literal["dialog", "rag"]
 """The kind of evaluation of a run."""
 
+RUN_ID: Final = re.compile(r"(?![.-])(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
+"""The names that a run may have."""
+
 
 class Counters(Record):
-    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid."""
+    """Counts of the dataset's dialogues and turn pairs; a turn pair counts when its dialogue is valid.
+
+    ``unscored_turn_pairs`` counts those without ground truth and user turns without a reply, if any.
+    """
 
     total_dialogs: Count = 0
     valid_dialogs: Count = 0
     skipped_dialogs: Count = 0
     failed_dialogs: Count = 0
     total_turn_pairs: Count = 0
+    unscored_turn_pairs: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunManifest(Record):

@@ -122,12 +122,17 @@ def _report(
     sections: Iterable[model.Section | None],
 ) -> model.Report:
     counters = summary.counters
-    skipped, failed = counters.skipped_dialogs, counters.failed_dialogs
+    skipped, failed, unscored = (
+        counters.skipped_dialogs,
+        counters.failed_dialogs,
+        counters.get("unscored_turn_pairs"),
+    )
     counts = (
         model.Counter("valid dialogues", counters.valid_dialogs),
         model.Counter("turn pairs", counters.total_turn_pairs),
         model.Counter("skipped", skipped, "odd" if skipped else ""),
         model.Counter("failed", failed, "bad" if failed else ""),
+        *([model.Counter("turn pairs not scored", unscored, "odd")] if unscored else ()),
     )
     notes = model.Block("notes", glossary.NOTES["dialog"])
     reading = model.section("How to read this", notes, nav="How to read")

@@ -66,6 +66,8 @@ def summary_table(summary: EvalSummary) -> "Table":
         f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
         f"{counters.total_turn_pairs} turn pairs"
     )
+    if counters.unscored_turn_pairs:
+        caption += f", {counters.unscored_turn_pairs} turn pairs of the dataset not scored"
     return _table(f"Run {one_line(summary.run_id, 128)}", caption, headings, _metric_rows(summary))
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from memfin.actors.dialog_scoring import DialogTotals
-from memfin.actors.dialogs import dialog_of
-from memfin.contracts import Counters, DialogTrace, EvalSummary, TurnEvalRow
+from memfin.actors.dialogs import traces_of_run
+from memfin.contracts import Counters, EvalSummary, TurnEvalRow, TurnStatus
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex
 from memfin.errors import UsageError
@@ -19,13 +19,17 @@ def aggregate_rows(
     A line that is no row, or one that contradicts itself, counts as bad where it cannot be counted. A
     second row of the same turn is left out.
 
-    Without the traces, the counters are those of the rows: every dialogue that has one, and M2 is
-    empty.
+    Rows without a ``turn_status``, as plain v1 has them, take that of their trace. Without the traces, the
+    counters are those of the rows: every dialogue that has one, and M2 is empty.
 
     Raises:
-        UsageError: a file cannot be opened, holds nothing, or a trace is broken.
+        UsageError: a file cannot be opened, holds nothing, a trace is broken, or the traces are those of
+            another run.
     """
     state = MetricsState()
+    traces: _Traces | None = None
+    if dialog_trace is not None and dataset is not None:
+        traces = _Traces(state, dialog_trace, dataset)
     problems: list[str] = []
 
     def bad_line(number: int, problem: InvalidRecord) -> None:
@@ -38,6 +42,8 @@ def aggregate_rows(
     seen: set[tuple[str, int]] = set()
     for number, row in iter_jsonl(turn_eval, TurnEvalRow, on_error=bad_line):
         run_id = run_id or row.run_id
+        if traces is not None:
+            row = traces.completed(row, run_id, f"{turn_eval}:{number}")  # noqa: PLW2901 - the same row
         if row.run_id != run_id:
             problems.append(f"{turn_eval}:{number}: is of run {row.run_id!r}, the first row of {run_id!r}")
         if (row.dialog_id, row.turn_pair_id) in seen:
@@ -56,17 +62,45 @@ def aggregate_rows(
     if not rows and not problems:
         raise UsageError(f"{turn_eval}: holds no rows")
     counters = Counters(total_dialogs=len(dialogs), valid_dialogs=len(dialogs), total_turn_pairs=rows)
-    if dialog_trace is not None and dataset is not None:
-        counters = _add_traces(state, dialog_trace, dataset)
+    if traces is not None:
+        counters = traces.counters
     return state.summary(run_id, str(dataset or ""), counters), problems
 
 
-def _add_traces(state: MetricsState, dialog_trace: Path, dataset: Path) -> Counters:
-    index = DatasetIndex(dataset)
-    totals = DialogTotals()
-    for number, trace in iter_jsonl(dialog_trace, DialogTrace):
-        totals.add_trace(trace)
-        dialog = dialog_of(trace, index, f"{dialog_trace}:{number}")
-        if dialog is not None:
-            state.add_dialog(trace, dialog)
-    return totals.counters()
+class _Traces:
+    """Counters and turn statuses of a trace file, whose dialogues are added to M2."""
+
+    def __init__(self, state: MetricsState, path: Path, dataset: Path) -> None:
+        self._path = path
+        self._run_id = ""
+        self._statuses: dict[tuple[str, int], TurnStatus] = {}
+        index, totals = DatasetIndex(dataset), DialogTotals()
+        for trace, dialog in traces_of_run(path, index):
+            self._run_id = trace.run_id
+            totals.add_trace(trace, dialog)
+            if dialog is not None:
+                state.add_dialog(trace, dialog)
+                for turn in trace.turns:
+                    self._statuses[trace.dialog_id, turn.turn_pair_id] = turn.turn_status
+        self.counters = totals.counters()
+
+    def completed(self, row: TurnEvalRow, run_id: str, where: str) -> TurnEvalRow:
+        """Return the row with its turn's status.
+
+        Raises:
+            UsageError: the row is not of a turn of the traces.
+        """
+        status = self._statuses.get((row.dialog_id, row.turn_pair_id))
+        problem = None
+        if run_id != self._run_id:
+            problem = f"is of run {run_id!r}, the trace {self._path} of {self._run_id!r}"
+        elif status is None:
+            problem = f"turn {row.turn_pair_id} of {row.dialog_id!r} is not in the trace {self._path}"
+        elif row.turn_status not in (None, status):
+            problem = (
+                f"turn {row.turn_pair_id} of {row.dialog_id!r} has turn_status {row.turn_status!r}, "
+                f"in the trace {self._path} {status!r}"
+            )
+        if problem is not None:
+            raise UsageError(f"{where}: {problem}; give the trace of the same run")
+        return row.replace(turn_status=status)

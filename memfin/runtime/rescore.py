@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from memfin.actors.dialog_scoring import scoring_workers
-from memfin.actors.dialogs import TraceSource, dialog_of
+from memfin.actors.dialogs import TraceSource, traces_of_run
 from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
-from memfin.contracts.reading import decode, iter_jsonl
+from memfin.contracts.reading import decode
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
@@ -68,16 +68,8 @@ def make_rescore_plan(
     """
     index = DatasetIndex(dataset)
     first: DialogTrace | None = None
-    seen: set[str] = set()
-    for number, trace in iter_jsonl(dialog_trace, DialogTrace):
+    for trace, _ in traces_of_run(dialog_trace, index):
         first = first or trace
-        where = f"{dialog_trace}:{number}"
-        if trace.run_id != first.run_id:
-            raise UsageError(f"{where}: is of run {trace.run_id!r}, the first trace of {first.run_id!r}")
-        if trace.valid_dialog and trace.dialog_id in seen:
-            raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
-        seen.add(trace.dialog_id if trace.valid_dialog else "")
-        dialog_of(trace, index, where)
     if first is None:
         raise UsageError(f"trace {dialog_trace}: holds no dialogue")
     recorded = _history(dialog_trace.with_name("config.json"), first)

@@ -1,20 +1,18 @@
 """Settings: checked configurations, and the names of runs."""
 
 import os
-import re
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from memfin.contracts import RunConfig
+from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.runtime.gates import Directions, gates_of, value_directions
 
 C = TypeVar("C", bound=RunConfig)
-
-RUN_ID: Final = re.compile(r"(?![.-])(?!logs\Z)[A-Za-z0-9._-]{1,128}\Z")
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:

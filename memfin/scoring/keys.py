@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from memfin.contracts import Dialog, HistoryMode, ResolvedKey, TurnTrace
 from memfin.contracts.base import KeySource
 from memfin.contracts.turn_eval import Recoverability, Resolver
+from memfin.dataset import align_turn_pairs
 
 # At most nine digits: no dialogue is longer, and int() refuses absurdly long ones with an exception.
 _LEVEL_KEY: Final = re.compile(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)")
@@ -288,15 +289,10 @@ class DialogKeys:
     def _shown_turns(dialog: Dialog, history_mode: HistoryMode) -> dict[int, int]:
         """Map the position of every turn the agent gets to see to that of the user turn that reveals it."""
         shown: dict[int, int] = {}
-        unanswered: int | None = None
-        for position, turn in enumerate(dialog.turns):
-            if turn.role == "user":
-                shown[position] = position
-                unanswered = position if unanswered is None else unanswered
-            else:
-                if history_mode == "forced" and unanswered is not None:
-                    shown[position] = unanswered
-                unanswered = None
+        for pair in align_turn_pairs(dialog):
+            shown[pair.user_turn_abs_idx] = pair.user_turn_abs_idx
+            if history_mode == "forced":
+                shown[pair.gt_assistant_abs_idx] = pair.user_turn_abs_idx
         return shown
 
     def _resolution(self, key: str) -> _Resolution:

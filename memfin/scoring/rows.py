@@ -24,6 +24,7 @@ from memfin.contracts import (
     met_risk_tags,
 )
 from memfin.contracts.reading import check_trace_version, convert, upgrade
+from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.scoring.compliance import forbidden_hits, label_from_trace, worst_label
 from memfin.scoring.constraint_texts import unread_constraints
@@ -243,16 +244,17 @@ def build_turn_eval_rows(
     risk_tag_mapper: Mapping[str, str] | None = None,
     forbidden_patterns: Sequence[str] = (),
     *,
-    dialogs: Mapping[str, Dialog] | None = None,
+    dialogs: Mapping[str, Dialog | Mapping[str, Any]] | None = None,
     history_mode: HistoryMode | None = None,
 ) -> list[TurnEvalRow]:
     """Build the rows of several replayed dialogues, without the judge's part (metrics contract section 5).
 
-    Traces may be structs or plain data. Ground truth comes from ``dialogs``, normalized dialogues by
-    id, or from the trace where it carries its true profile (version v1.1). Invalid dialogues have no
-    rows. The other arguments are those of `DialogScorer`.
+    Traces and dialogues may be structs or plain data. Ground truth comes from ``dialogs``, by id, or from
+    the trace where it carries its true profile (version v1.1). Invalid dialogues have no rows. The other
+    arguments are those of `DialogScorer`.
 
     Raises:
+        InvalidDialogError: when plain data in ``dialogs`` is no valid dialogue.
         InvalidRecord: when plain data is no trace of a supported version.
         UsageError: when the ground truth of a dialogue is nowhere to be found.
     """
@@ -261,7 +263,8 @@ def build_turn_eval_rows(
         trace = _read_trace(given)
         if not trace.valid_dialog:
             continue
-        dialog = (dialogs or {}).get(trace.dialog_id) or _dialog_of(trace)
+        given_dialog = (dialogs or {}).get(trace.dialog_id)
+        dialog = _dialog_of(trace) if given_dialog is None else normalize_dialog(given_dialog)
         rows += score_dialog(
             dialog,
             trace,
@@ -284,8 +287,8 @@ def _dialog_of(trace: DialogTrace) -> Dialog:
     """Rebuild the dialogue from a trace that carries its true profile."""
     if trace.profile_gt is msgspec.UNSET:
         raise UsageError(
-            f"dialogue {trace.dialog_id!r} of the trace is not in the dataset; "
-            "give the dataset that was replayed, or a trace with profile_gt"
+            f"dialogue {trace.dialog_id!r}: its ground truth is missing, which traces of v1 do not have; "
+            f"pass dialogs={{{trace.dialog_id!r}: dialogue}} with the dialogue that was replayed"
         )
     turns: dict[int, Turn] = {}
     for turn in trace.turns:

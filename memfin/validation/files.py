@@ -104,6 +104,8 @@ def validate_artifact(
         raise UsageError(f"cannot read {path}: {problem.strerror or problem}") from problem
     if empty:
         yield finding(path, "the file is empty")
+    elif not may_be_empty and (message := rules.of_file()) is not None:
+        yield finding(path, message)
 
 
 def _limit(entry: Contract) -> int:
@@ -307,7 +309,7 @@ def _counters(rules: RunRules, counted: Counters, source: str) -> Iterator[Findi
         there = counted[name]
         # A failed dialogue may lack some of its turn pairs.
         lacking = name == "total_turn_pairs" and counted.failed_dialogs and here >= there
-        if here != there and not lacking:
+        if msgspec.UNSET not in (here, there) and here != there and not lacking:
             yield finding(rules.path, f"{here}, but {source} amounts to {there}", ("counters", name))
 
 

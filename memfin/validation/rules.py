@@ -18,12 +18,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from memfin.contracts.base import SkipReason
 from memfin.contracts.catalog import DIFFICULTIES, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
 from memfin.contracts.dataset import Dialog, ProfileTruth, TurnTags
 from memfin.contracts.progress import ProgressEvent
 from memfin.contracts.reading import Line, UnsupportedTraceVersion, check_trace_version, shown, upgrade
-from memfin.contracts.run import Counters, EvalSummary, MetricResult, RunManifest, RunStats
+from memfin.contracts.run import RUN_ID, Counters, EvalSummary, MetricResult, RunManifest, RunStats
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import DialogTrace
 from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
@@ -93,6 +95,10 @@ class RunRules:
         if not of_text and not of_structure:
             yield from self.check(record)
 
+    def of_file(self) -> str | None:
+        """Return what is wrong with the file as a whole, once all its records are checked."""
+        return None
+
     def check(self, record: Any) -> Iterator[Violation]:
         """Yield the violations of one structurally sound record, given in the order of the file."""
         self.record = record
@@ -144,13 +150,23 @@ class DialogTraceRules(RunRules):
     def __init__(self) -> None:
         super().__init__(_trace, self._rows)
         self.statuses: Counter[str] = Counter()
+        self._skips: Counter[str] = Counter()
         self.pairs = 0
 
     def _rows(self, record: DialogTrace) -> Iterator[Row]:
         self.statuses[record.dialog_status] += 1
+        if record.skip_reason is not None:
+            self._skips[record.skip_reason] += 1
         if record.valid_dialog:
             yield self.twice("dialog_id", record.dialog_id)
             self.pairs += len(record.turns)
+
+    def of_file(self) -> str | None:
+        """Return the finding of a trace of which nothing can be scored."""
+        if not self.statuses or self.statuses.total() > self.statuses["skipped"]:
+            return None
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(self._skips.items()))
+        return f"no valid dialogue ({reasons}); nothing can be scored"
 
     def counters(self) -> Counters:
         """Return the counters that the dialogues so far amount to."""
@@ -305,10 +321,33 @@ class JudgementRules(RunRules):
 # ---- documents of a run
 
 
+class ManifestRules(RunRules):
+    """``run_manifest.json``: a legal name, workers, times in order, the counters of a run that ended."""
+
+    def __init__(self) -> None:
+        super().__init__(_manifest)
+
+    def violations(self, line: Line, value: Any, of_text: list[Violation], kind: Any) -> Iterator[Violation]:
+        """Yield the violations of the document; a counter that is missing is 0 in the record."""
+        yield from super().violations(line, value, of_text, kind)
+        if self.record is not None and self.record.ended_at is not None:
+            for name, default in dict(Counters()).items():
+                if default is not msgspec.UNSET and name not in value["counters"]:
+                    yield Violation(("counters", name), "missing, though the run has ended")
+
+
 def _manifest(record: RunManifest) -> Iterator[Row]:
-    yield _not_utc("started_at", record.started_at)
+    yield not RUN_ID.match(record.run_id), "run_id", f"{shown(record.run_id)} is no name of a run"
+    for name in ("workers_dialog", "workers_judge"):
+        yield record[name] < 1, name, f"{record[name]} is less than 1"
+    started = _not_utc("started_at", record.started_at)
+    yield started
     if record.ended_at is not None:
-        yield _not_utc("ended_at", record.ended_at)
+        ended = _not_utc("ended_at", record.ended_at)
+        yield ended
+        if not started[0] and not ended[0]:
+            first, last = map(datetime.fromisoformat, (record.started_at, record.ended_at))
+            yield last < first, "ended_at", f"{record.ended_at} is before started_at, {record.started_at}"
         yield from _counters(record)
 
 
@@ -454,6 +493,9 @@ class DatasetRules(RunRules):
             yield _skipped(("dialog_id",), message, "duplicate_dialog_id")
 
 
+_UNSCORED: Final = "(its turn pair is not scored)"
+
+
 def dialogue_violations(value: object) -> Iterator[Violation]:
     """Yield every violation of one line of a dataset, given as plain data."""
     if not isinstance(value, dict):
@@ -483,39 +525,56 @@ def _turns(turns: object) -> Iterator[Violation]:
     for index, turn in enumerate(turns):
         steps: Steps = ("turns", index)
         if isinstance(turn, dict):
-            yield from _turn(turn, "assistant" if index % 2 else "user", steps)
+            yield from _turn(turn, steps)
         else:
             yield _skipped(steps, f"expected an object, got {described(turn)}", "invalid_turn_sequence")
-    if len(turns) % 2:
+    roles = [turn.get("role") if isinstance(turn, dict) else None for turn in turns]
+    tags = {
+        index: list(_struct(turns[index].get("turn_tags"), TurnTags, ("turns", index, "turn_tags")))
+        for index in range(1, len(turns))
+        if (roles[index - 1], roles[index]) == ("user", "assistant")
+    }
+    nothing_left = all(tags.values())
+    for index, role in enumerate(roles):
+        if role == "user" and (index + 1 == len(roles) or roles[index + 1] == "user"):
+            yield Violation(("turns", index), f"the user turn has no assistant turn {_UNSCORED}")
+        elif (
+            role == "assistant" and (index == 0 or roles[index - 1] == role) and turns[index].get("turn_tags")
+        ):
+            yield Violation(("turns", index), f"the assistant turn has no user turn {_UNSCORED}")
+        for item in tags.get(index, ()):
+            absent = turns[index].get("turn_tags") is None
+            reason: SkipReason = "missing_gt_tags" if absent else "invalid_gt_tags"
+            lost = Violation(item.steps, f"{item.message} {_UNSCORED}")
+            yield _skipped(*item, reason) if nothing_left else lost
+    if not tags:
         last: Steps = ("turns", len(turns) - 1)
-        yield _skipped(last, "the last user turn has no assistant turn", "invalid_turn_sequence")
+        yield _skipped(last, "no user turn is followed by an assistant turn", "invalid_turn_sequence")
 
 
-def _turn(turn: dict[str, Any], expected: str, steps: Steps) -> Iterator[Violation]:
+def _turn(turn: dict[str, Any], steps: Steps) -> Iterator[Violation]:
     role = turn.get("role")
-    if role != expected:
-        state = "missing" if role is None else f"expected {expected!r}, got {described(role)}"
+    if role not in ("user", "assistant"):
+        state = _absent_or("'user' or 'assistant'", role)
         yield _skipped((*steps, "role"), state, "invalid_turn_sequence")
     field = "text" if "text" in turn or "content" not in turn else "content"
     words = turn.get(field)
     if not isinstance(words, str):
         yield _skipped((*steps, field), _absent_or("a string", words), "invalid_turn_sequence")
-    elif expected == "user" and not words.strip():
+    elif role == "user" and not words.strip():
         yield _skipped((*steps, field), "the user turn is blank", "invalid_turn_sequence")
-    if expected == "assistant":
-        yield from _struct(turn.get("turn_tags"), TurnTags, (*steps, "turn_tags"), "missing_gt_tags")
 
 
-def _struct(value: object, kind: Any, steps: Steps, reason: SkipReason) -> Iterator[Violation]:
-    if not isinstance(value, dict):
-        yield _skipped(steps, _absent_or("an object", value), reason)
-        return
-    for item in structure_violations(upgrade(_given(value), kind), kind, steps):
-        yield _skipped(item.steps, item.message, reason)
+def _struct(value: object, kind: Any, steps: Steps) -> Iterator[Violation]:
+    if isinstance(value, dict):
+        yield from structure_violations(upgrade(_given(value), kind), kind, steps)
+    else:
+        yield Violation(steps, _absent_or("an object", value))
 
 
 def _profile(profile: object) -> Iterator[Violation]:
-    yield from _struct(profile, ProfileTruth, ("profile_gt",), "missing_profile_gt")
+    for item in _struct(profile, ProfileTruth, ("profile_gt",)):
+        yield _skipped(item.steps, item.message, "missing_profile_gt")
     if not isinstance(profile, dict):
         return
     levels = {"risk_level_gt": RISK_LEVELS, "horizon_gt": HORIZONS, "liquidity_need_gt": LIQUIDITY_NEEDS}
@@ -545,7 +604,7 @@ def _skipped(steps: Steps, message: str, reason: SkipReason) -> Violation:
 
 RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
     {
-        "run-manifest": partial(RunRules, _manifest),
+        "run-manifest": ManifestRules,
         "dialog-trace": DialogTraceRules,
         "turn-eval": TurnEvalRules,
         "metrics-summary": partial(RunRules, _counters, _metrics),

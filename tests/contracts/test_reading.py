@@ -82,6 +82,30 @@ def test_a_supported_version_passes_the_check() -> None:
     check_trace_version("v1.2")
 
 
+@each_case(
+    ("fields", "status"),
+    [
+        ({"turns": [TURN]}, "ok"),
+        ({"turns": [TURN, TURN | {"turn_status": "error"}]}, "partial"),
+        ({"turns": [TURN | {"turn_status": "error"}]}, "failed"),
+        ({"turns": [TURN], "dialog_error": "x"}, "failed"),
+        ({"turns": []}, "failed"),
+        ({"turns": [], "valid_dialog": False, "skip_reason": "invalid_json"}, "skipped"),
+    ],
+)
+def test_traces_of_the_older_draft_have_the_status_of_their_turns(
+    fields: dict[str, Any], status: str
+) -> None:
+    draft = {name: value for name, value in TRACE.items() if name not in ("trace_version", "dialog_status")}
+    read = decode(text(draft | fields), DialogTrace)
+    assert (read.trace_version, read.dialog_status) == ("v1", status)
+
+
+def test_rows_of_the_older_draft_are_of_v1() -> None:
+    draft = {name: value for name, value in ROW.items() if name != "trace_version"}
+    assert decode(text(draft), TurnEvalRow) == decode(text(ROW), TurnEvalRow)
+
+
 @pytest.mark.parametrize(("old", "new"), [("minor", "minor_violation"), ("severe", "severe_violation")])
 def test_labels_of_the_older_draft_are_read(old: str, new: str) -> None:
     row = decode(text({**ROW, "pred_compliance_label": old, "gt_compliance_label": old}), TurnEvalRow)

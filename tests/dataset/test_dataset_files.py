@@ -142,9 +142,17 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "lines"),
-    [(b"", 0), (b"a", 1), (b"a\n", 1), (b"a\nb", 2), (b"\n\n", 2), (b"a\r\nb\r\n", 2)],
+    [
+        (b"", 0),
+        (b"a", 1),
+        (b"a\n", 1),
+        (b"a\nb", 2),
+        (b"\n\n", 0),
+        (b"a\r\nb\r\n", 2),
+        (b"\xef\xbb\xbf\r\na\n \t\nb\n\n", 2),
+    ],
 )
-def test_digest_is_that_of_the_bytes_with_the_number_of_lines(
+def test_digest_is_that_of_the_bytes_with_the_number_of_lines_that_are_not_blank(
     tmp_path: Path, data: bytes, lines: int
 ) -> None:
     path = tmp_path / "d.jsonl"
@@ -154,6 +162,6 @@ def test_digest_is_that_of_the_bytes_with_the_number_of_lines(
 
 def test_digest_does_not_depend_on_how_the_file_falls_into_pieces(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
-    data = (b"x" * 999_999 + b"\n") * 3 + b"end"
+    data = (b"x" * 999_999 + b"\n") * 3 + b" " * 2_000_000 + b"\nend"
     path.write_bytes(data)
     assert digest_dataset(path) == (hashlib.sha256(data).hexdigest(), 4)

@@ -14,6 +14,7 @@ from memfin.dataset import (
     detect_language,
     normalize_dialog,
     read_entry,
+    unscored_pairs,
 )
 from tests.support import each_case
 
@@ -140,6 +141,22 @@ def test_tags_may_be_an_empty_object_but_not_absent() -> None:
     assert align_turn_pairs(raw)[0].gt_turn_tags == TurnTags()
     del raw["turns"][1]["turn_tags"]
     assert classify_dialog_validity(raw) == (False, "missing_gt_tags")
+
+
+def test_a_defect_of_a_pair_loses_its_ground_truth_and_not_the_dialogue() -> None:
+    user, reply = dialog()["turns"]
+    wrong = reply | {"turn_tags": {"compliance_label_gt": "fine", "explainability_rubric_gt": ["边界声明"]}}
+    untagged = reply | {"turn_tags": None}
+    turns = [untagged, user, user, wrong, user, untagged, user, reply, reply, user]
+    found = normalize_dialog(dialog(turns=turns))
+    pairs = align_turn_pairs(found)
+    assert [(pair.turn_pair_id, pair.user_turn_abs_idx, pair.gt_assistant_abs_idx) for pair in pairs] == [
+        (1, 2, 3),
+        (2, 4, 5),
+        (3, 6, 7),
+    ]
+    assert [pair.gt_turn_tags == TurnTags() for pair in pairs] == [True, True, False]
+    assert unscored_pairs(found) == 4
 
 
 def test_tags_of_user_turns_are_not_read() -> None:

@@ -386,7 +386,7 @@ def test_a_dataset_that_cannot_be_used_is_refused_in_one_line(memfin: Memfin, tm
 def test_bad_lines_are_skipped_with_their_reason_and_the_rest_is_evaluated(
     memfin: Memfin, tmp_path: Path
 ) -> None:
-    untagged = dialog("untagged")
+    untagged = dialog("untagged", 1)
     untagged["turns"][1]["turn_tags"] = None
     lines = [
         b"\xef\xbb\xbf" + json.dumps(dialog("with-bom")).encode() + b"\r",
@@ -402,7 +402,7 @@ def test_bad_lines_are_skipped_with_their_reason_and_the_rest_is_evaluated(
         json.dumps(
             dialog("wrong", turns_=1, language=5, difficulty=[], scenario_type={}, blueprint="x")
         ).encode(),
-        json.dumps({**dialog("rows"), "turns": dialog("rows")["turns"][:3]}).encode(),
+        json.dumps({**dialog("rows"), "turns": dialog("rows")["turns"][:1]}).encode(),
         b"\xff\xfe not text",
     ]
     (tmp_path / "mixed.jsonl").write_bytes(b"\n".join(lines) + b"\n")
@@ -644,6 +644,7 @@ def test_aggregate_gives_the_summary_of_the_run(memfin: Memfin, tmp_path: Path) 
     rows.write_bytes((tmp_path / "runs" / "r" / "turn_eval.jsonl").read_bytes() + b'{"run_id": 5}\n')
     broken = memfin("aggregate", rows)
     assert broken.returncode == 1
+    assert "M2 is not measured: it needs --dialog-trace and --dataset" in broken.stderr
     assert "rows.jsonl:16: " in broken.stderr
     assert json.loads(broken.stdout)["metrics"]["m3_risk_coverage"]["counts"]["bad_rows"] == 1
     refused(memfin("aggregate", "rows.jsonl", "--dataset", data), "go together")

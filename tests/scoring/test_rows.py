@@ -342,8 +342,16 @@ def test_a_trace_with_its_true_profile_needs_no_dataset() -> None:
 
 
 def test_a_dialogue_without_ground_truth_is_one_clear_error() -> None:
-    with pytest.raises(UsageError, match="dialogue 'd' of the trace is not in the dataset"):
+    with pytest.raises(
+        UsageError, match=r"dialogue 'd': its ground truth is missing.* pass dialogs={'d': dialogue}"
+    ):
         build_turn_eval_rows([trace(turn())], dialogs={"other": dialog()})
+
+
+def test_dialogues_may_be_plain_data() -> None:
+    given = [trace(turn(1), turn(2), turn(3))]
+    expected = build_turn_eval_rows(given, dialogs={"d": dialog()})
+    assert build_turn_eval_rows(given, dialogs={"d": msgspec.to_builtins(dialog())}) == expected
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,22 @@ def test_what_the_loader_tolerates_is_no_finding() -> None:
         (["turns"], 5, "$.turns: expected a list of turns, got 5 (skip_reason missing_turns)"),
         (["turns", 1], "x", "$.turns[1]: expected an object, got 'x' (skip_reason invalid_turn_sequence)"),
         (
+            ["turns"],
+            [DIALOG["turns"][0], *DIALOG["turns"]],
+            "$.turns[0]: the user turn has no assistant turn (its turn pair is not scored)",
+        ),
+        (
+            ["turns"],
+            [DIALOG["turns"][1], *DIALOG["turns"]],
+            "$.turns[0]: the assistant turn has no user turn (its turn pair is not scored)",
+        ),
+        (
             ["turns", 1, "role"],
-            "user",
-            "$.turns[1].role: expected 'assistant', got 'user' (skip_reason invalid_turn_sequence)",
+            "system",
+            (
+                "$.turns[1].role: expected 'user' or 'assistant', got 'system'"
+                " (skip_reason invalid_turn_sequence)"
+            ),
         ),
         (["turns", 2, "role"], ..., "$.turns[2].role: missing (skip_reason invalid_turn_sequence)"),
         (
@@ -84,14 +97,25 @@ def test_what_the_loader_tolerates_is_no_finding() -> None:
             7,
             "$.turns[2].content: expected a string, got 7 (skip_reason invalid_turn_sequence)",
         ),
-        (["turns", 3, "turn_tags"], ..., "$.turns[3].turn_tags: missing (skip_reason missing_gt_tags)"),
-        (["turns", 3, "turn_tags"], None, "$.turns[3].turn_tags: missing (skip_reason missing_gt_tags)"),
+        (["turns", 3, "turn_tags"], ..., "$.turns[3].turn_tags: missing (its turn pair is not scored)"),
+        (["turns", 3, "turn_tags"], None, "$.turns[3].turn_tags: missing (its turn pair is not scored)"),
+        (
+            ["turns"],
+            [
+                DIALOG["turns"][0],
+                {"role": "assistant", "text": "hi", "turn_tags": {"compliance_label_gt": "x"}},
+            ],
+            (
+                "$.turns[1].turn_tags.compliance_label_gt: 'x' is none of 'compliant', 'minor_violation',"
+                " 'severe_violation' (skip_reason invalid_gt_tags)"
+            ),
+        ),
         (
             ["turns", 3, "turn_tags", "explainability_rubric_gt"],
             ["a", {}],
             (
                 "$.turns[3].turn_tags.explainability_rubric_gt[1]: expected a string, got an object"
-                " (skip_reason missing_gt_tags)"
+                " (its turn pair is not scored)"
             ),
         ),
         (["profile_gt"], ..., "$.profile_gt: missing (skip_reason missing_profile_gt)"),
@@ -128,7 +152,7 @@ def test_each_defect_of_a_dialogue(path: list[str | int], value: object, finding
     dialog = changed(path, value)
     assert reported(dialog) == [finding]
     # That roles alternate is beyond JSON Schema; the schema's description says it.
-    assert not SCHEMA.is_valid(dialog) or "expected 'assistant', got 'user'" in finding
+    assert not SCHEMA.is_valid(dialog) or " turn has no " in finding
     valid, reason = classify_dialog_validity(dialog)
     assert valid == ("skip_reason" not in finding)
     assert reason is None or f"(skip_reason {reason})" in finding
@@ -137,8 +161,11 @@ def test_each_defect_of_a_dialogue(path: list[str | int], value: object, finding
 def test_a_user_turn_at_the_end_has_no_answer() -> None:
     dialog = {**DIALOG, "turns": DIALOG["turns"][:3]}
     assert reported(dialog) == [
-        "$.turns[2]: the last user turn has no assistant turn (skip_reason invalid_turn_sequence)"
+        "$.turns[2]: the user turn has no assistant turn (its turn pair is not scored)"
     ]
+    assert reported({**DIALOG, "turns": DIALOG["turns"][:1]})[-1] == (
+        "$.turns[0]: no user turn is followed by an assistant turn (skip_reason invalid_turn_sequence)"
+    )
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], True])
@@ -155,7 +182,6 @@ def test_all_defects_of_a_dialogue_are_reported() -> None:
         "$.turns[0].text",
         "$.turns[1].role",
         "$.turns[1].text",
-        "$.turns[1].turn_tags",
         "$.turns[2]",
         "$.turns[2]",
         "$.profile_gt",

@@ -271,6 +271,12 @@ def test_names_of_the_older_draft_are_no_findings(tmp_path: Path) -> None:
     (tmp_path / "dialog_trace.jsonl").write_text(json.dumps(TRACE | {"turns": [turn]}))
     assert findings(tmp_path / "turn_eval.jsonl") == []
     assert findings(tmp_path / "dialog_trace.jsonl") == []
+    later = {"trace_version", "dialog_status"}
+    for name in ("turn_eval.jsonl", "dialog_trace.jsonl"):
+        record = json.loads((tmp_path / name).read_text())
+        draft = {field: value for field, value in record.items() if field not in later}
+        (tmp_path / name).write_text(json.dumps(draft))
+        assert findings(tmp_path / name) == []
 
 
 def test_another_major_version_is_the_only_finding_of_its_record(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_all_records_of_a_file_are_of_one_run(found: Any, kind: str, record: dic
     ],
 )
 def test_rules_of_a_dialogue(found: Any, changes: dict[str, Any], finding: str) -> None:
-    assert found("dialog-trace", {**TRACE, **changes}) == [f"1: {finding}"]
+    assert found("dialog-trace", {**TRACE, **changes}, {**TRACE, "dialog_id": "valid"}) == [f"1: {finding}"]
 
 
 def test_a_dialogue_may_fail_after_turns_that_were_ok(found: Any) -> None:
@@ -345,6 +345,36 @@ def test_counters_add_up(
     found: Any, kind: str, record: dict[str, Any], changes: dict[str, int], finding: str
 ) -> None:
     assert found(kind, {**record, "counters": {**COUNTERS, **changes}}) == [f"1: {finding}"]
+
+
+@each_case(
+    ("changes", "finding"),
+    [
+        ({"run_id": "../x"}, "$.run_id: '../x' is no name of a run"),
+        ({"workers_dialog": 0}, "$.workers_dialog: 0 is less than 1"),
+        ({"workers_judge": -1}, "$.workers_judge: -1 is less than 1"),
+        (
+            {"ended_at": "2026-02-17T13:04:59Z"},
+            "$.ended_at: 2026-02-17T13:04:59Z is before started_at, 2026-02-17T13:05:00Z",
+        ),
+        (
+            {"counters": {name: COUNTERS[name] for name in COUNTERS if name != "failed_dialogs"}},
+            "$.counters.failed_dialogs: missing, though the run has ended",
+        ),
+    ],
+)
+def test_rules_of_a_manifest(found: Any, changes: dict[str, Any], finding: str) -> None:
+    assert found("run-manifest", MANIFEST | changes) == [f"1: {finding}"]
+
+
+def test_a_trace_without_a_valid_dialogue_is_a_finding(found: Any) -> None:
+    skipped = {**TRACE, "dialog_status": "skipped", "valid_dialog": False, "turns": []}
+    traces = [
+        skipped | {"skip_reason": reason} for reason in ("invalid_json", "missing_turns", "invalid_json")
+    ]
+    assert found("dialog-trace", *traces) == [
+        "1: $: no valid dialogue (invalid_json: 2, missing_turns: 1); nothing can be scored"
+    ]
 
 
 def test_counters_of_a_run_that_goes_on_need_not_add_up(found: Any) -> None:
