@@ -86,8 +86,8 @@ class Drift(Record):
     """A value over epochs, and its trend.
 
     ``slope`` is the change per epoch (Sen's estimator), ``ci95`` its 95 % interval, None while there are
-    too few epochs. ``drifting`` says that the interval excludes 0. ``epochs`` is how many epochs the
-    slope is over.
+    too few epochs. ``drifting`` is true if the interval excludes 0 and the change over the soak is material
+    (docs/soak.md). ``epochs`` is how many epochs the slope is over.
     """
 
     first: Finite
