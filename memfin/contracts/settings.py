@@ -79,6 +79,14 @@ class RunConfig(Record):
     ] = None
     score_timeout: Annotated[Seconds, _scoring("Maximum seconds for scoring one reply.")] = 10.0
     score_chars: Annotated[Positive, _scoring("Score only the first N characters of a reply.")] = 100_000
+    tag_map: Annotated[
+        str | None,
+        _scoring(
+            "Map risk tags of the dataset: TOML or JSON of name = canonical tag.",
+            metavar="FILE",
+            default="built-in names only",
+        ),
+    ] = None
     history: Annotated[
         HistoryMode,
         _evaluation(
