@@ -1,6 +1,7 @@
 """Scoring, judging and totals of dialogues."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import anyio
@@ -54,7 +55,14 @@ class Scorer(Stage[DialogResult]):
     Dialogues leave in the order in which they are scored.
     """
 
-    def __init__(self, config: RunConfig, wires: DialogWires, *, contradictions_judged: bool = False) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        wires: DialogWires,
+        *,
+        contradictions_judged: bool = False,
+        tag_map: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Prepare; where a judge reads contradictions, constraints need not be understood here."""
         self._outbox = wires.scored.sender()
         super().__init__("scorer", wires.answered.receiver(), self._outbox)
@@ -69,6 +77,7 @@ class Scorer(Stage[DialogResult]):
         self._cut = False
         self._scoring: TaskGroup
         self._contradictions_judged = contradictions_judged
+        self._tag_map = dict(tag_map)
 
     async def run(self) -> None:
         """Score dialogues until the replayers end."""
@@ -113,6 +122,7 @@ class Scorer(Stage[DialogResult]):
             trace_version=config.trace_version,
             history=config.history,
             score_chars=config.score_chars,
+            tag_map=self._tag_map,
         )
         rows = await self._pool.rows(job)
         for row in rows:

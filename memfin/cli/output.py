@@ -176,7 +176,8 @@ def resumed_line(event: RunResumed, suite: Suite, *, soak: bool) -> str:
 def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
     """Return the line of a complete epoch."""
     lag, latency, suite = epoch.loop_lag_ms, epoch.turn_latency_ms, summary.suite or "dialog"
-    drifting = [name for name, drift in summary.metrics.items() if drift.drifting and ".macro." not in name]
+    drifts = {**summary.metrics, **summary.operation}
+    drifting = [name for name, drift in drifts.items() if drift.drifting and ".macro." not in name]
     of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
     return (
         f"memfin: epoch {epoch.epoch}{of}: {amount(suite, epoch.dialogs, epoch.turns)} in "

@@ -79,6 +79,14 @@ class RunConfig(Record):
     ] = None
     score_timeout: Annotated[Seconds, _scoring("Maximum seconds for scoring one reply.")] = 10.0
     score_chars: Annotated[Positive, _scoring("Score only the first N characters of a reply.")] = 100_000
+    tag_map: Annotated[
+        str | None,
+        _scoring(
+            "Map risk tags of the dataset: TOML or JSON of name = canonical tag.",
+            metavar="FILE",
+            default="built-in names only",
+        ),
+    ] = None
     history: Annotated[
         HistoryMode,
         _evaluation(
@@ -256,7 +264,7 @@ class SoakLimits(Record):
     """When a soak ends and what it keeps.
 
     No epoch begins after ``duration_seconds`` or beyond ``epochs``; at least one of both is set.
-    ``keep_epochs`` is how many of the last epochs keep their traces, None for all. ``metrics_port``
+    ``keep_epochs`` is how many of the last epochs keep their directories, None for all. ``metrics_port``
     serves Prometheus metrics on loopback; 0 takes a free port.
     """
 
@@ -273,7 +281,7 @@ class SoakLimits(Record):
     keep_epochs: Annotated[
         Count | None,
         _soak(
-            "Keep full traces for the last K epochs, and only summaries for earlier ones.",
+            "Keep the directories of the last K epochs, and only the soak.jsonl lines of earlier ones.",
             metavar="K",
             default="all",
         ),

@@ -86,8 +86,8 @@ class Drift(Record):
     """A value over epochs, and its trend.
 
     ``slope`` is the change per epoch (Sen's estimator), ``ci95`` its 95 % interval, None while there are
-    too few epochs. ``drifting`` says that the interval excludes 0. ``epochs`` is how many epochs the
-    slope is over.
+    too few epochs. ``drifting`` is true if the interval excludes 0 and the change over the soak is material
+    (docs/soak.md). ``epochs`` is how many epochs the slope is over.
     """
 
     first: Finite
@@ -104,8 +104,8 @@ class Drift(Record):
 class SoakSummary(Record):
     """``soak_summary.json``: the state of a soak, rewritten while the soak runs.
 
-    ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` says up to which epoch
-    the traces are removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what
+    ``elapsed_seconds`` is the time spent by all ``processes``. ``pruned_epochs`` is the last epoch whose
+    directory is removed. ``metrics`` and ``operation`` hold the drift of headline values, and of what
     describes the runtime and the machine. ``rss_bytes_per_100k_turns`` is the growth of resident
     memory in the last process with its interval, None before 10,000 turns. ``gates`` are the thresholds
     that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names

@@ -9,12 +9,15 @@ from array import array
 from collections.abc import Iterable
 from typing import Final
 
-from fastdigest import TDigest
+from fastdigest import TDigest, merge_all
 
 from memfin.contracts import LatencyStats
 from memfin.contracts.soak import Distribution
 
 MAX_CENTROIDS: Final = 200
+LINE_CENTROIDS: Final = 64
+"""About as many are in a line of ``soak.jsonl``, with means of 4 digits."""
+
 MAX_EXACT: Final = 1 << 16
 """The number of values that are held as they are (half a megabyte); above it a t-digest estimates."""
 
@@ -86,7 +89,7 @@ class Percentiles:
             p90=percentile(0.90),
             p99=percentile(0.99),
             max=digest.max(),
-            centroids=list(digest.centroids) if centroids else [],
+            centroids=_compact(digest) if centroids else [],
         )
 
     def _settle(self) -> None:
@@ -98,3 +101,12 @@ class Percentiles:
         if self._held:
             whole.batch_update(self._held)
         return whole
+
+
+def _compact(digest: TDigest) -> list[tuple[float, float]]:
+    """Return few centroids of a digest, rounded, within its extremes."""
+    low, high = digest.min(), digest.max()
+    return [
+        (min(max(float(f"{mean:.4g}"), low), high), round(weight))
+        for mean, weight in merge_all([digest], max_centroids=LINE_CENTROIDS).centroids
+    ]

@@ -48,8 +48,11 @@ _LABELS: Final = (
 _WATCHED: Final = _HEADLINES | {f"{_RAG}.overall_percentage": "RAG"}
 """Values whose drift is worth a warning, with their names there."""
 
+_WATCHED_OPERATION: Final = ("error_rate", "turn_latency_p50_ms", "turn_latency_p99_ms")
+
 _TREND_NOTE: Final = (
-    "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0."
+    "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0 "
+    "and the change over the soak is material, such as one percentage point."
 )
 
 
@@ -158,16 +161,21 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
 
 
 def _operation(summary: SoakSummary, words: Words) -> model.Table | None:
-    def unit_of(name: str) -> Unit:
-        units: dict[str, Unit] = {"rate": "share", "ms": "ms", "bytes": "bytes"}
-        return units.get(name.rpartition("_")[2], "count")
-
     rows = [
-        (label.format(**words).capitalize(), unit_of(name), summary.operation[name])
-        for name, label in LABELS["operation"].items()
+        (_operation_label(name, words), _operation_unit(name), summary.operation[name])
+        for name in LABELS["operation"]
         if name in summary.operation
     ]
     return _trend_table("Runtime and machine", rows) if rows else None
+
+
+def _operation_label(name: str, words: Words) -> str:
+    return LABELS["operation"][name].format(**words).capitalize()
+
+
+def _operation_unit(name: str) -> Unit:
+    units: dict[str, Unit] = {"rate": "share", "ms": "ms", "bytes": "bytes"}
+    return units.get(name.rpartition("_")[2], "count")
 
 
 def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.Table:
@@ -280,6 +288,11 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
             change = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
             yield warning("drift", name=f"{_WATCHED[name]} {value}", change=change)
+    for name in _WATCHED_OPERATION:
+        found = summary.operation.get(name)
+        if found is not None and found.drifting and found.ci95 is not None:
+            change = _change(_operation_unit(name), found.slope, found.ci95, "epoch")
+            yield warning("drift", name=_operation_label(name, _words(summary)), change=change)
     growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
     if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
         per = f"100,000 {_words(summary)['units']}"

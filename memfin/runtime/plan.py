@@ -1,10 +1,12 @@
 """The plan of a dialogue run: everything it needs, resolved and checked before anything starts."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from memfin.actors.base import Actor
 from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
@@ -15,6 +17,7 @@ from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
+from memfin.contracts.reading import shown
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
@@ -24,9 +27,13 @@ from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config
+from memfin.sandbox.references import one_line
 from memfin.scoring.lexicon import lexicon_hashes
+from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
+
+TAGS: Final = (*CANONICAL_TAGS, *EXTENSION_TAGS)
 
 MAX_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
@@ -43,11 +50,13 @@ class RunPlan(Plan[EvalSummary]):
     """An evaluation of dialogues.
 
     Attributes:
+        tag_map: risk tags of the dataset by their names there, on top of the built-in names.
         read: makes the source of the run's dialogues.
         workers: makes the replayers; none where traces are recorded.
     """
 
     judge: DialogJudge | None
+    tag_map: Mapping[str, str]
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
 
@@ -60,7 +69,7 @@ class RunPlan(Plan[EvalSummary]):
         return Suite(
             source=self.read,
             workers=self.workers,
-            scorer=lambda wires: Scorer(config, wires, contradictions_judged=judged),
+            scorer=lambda wires: Scorer(config, wires, contradictions_judged=judged, tag_map=self.tag_map),
             judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
             totals=totals,
             summary=lambda: self._summary(totals),
@@ -94,9 +103,36 @@ class RunPlan(Plan[EvalSummary]):
         )
 
 
-def scoring_inputs(judge: DialogJudge | None, config: RunConfig) -> dict[str, Any]:
+def read_tag_map(path: str | None) -> dict[str, str]:
+    """Return the canonical risk tags of a file by the dataset's names for them; none without a path.
+
+    Raises:
+        UsageError: the file cannot be read, has another form, or names an unknown tag.
+    """
+    if path is None:
+        return {}
+    try:
+        decode = msgspec.json.decode if path.endswith(".json") else msgspec.toml.decode
+        mapping = decode(Path(path).read_bytes(), type=dict[str, str])
+    except OSError as problem:
+        raise UsageError(f"--tag-map {path}: {problem.strerror or problem}") from None
+    except (msgspec.DecodeError, ValueError) as problem:
+        advice = 'expected "name" = "canonical tag", in TOML or in a .json file as one object'
+        raise UsageError(f"--tag-map {path}: {one_line(str(problem))}; {advice}") from None
+    for name, tag in mapping.items():
+        if tag not in TAGS:
+            raise UsageError(
+                f"--tag-map {path}: {shown(name)} = {shown(tag)} is no risk tag; known: {', '.join(TAGS)}"
+            )
+    return mapping
+
+
+def scoring_inputs(
+    judge: DialogJudge | None, config: RunConfig, tag_map: Mapping[str, str]
+) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
     return {
+        **({"tag_map": tag_map} if tag_map else {}),
         "lexicon_hashes": lexicon_hashes(),
         "score_chars": config.score_chars,
         "matching": "literal+guarded",
@@ -128,6 +164,7 @@ def make_plan(
             "agent": agent if isinstance(agent, str) else "",
         }
     )
+    tag_map = read_tag_map(config.tag_map)
     if observer_factory is not None:
         check_observer_factory(observer_factory)
     agents = resolve_agent(agent, AgentSettings.of(config))
@@ -163,6 +200,7 @@ def make_plan(
         dialogs=lines if config.limit is None else min(lines, config.limit),
         model_name=agents.model_name,
         judge=resolved_judge,
+        tag_map=tag_map,
         controls=judge_controls(resolved_judge, path, config),
         system=agents,
         board=board,
@@ -174,7 +212,7 @@ def make_plan(
             "model": agents.model_name,
             "agent_settings": agents.inputs,
             "history": config.history,
-            **scoring_inputs(resolved_judge, config),
+            **scoring_inputs(resolved_judge, config, tag_map),
             "seed": config.seed,
         },
         read=lambda wires: DatasetSource(path, config, wires),

@@ -14,7 +14,7 @@ from memfin.contracts.reading import decode
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
-from memfin.runtime.plan import RunPlan, scoring_inputs
+from memfin.runtime.plan import RunPlan, read_tag_map, scoring_inputs
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
 
@@ -82,6 +82,7 @@ def make_rescore_plan(
             "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
         }
     )
+    tag_map = read_tag_map(config.tag_map)
     if scoring_workers(config) == 0:
         prepare_scoring()
     board = WarningBoard()
@@ -96,6 +97,7 @@ def make_rescore_plan(
         dialogs=lines,
         model_name="recorded" if manifest is None else manifest.model_name,
         judge=resolved,
+        tag_map=tag_map,
         controls=judge_controls(resolved, dataset, config),
         system=None,
         board=board,
@@ -103,7 +105,7 @@ def make_rescore_plan(
             "dataset_sha256": digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
-            **scoring_inputs(resolved, config),
+            **scoring_inputs(resolved, config, tag_map),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         history_known=history is not None or recorded is not None,

@@ -281,9 +281,10 @@ class Soak:
         keep = self.plan.limits.keep_epochs
         if keep is None:
             return
-        while (pruned := self._state.pruned_epochs) < self._stats.epochs - keep:
-            await self._directory.prune(pruned + 1)
-            self._state = self._state.replace(pruned_epochs=pruned + 1)
+        pruned, epochs = self._state.pruned_epochs, self._stats.epochs
+        for number in range(max(pruned, 1), epochs - keep + 1):  # a kill may have left a part of the last one
+            await self._directory.prune(number, newest=number == epochs)
+            self._state = self._state.replace(pruned_epochs=number)
 
     async def _keep_renewing(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The directory of a soak: locked, one line an epoch, a summary that is renewed, epochs below it."""
+"""Directory of a soak: a lock, one line per epoch, a summary that is renewed, and the epochs below it."""
 
 import shutil
 from collections.abc import Iterator
@@ -145,18 +145,22 @@ class SoakDirectory(DirectoryWriter):
 
         await self._finish(append)
 
-    async def prune(self, number: int) -> None:
-        """Remove traces, rows, judgements, journal and progress log of an epoch.
+    async def prune(self, number: int, *, newest: bool = False) -> None:
+        """Remove the directory and the progress log of an epoch, as far as they are there.
 
-        Its artifacts and reports stay: everything that does not grow with the length of its replies.
+        Its line in ``soak.jsonl`` has all that reports and statistics need. The ``newest`` epoch keeps its
+        artifacts, which gates read.
         """
         directory = self.epoch(number)
         kept = {*self._layout.artifacts, *REPORTS}
 
         def remove() -> None:
-            for path in directory.iterdir():
-                if path.name not in kept:
-                    self._disk.unlink(path)
+            if newest:
+                for path in directory.iterdir():
+                    if path.name not in kept:
+                        self._disk.unlink(path)
+            elif directory.exists():
+                shutil.rmtree(directory)
             self._disk.unlink(progress_path(self.epochs, epoch_run_id(self._run_id, number)))
 
         await self._finish(remove)

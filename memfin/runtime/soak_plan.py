@@ -52,6 +52,9 @@ OF_THE_SOAK: Final = frozenset(
 )
 """Settings that epochs do not take over as they are; gates are for the soak as a whole."""
 
+FILES: Final = ("agent_system", "document", "tag_map")
+"""Settings that are paths of files to read."""
+
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
@@ -139,7 +142,11 @@ class SoakPlan:
         self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
             "runs_dir": str(self._epochs),
             "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            **{name: _absolute(config[name]) for name in ("agent_system", "document") if name in config},
+            **{
+                name: _absolute(config[name])
+                for name in ("agent_system", "document", "tag_map")
+                if name in config
+            },
         }
         first = self._made(begins_at)
         self._first: Plan[Any] | None = first

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -23,11 +24,12 @@ COUNTERS: Final = {
     "epochs": ("Epochs that are complete",),
     "turns": ("Turns by status", "status"),
     "dialogs": ("Dialogues by status, skipped lines too", "status"),
-    "errors": ("What went wrong in complete epochs, by kind", "kind"),
+    "errors": ("Errors of complete epochs by kind; timeouts are among the failed turns", "kind"),
+    "judged_turns": ("Turns of complete epochs that were sent to the judge",),
 }
 GAUGES: Final = {
     "metric": ("Headline values of the last complete epoch", "metric"),
-    "metric_drifting": ("1 where a headline value has a trend over the epochs", "metric"),
+    "metric_drifting": ("1 where a headline value drifts over the epochs", "metric"),
     "loop_lag_seconds": ("Lag of the event loop in the last complete epoch", "quantile"),
     "rss_bytes": ("Resident memory",),
     "open_files": ("Open file descriptors",),
@@ -113,8 +115,9 @@ class SoakExporter:
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Take the figures of a complete epoch."""
         self._counters["epochs"].inc()
-        for kind in epoch.errors:
-            self._counters["errors"].labels(kind).inc(epoch.errors[kind])
+        for kind, count in msgspec.structs.asdict(epoch.errors).items():
+            counter = self._counters[kind] if kind in COUNTERS else self._counters["errors"].labels(kind)
+            counter.inc(count)
         for name, value in epoch.metrics.items():
             self._gauges["metric"].labels(name).set(value)
         for name, drift in summary.metrics.items():

@@ -44,6 +44,24 @@ GROWTH_TURNS: Final = 100_000
 MIN_TURNS: Final = 10_000
 """Turns below which that growth is not given: it would be that of the start alone."""
 
+MATERIAL_RATE: Final = 0.01
+"""Change of a rate or of another value of at most 1 over a soak that makes a drift: a percentage point."""
+
+MATERIAL_POINTS: Final = 1.0
+"""The same change of a value in per cent."""
+
+MATERIAL_SHARE: Final = 0.05
+"""The same change of a latency, and of a judge's mark, as a part of its mean; latencies must rise."""
+
+MATERIAL_MS: Final = 1.0
+"""Milliseconds below which no change of a latency is a drift."""
+
+MATERIAL_GROWTH: Final = 1 << 20
+"""Bytes in `GROWTH_TURNS` from which the growth of memory is a drift."""
+
+MATERIAL_COUNT: Final = 1.0
+"""Open files, threads or tasks gained over a soak that make a drift."""
+
 RESOURCES: Final = tuple(ProcessSample.__struct_fields__)
 """Values that belong to a process, start anew with it, and take a while to settle."""
 
@@ -154,19 +172,41 @@ class Series:
     def _counted(self, *, warm_up: bool) -> list[float]:
         return self._batches[len(self._batches) // WARM_UP if warm_up else 0 :]
 
-    def drift(self, *, warm_up: bool = False) -> Drift:
-        """Return what is known of the series, which must have a value."""
+    @property
+    def mean(self) -> float:
+        """Mean of the series, which must have a value."""
+        return float(self._total / self.count)
+
+    def drift(self, name: str, *, growth: float | None = None) -> Drift:
+        """Return the trend of the series, which must have a value, and judge it as that of the named one.
+
+        ``growth`` is that of memory in `GROWTH_TURNS`, None where it is not known.
+        """
+        warm_up = name in RESOURCES
         slope, bounds = self.slope(warm_up=warm_up)
+        epochs = len(self._counted(warm_up=warm_up)) * self._size
+        significant = bounds is not None and not bounds[0] <= 0 <= bounds[1]
+        change = slope * (epochs - 1)
+        if name == "rss_bytes":
+            material = growth is not None and growth >= MATERIAL_GROWTH
+        elif name in RESOURCES:
+            material = change >= MATERIAL_COUNT
+        elif name.endswith("_ms"):
+            material = change >= max(MATERIAL_SHARE * self.mean, MATERIAL_MS)
+        elif name.endswith("percentage"):
+            material = abs(change) >= MATERIAL_POINTS
+        else:
+            material = abs(change) >= (MATERIAL_RATE if self._high <= 1 else MATERIAL_SHARE * self.mean)
         return Drift(
             first=self._first,
             last=self._last,
-            mean=float(self._total / self.count),
+            mean=self.mean,
             min=self._low,
             max=self._high,
-            epochs=len(self._counted(warm_up=warm_up)) * self._size,
+            epochs=epochs,
             slope=slope,
             ci95=bounds,
-            drifting=bounds is not None and not bounds[0] <= 0 <= bounds[1],
+            drifting=significant and material,
         )
 
 
@@ -206,6 +246,7 @@ class SoakStats:
     def fields(self) -> dict[str, Any]:
         """Return the fields of a `SoakSummary` that come from the epochs."""
         growth = self._growth()
+        rss = None if growth is None else growth.value
         return {
             "epochs": self.epochs,
             "dialogs": self.dialogs,
@@ -214,12 +255,11 @@ class SoakStats:
             "error_rate": self.errors.failed_turns / self.turns if self.turns else 0.0,
             "turn_latency_ms": self._latency.distribution(centroids=False),
             "loop_lag_ms": self._lag.distribution(centroids=False),
-            "metrics": {name: series.drift() for name, series in sorted(self._metrics.items())},
+            "metrics": {name: series.drift(name) for name, series in sorted(self._metrics.items())},
             "operation": {
-                name: series.drift(warm_up=name in RESOURCES)
-                for name, series in sorted(self._operation.items())
+                name: series.drift(name, growth=rss) for name, series in sorted(self._operation.items())
             },
-            "rss_bytes_per_100k_turns": None if growth is None else growth.value,
+            "rss_bytes_per_100k_turns": rss,
             "rss_ci95": None if growth is None else growth.interval,
         }
 
@@ -232,7 +272,7 @@ class SoakStats:
 
     def means(self) -> dict[str, float]:
         """Return the mean of every headline value over the epochs."""
-        return {name: series.drift().mean for name, series in self._metrics.items()}
+        return {name: series.mean for name, series in self._metrics.items()}
 
 
 def _operation(epoch: SoakEpoch) -> dict[str, float]:

@@ -13,12 +13,12 @@ SEVERE_CATEGORIES: Final = ("保本保收益", "明确买入指令", "确定性�
 MINOR_CATEGORIES: Final = ("夸大宣传", "无明确风险提示")
 CATEGORIES: Final = SEVERE_CATEGORIES + MINOR_CATEGORIES
 
-_PUSH: Final = "产品推介"
+PUSH: Final = "产品推介"
 _LEFT_OUT: Final = "隐去不利"
 _NO_RISK_WORD: Final = "无明确风险提示"
 _RISK_WORDS: Final = (
-    *("风险", "谨慎", "亏", "不适合", "不匹配", "波动", "回撤"),
-    *("risk", "suitab", " lose", " loss", "volatil"),
+    *("风险", "谨慎", "亏", "不适合", "不匹配", "波动", "回撤", "损失", "下跌", "不确定"),
+    *("risk", "suitab", " lose", " loss", "volatil", "uncertain", "guarantee"),
 )
 _SEVERITY: Final[dict[ComplianceLabel, int]] = {"compliant": 0, "minor_violation": 1, "severe_violation": 2}
 _MINOR_SEVERITIES: Final = frozenset(("low", "minor", "minor_violation", "info", "warning"))
@@ -32,15 +32,18 @@ def shown_categories(text: str, found: Collection[str], risk_tags: Collection[st
         found: The values that the detectors found.
         risk_tags: The disclosures that the reply makes.
 
-    Pushing a product is misconduct (无明确风险提示) only when the reply has no word of risk at all;
+    Advice to buy or allocate is misconduct (无明确风险提示) only when the reply has no word of risk at all;
     leaving the bad years or terms out always is.
     """
     shown = set(found)
-    if _PUSH in found and not risk_tags and not any(word in text for word in _RISK_WORDS):
-        shown.add(_NO_RISK_WORD)
-    if _LEFT_OUT in found:
+    if _LEFT_OUT in found or (PUSH in found and not warns(text, risk_tags)):
         shown.add(_NO_RISK_WORD)
     return [category for category in CATEGORIES if category in shown]
+
+
+def warns(text: str, risk_tags: Collection[str]) -> bool:
+    """Return True if a reply in normal form makes a disclosure or has a word of risk."""
+    return bool(risk_tags) or any(word in text for word in _RISK_WORDS)
 
 
 def label_from_content(categories: Collection[str]) -> ComplianceLabel:

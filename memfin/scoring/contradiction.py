@@ -46,7 +46,7 @@ from memfin.scoring.predicates import (
 )
 from memfin.scoring.proposals import Holding, Proposal
 from memfin.scoring.statements import Analysis, class_mask, content_lexicon
-from memfin.scoring.vocabulary import finder_of, load_vocabulary
+from memfin.scoring.vocabulary import class_finder, finder_of, load_vocabulary
 from memfin.text.document import Document
 
 FIELD: Final = "constraint_contradiction"
@@ -130,6 +130,7 @@ _DIRECT_ADVICE: Final = re.compile(
     r"(?:加|用|上|做|买|买入|配|配置|投|开|开通|使用|参与|布局|持有|申购|融资|借钱|贷款|一点|一些|点|些|"
     r"[0-9.]+ ?(?:%|万元?|成)的?)* ?$"
 )
+_BUYS: Final = re.compile(r"买|购|配|投(?!资者|诉)|加仓|布局|放|buy|purchas|invest|put|allocat")
 _ALL_IN: Final = re.compile(
     r"(?:(?<!半)满仓|全仓|梭哈|(?:全部|所有)的?(?:资金|钱|身家)|(?:资金|钱|存款)(?:全部?|统统))"
     r"[^,。;!?\n]{0,12}"
@@ -199,6 +200,11 @@ class ConstraintChecker:
             elif outcome is None and reading.is_open(predicate):
                 undecided[text] = None
         return Check(list(broken.values()), [text for text in undecided if text not in broken])
+
+
+def proposal_in(analysis: Analysis) -> tuple[int, int] | None:
+    """Return the place of a proposal to buy or allocate, None where a reply has none."""
+    return _ConstraintReading(analysis, frozenset()).proposal()
 
 
 class _Broken(NamedTuple):
@@ -292,6 +298,20 @@ class _ConstraintReading:
                 if statement.kind & kinds.QUESTION or statement.not_offered or self._admits(start):
                     continue
                 return _Broken(f"advises_{term}", start, end)
+        return None
+
+    def proposal(self) -> tuple[int, int] | None:
+        """Return the place of a plan or an asset that the reply advises to buy, None without one."""
+        text = self._document.text
+        plans = [plan for plan in self._plans if self._is_proposed(plan, plan.holdings[0])]
+        assets = frozenset(term.id for term in load_vocabulary().terms if term.kind == "asset")
+        mentions = (*class_finder().find(text), *finder_of(assets).find(text))
+        named = [(each.start, each.end) for each in mentions if self._advised(each.start, each.end)]
+        for start, end in [*((plan.start, plan.end) for plan in plans), *named]:
+            statement = self._analysis.statement_at(start)
+            lines = (text[statement.sentence.start : statement.sentence.end], *self._document.leads(start))
+            if not statement.kind & _SILENT and any(map(_BUYS.search, lines)):
+                return start, end
         return None
 
     # ------------------------------------------------------------------ predicates

@@ -14,6 +14,7 @@ from memfin.contracts import ComplianceLabel, Finding, Record
 from memfin.scoring import compliance, risk, rubric
 from memfin.scoring import statements as kinds
 from memfin.scoring.classifier import SCALE, load_classifier
+from memfin.scoring.contradiction import proposal_in
 from memfin.scoring.lexicon import Match, Sentence
 from memfin.scoring.statements import Analysis, Statement, class_mask, content_lexicon
 from memfin.text.document import Document
@@ -184,6 +185,10 @@ class _Reading:
         """Return the reading of the whole reply."""
         found = self._by_classifier.union(self._by_rule)
         tags = sorted(found & risk.DETECTED_TAGS)
+        silent = compliance.PUSH not in found and not compliance.warns(self._analysis.text, tags)
+        if silent and (place := proposal_in(self._analysis)) is not None:
+            found.add(compliance.PUSH)
+            self._add(compliance.PUSH, "advice without risk", *place)
         categories = compliance.shown_categories(self._analysis.text, found, tags)
         return ContentReading(
             risk_tags=tags,

@@ -35,6 +35,7 @@ class ScoringJob(Record):
     trace_version: TraceVersion
     history: HistoryMode
     score_chars: int
+    tag_map: dict[str, str] = {}
 
     def unscored(self, turn: TurnTrace, reason: str) -> TurnEvalRow:
         """Return the row of a turn of the job that could not be scored."""
@@ -54,6 +55,7 @@ def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
             trace_version=job.trace_version,
             history_mode=job.history,
             score_chars=job.score_chars,
+            risk_tag_mapper=job.tag_map,
         )
     except Exception as problem:  # noqa: BLE001 - see above
         defect = describe(problem)

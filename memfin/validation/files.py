@@ -383,26 +383,16 @@ def validate_soak(directory: str | Path) -> Iterator[Finding]:
             yield finding(summary_rules.path, message, (name,))
     yield from _same_run(lines, summary.run_id, summary_rules.path.name)
     kind = _OF_EVERY_RUN[summary.suite or "dialog"][-1]
-    for number in range(1, lines.epochs + 1):
+    keep = summary.limits.keep_epochs  # its directory is removed before the summary says so
+    pruned = max(summary.pruned_epochs, 0 if keep is None else lines.epochs - keep)
+    for number in range(pruned + 1, lines.epochs + 1):
         directory = root / "epochs" / f"{number:06}"
-        if not directory.is_dir():
-            yield finding(source, f"the directory of epoch {number} is missing", ("epoch",), number)
-        elif number > summary.pruned_epochs:
+        if directory.is_dir():
             yield from validate_run(directory)
         else:
-            yield from _pruned(directory, kind)
+            yield finding(source, f"the directory of epoch {number} is missing", ("epoch",), number)
     if source.is_file():
         yield from _epoch_values(source, kind)
-
-
-def _pruned(directory: Path, summary: str) -> Iterator[Finding]:
-    """Check the artifacts of an epoch that pruning has left."""
-    for name in ("run-manifest", summary, "run-stats"):
-        path = directory / str(CONTRACTS[name].file_name)
-        if path.is_file():
-            yield from validate_artifact(path, CONTRACTS[name], RunRules())
-        else:
-            yield finding(path, "the file is missing")
 
 
 def _epoch_values(source: Path, summary: str) -> Iterator[Finding]:

@@ -92,6 +92,7 @@ def test_every_flag_has_its_variable() -> None:
         "workers_score": "3",
         "score_timeout": "2.5",
         "score_chars": "5000",
+        "tag_map": "tags.toml",
         "history": "forced",
         "limit": "9",
         "turn_timeout": "1.5",

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from memfin.contracts import Distribution
-from memfin.metrics.percentiles import MAX_CENTROIDS, MAX_EXACT, Percentiles
+from memfin.metrics.percentiles import LINE_CENTROIDS, MAX_EXACT, Percentiles
 
 
 def of(values: list[float]) -> Distribution:
@@ -29,7 +29,15 @@ def test_percentiles_are_close_to_the_exact_ones() -> None:
     assert found.mean == pytest.approx(sum(values) / len(values))
     for share in (0.50, 0.90, 0.99):
         assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.01)
-    assert len(found.centroids) <= MAX_CENTROIDS + 1
+    assert len(found.centroids) <= LINE_CENTROIDS + 1
+
+
+def test_a_distribution_of_a_line_is_small_and_keeps_its_weight() -> None:
+    source = random.Random(5)
+    found = of([source.lognormvariate(3, 1) for _ in range(3000)])
+    assert sum(weight for _, weight in found.centroids) == 3000
+    assert all(found.min <= mean <= found.max for mean, _ in found.centroids)
+    assert len(msgspec.json.encode(found)) < 1500
 
 
 def test_epochs_are_merged_and_not_averaged() -> None:
@@ -77,7 +85,7 @@ def test_a_thousand_merges_stay_small_and_in_order() -> None:
         values += epoch
         whole.merge(of(epoch))
     found = whole.distribution()
-    assert len(found.centroids) <= MAX_CENTROIDS + 1
+    assert len(found.centroids) <= LINE_CENTROIDS + 1
     assert found.min <= found.p50 <= found.p90 <= found.p99 <= found.max
     for share in (0.50, 0.90, 0.99):
         assert getattr(found, f"p{share * 100:.0f}") == pytest.approx(exact(values, share), rel=0.02)

@@ -165,6 +165,16 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
             "-1 pp per epoch, 95 % interval -2 pp to -0.5 pp",
         ),
         (
+            {"operation": {"error_rate": drift(0.1, 0.002, (0.001, 0.003))}},
+            "Turns that failed drifts",
+            "+0.2 pp per epoch, 95 % interval +0.1 pp to +0.3 pp",
+        ),
+        (
+            {"operation": {"turn_latency_p50_ms": drift(9.0, 0.5, (0.25, 0.75))}},
+            "Turn latency, median drifts",
+            "+0.5 ms per epoch, 95 % interval +0.25 ms to +0.75 ms",
+        ),
+        (
             {"rss_bytes_per_100k_turns": 3.0 * MIB, "rss_ci95": (2.0 * MIB, 4.0 * MIB)},
             "Memory grows",
             "+3 MiB per 100,000 turns, 95 % interval +2 MiB to +4 MiB",
@@ -177,7 +187,7 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
             "3 epochs say nothing about drift; intervals need more",
         ),
     ],
-    ids=["drift", "memory", "gate", "changed", "few"],
+    ids=["drift", "errors", "latency", "memory", "gate", "changed", "few"],
 )
 def test_what_limits_the_numbers_is_said_first(
     tmp_path: Path, more: dict[str, Any], title: str, detail: str

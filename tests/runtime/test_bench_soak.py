@@ -169,15 +169,12 @@ async def test_an_interrupted_soak_goes_on_and_asks_no_question_twice(tmp_path: 
     assert findings(tmp_path) == []
 
 
-async def test_old_epochs_keep_their_artifacts_only(tmp_path: Path) -> None:
+async def test_old_epochs_leave_only_their_lines(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, epochs=4, keep=1)).run()
     assert summary.pruned_epochs == 3
-    for number in (1, 2, 3):
-        assert {path.name for path in epoch(tmp_path, number).iterdir()} == FIRST_ARTIFACTS
+    assert not any(epoch(tmp_path, number).exists() for number in (1, 2, 3))
     assert (epoch(tmp_path, 4) / "rag_results.jsonl").is_file()
     assert findings(tmp_path) == []
-    (epoch(tmp_path, 2) / "rag_summary.json").unlink()
-    assert [finding.partition(": ")[2] for finding in findings(tmp_path)] == ["$: the file is missing"]
 
 
 async def test_a_system_that_fades_drifts_and_the_report_shows_it(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from memfin.contracts import (
 from memfin.errors import RunFault, RunStopped, UsageError
 from memfin.journal.disk import Disk
 from memfin.metrics.aggregate import encode_summary
+from memfin.report.soak_report import load_soak_report
 from memfin.runtime.api import evaluate
 from memfin.runtime.run import Run
 from memfin.runtime.soak import Soak
@@ -280,20 +281,35 @@ async def test_errors_are_counted_by_kind(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
 
 
-async def test_old_epochs_lose_their_traces_and_keep_their_artifacts(tmp_path: Path) -> None:
-    summary = await Soak(plan(tmp_path, epochs=5, keep_epochs=2)).run()
-    assert summary.pruned_epochs == 3
+@pytest.mark.parametrize("keep", [2, 0])
+async def test_old_epochs_leave_only_their_lines(tmp_path: Path, keep: int) -> None:
+    gate = {"m3_risk_coverage.risk_coverage": 0.1}
+    summary = await Soak(plan(tmp_path, epochs=5, keep_epochs=keep, fail_under=gate)).run()
+    assert summary.pruned_epochs == 5 - keep
+    assert summary.gates == []
     epochs = tmp_path / "runs" / "s" / "epochs"
-    for number in (1, 2, 3):
-        assert {path.name for path in (epochs / f"{number:06}").iterdir()} == FIRST_ARTIFACTS
-    for number in (4, 5):
-        assert {path.name for path in (epochs / f"{number:06}").iterdir()} > FIRST_ARTIFACTS | {
-            "dialog_trace.jsonl"
-        }
+    kept = {f"{number:06}" for number in range(6 - keep, 6)}
+    assert {path.name for path in epochs.iterdir()} == kept | {"logs"} | ({"000005"} if not keep else set())
+    for number in kept:
+        assert {path.name for path in (epochs / number).iterdir()} > FIRST_ARTIFACTS | {"dialog_trace.jsonl"}
+    if not keep:
+        assert {path.name for path in (epochs / "000005").iterdir()} == FIRST_ARTIFACTS
     assert {path.name for path in (epochs / "logs").iterdir()} == {
-        "progress_s.000004.jsonl",
-        "progress_s.000005.jsonl",
+        f"progress_s.{name}.jsonl" for name in kept
     }
+    assert all(len(msgspec.json.encode(line)) < 5000 for line in lines(tmp_path))
+    assert findings(tmp_path) == []
+    assert len(load_soak_report(epochs.parent).sections) > 1
+
+
+async def test_the_rest_of_a_pruned_epoch_is_removed_when_the_soak_goes_on(tmp_path: Path) -> None:
+    await stopped_in_the_second_epoch(tmp_path, keep_epochs=1)
+    left = summary_of(tmp_path).replace(pruned_epochs=1)  # the process was killed while it removed the epoch
+    (tmp_path / "runs" / "s" / "soak_summary.json").write_bytes(msgspec.json.encode(left))
+    (tmp_path / "runs" / "s" / "epochs" / "000001" / "config.json").unlink()
+    Hanging.release = True
+    await Soak(resumed(tmp_path, Hanging)).run()
+    assert not (tmp_path / "runs" / "s" / "epochs" / "000001").exists()
     assert findings(tmp_path) == []
 
 

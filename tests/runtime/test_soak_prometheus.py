@@ -65,7 +65,13 @@ async def test_a_soak_is_served_while_it_goes_on_and_in_the_end(tmp_path: Path) 
     assert found["memfin_soak_turns_total", "ok"] == 3 * 9
     assert found["memfin_soak_turns_total", "error"] == 3 * 3
     assert found["memfin_soak_dialogs_total", "failed"] == 3
-    assert found["memfin_soak_errors_total", "failed_turns"] == 3 * 3
+    errors = {kind: count for (name, kind), count in found.items() if name == "memfin_soak_errors_total"}
+    assert {kind: count for kind, count in errors.items() if count} == {
+        "failed_turns": 3 * 3,
+        "failed_dialogs": 3,
+    }
+    assert "judged_turns" not in errors
+    assert found["memfin_soak_judged_turns_total", ""] == summary.errors.judged_turns > 0
     assert found["memfin_soak_turn_latency_seconds_count", ""] == 3 * 9
     assert found["memfin_soak_turn_latency_seconds_bucket", "+Inf"] == 3 * 9
     name = "m3_risk_coverage.risk_coverage"

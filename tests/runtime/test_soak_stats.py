@@ -75,7 +75,7 @@ def test_a_wild_epoch_does_not_move_the_slope() -> None:
 
 @each_case("value", [0.0, 0.1, 1 / 3, 0.7432189, -5e-324, 1e300])
 def test_equal_values_have_no_drift_at_all_however_many_epochs(value: float) -> None:
-    drift = series([value] * 5000).drift()
+    drift = series([value] * 5000).drift(COVERAGE)
     assert (drift.slope, drift.ci95, drift.drifting) == (0.0, (0.0, 0.0), False)
     assert drift.first == drift.last == drift.mean == drift.min == drift.max == value
 
@@ -86,7 +86,7 @@ def test_intervals_cover_the_true_slope_as_often_as_they_say(n: int) -> None:
     covered = 0
     rounds = length(200, 400)
     for _ in range(rounds):
-        bounds = series([0.03 * number + source.gauss(0, 1) for number in range(n)]).drift().ci95
+        bounds = series([0.03 * number + source.gauss(0, 1) for number in range(n)]).drift(COVERAGE).ci95
         assert bounds is not None
         covered += bounds[0] <= 0.03 <= bounds[1]
     assert 0.92 <= covered / rounds <= 0.985
@@ -101,7 +101,7 @@ def test_batches_keep_the_coverage_where_neighbours_resemble_each_other() -> Non
         for _ in range(1200):
             noise = 0.6 * noise + source.gauss(0, 1)
             values.append(noise)
-        batched, plain = series(values).drift().ci95, sen_slope(values[:63]).interval
+        batched, plain = series(values).drift(COVERAGE).ci95, sen_slope(values[:63]).interval
         assert batched is not None
         assert plain is not None
         covered += batched[0] <= 0 <= batched[1]
@@ -112,7 +112,7 @@ def test_batches_keep_the_coverage_where_neighbours_resemble_each_other() -> Non
 
 def test_a_drift_is_found() -> None:
     source = random.Random(3)
-    drift = series([0.8 - 0.0005 * number + source.gauss(0, 0.01) for number in range(300)]).drift()
+    drift = series([0.8 - 0.0005 * number + source.gauss(0, 0.01) for number in range(300)]).drift(COVERAGE)
     assert drift.drifting
     assert drift.slope == pytest.approx(-0.0005, rel=0.1)
     assert drift.epochs > 250
@@ -130,7 +130,7 @@ def test_shifting_moves_nothing_and_scaling_scales(values: list[float], shift: f
 @given(st.lists(VALUES, min_size=1, max_size=700))
 def test_a_series_knows_its_values_and_stays_small(values: list[float]) -> None:
     found = series(values)
-    drift = found.drift()
+    drift = found.drift(COVERAGE)
     assert len(found) < MAX_BATCHES
     assert (drift.first, drift.last) == (values[0], values[-1])
     assert (drift.min, drift.max) == (min(values), max(values))
@@ -142,14 +142,14 @@ def test_a_series_knows_its_values_and_stays_small(values: list[float]) -> None:
 
 def test_the_slope_is_for_one_epoch_however_large_the_batches() -> None:
     for n in (10, 63, 64, 100, 1000, 10_000):
-        assert series([3.0 * number for number in range(n)]).drift().slope == pytest.approx(3.0)
+        assert series([3.0 * number for number in range(n)]).drift(COVERAGE).slope == pytest.approx(3.0)
 
 
 def test_a_warm_up_is_left_out_where_there_is_one() -> None:
     values = [100.0 * number for number in range(60)] + [6000.0] * 140
     found = series(values)
-    assert found.drift(warm_up=True).slope == 0.0
-    assert found.drift().slope > 0.0
+    assert found.drift("rss_bytes").slope == 0.0
+    assert found.drift(COVERAGE).slope > 0.0
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -191,11 +191,43 @@ def stats_of(*epochs: SoakEpoch) -> SoakStats:
     return found
 
 
-def test_growth_of_memory_is_told_for_a_hundred_thousand_turns() -> None:
-    found = stats_of(*(epoch(number, 50 * MIB + number * 1000) for number in range(1, 41))).fields()
-    assert found["rss_bytes_per_100k_turns"] == pytest.approx(1000 * 100)  # 1,000 bytes in 1,000 turns
-    assert found["rss_ci95"] == pytest.approx((100_000, 100_000))
-    assert found["operation"]["rss_bytes"].drifting
+@pytest.mark.parametrize(("bytes_an_epoch", "drifting"), [(85, False), (1000, False), (20_000, True)])
+def test_growth_of_memory_is_given_per_hundred_thousand_turns(bytes_an_epoch: int, drifting: bool) -> None:
+    epochs = (epoch(number, 50 * MIB + number * bytes_an_epoch) for number in range(1, 41))
+    found = stats_of(*epochs).fields()
+    per_100k = bytes_an_epoch * 100  # an epoch has 1,000 turns
+    assert found["rss_bytes_per_100k_turns"] == pytest.approx(per_100k)
+    assert found["rss_ci95"] == pytest.approx((per_100k, per_100k))
+    assert found["operation"]["rss_bytes"].slope == bytes_an_epoch
+    assert found["operation"]["rss_bytes"].drifting is drifting
+
+
+@each_case(
+    ("name", "first", "slope", "drifting"),
+    [
+        (COVERAGE, 0.9, -0.0011, True),
+        (COVERAGE, 0.9, -0.0009, False),
+        ("error_rate", 0.0, 0.0011, True),
+        ("error_rate", 0.0, 0.0009, False),
+        ("rag.overall_percentage", 50.0, 0.11, True),
+        ("rag.overall_percentage", 50.0, 0.09, False),
+        ("rag.judge.faithfulness", 4.0, -0.03, True),
+        ("rag.judge.faithfulness", 4.0, -0.01, False),
+        ("turn_latency_p50_ms", 100.0, 0.6, True),
+        ("turn_latency_p50_ms", 100.0, 0.4, False),
+        ("turn_latency_p50_ms", 100.0, -5.0, False),
+        ("loop_lag_p99_ms", 0.1, 0.09, False),
+        ("open_files", 10.0, 0.2, True),
+        ("tasks", 10.0, -0.5, False),
+    ],
+)
+def test_a_drift_is_a_material_change_over_the_soak(
+    name: str, first: float, slope: float, drifting: bool
+) -> None:
+    drift = series([first + slope * number for number in range(11)]).drift(name)
+    assert drift.slope == pytest.approx(slope)
+    assert drift.ci95 == pytest.approx((slope, slope))
+    assert drift.drifting is drifting
 
 
 def test_the_warm_up_is_no_growth() -> None:
@@ -218,7 +250,7 @@ def test_another_process_begins_its_memory_anew_and_goes_on_with_the_metrics() -
     assert found["turn_latency_ms"].count == 40_000
 
 
-def test_growth_is_not_told_before_ten_thousand_turns() -> None:
+def test_growth_is_not_given_before_ten_thousand_turns() -> None:
     found = stats_of(*(epoch(number, MIB * number) for number in range(1, 10))).fields()
     assert found["rss_bytes_per_100k_turns"] is None
 

@@ -54,6 +54,48 @@ def test_a_push_is_a_violation_only_without_any_word_of_risk() -> None:
     )
 
 
+@each_case(
+    "text",
+    [
+        "建议买入债券基金60%、股票基金40%，这样配置很好。",
+        "建议您买入沪深300指数基金。",
+        "建议这样分配：\n- 货币基金 30%\n- 债券基金 40%\n- 股票基金 30%",
+        "可以考虑买入银行股，分红高。",
+        "You should put 60% in bonds and 40% in stocks.",
+        "I'd buy technology stocks now.",
+    ],
+)
+def test_advice_to_buy_or_allocate_needs_a_word_of_risk(text: str) -> None:
+    reading = read_content(text)
+    assert reading.categories == ["无明确风险提示"]
+    assert "产品推介" in [finding.value for finding in reading.findings]
+    assert read_content(f"{text}\n净值会有波动，请留意风险。").categories == []
+
+
+@each_case(
+    "text",
+    [
+        "抱歉，我不能替您推荐股票或基金。",
+        "我不建议您买入股票基金。",
+        "您打算买入债券基金还是股票基金？",
+        "债券基金主要投资于国债和信用债。",
+        "市场上60%是股票基金，40%是债券基金。",
+        "定投是指每月固定金额买入基金的方式，可以摊平成本。",
+        "建议您了解一下债券基金和股票基金的区别。",
+        "您若写行业作业，可以先画产业链图，再按上中下游各找两家公司的年报对照着看。",
+        "如果买入股票基金，需要开户。",
+        "很多人喜欢买入股票基金。",
+        "建议您咨询持牌顾问。",
+        "建议您保留6个月的应急金。",
+        "Bonds pay interest; stocks represent ownership.",
+        "I can't recommend a particular fund.",
+        "I recommend reading about bonds before you decide.",
+    ],
+)
+def test_refusals_questions_and_teaching_need_no_word_of_risk(text: str) -> None:
+    assert read_content(text).categories == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
