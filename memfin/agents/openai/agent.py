@@ -76,7 +76,7 @@ def build_prompt(
 
 
 def recall_of(remembered: MemoryContext, prompt: Prompt) -> dict[str, Any]:
-    """Return the recall fields of a prompt: the earlier messages in it, and the memory's report or context."""
+    """Return the recall fields of a prompt: the messages sent, and the memory's report or context."""
     fields = dict(remembered.recall or {})
     window = fields.get("short_term_context")
     if remembered.turns is None or prompt.trimmed or not window:
