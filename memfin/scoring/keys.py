@@ -192,9 +192,9 @@ def memory_sources(turn_trace: TurnTrace | Mapping[str, Any]) -> MemorySources:
         recall = turn_trace.recall
         if recall is None:
             return _NOTHING
-        items = [item.content for item in recall.items]
+        texts = [item.content for item in recall.items]
         question = turn_trace.user_text.strip()
-        return MemorySources(recall.short_term_context, items, recall.profile_context, question)
+        return MemorySources(recall.short_term_context, texts, recall.profile_context, question)
     plain = turn_trace.get("recall")
     if not isinstance(plain, Mapping):
         return _NOTHING
