@@ -1,10 +1,13 @@
 """Sources and replayers of dialogues, and the messages that go from them through the pipeline."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Generic, TypeVar
+
+import msgspec
 
 from memfin.actors.base import Source, Stage
 from memfin.actors.channels import Wires, send
@@ -30,10 +33,13 @@ from memfin.contracts.reading import decode, iter_jsonl
 from memfin.dataset import DatasetEntry, DatasetIndex, align_turn_pairs, read_entries, unscored_pairs
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
-from memfin.sandbox.references import describe
+from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
+from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
 
 E = TypeVar("E")
+
+_OBSERVATION: Final = re.compile(r"(malformed|unknown field of) observation \w+")
 
 READ_AHEAD: Final = 4
 """Entries, or traces, read in one visit to the worker thread."""
@@ -415,6 +421,8 @@ class Replayer(Stage[DialogTask]):
                 self._warn(dialog, f"{count} {problem}")
         if (why := replay.snapshot_error) is not None:
             self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
+        for turn in replay.trace.turns:
+            self._warn_of_observations(dialog, turn)
         return DialogResult(
             trace=replay.trace,
             dialog=dialog,
@@ -434,6 +442,25 @@ class Replayer(Stage[DialogTask]):
             first_turn=first_turn,
         )
         await send(self._events, started)
+
+    def _warn_of_observations(self, dialog: Dialog, turn: TurnTrace) -> None:
+        """Warn, once per kind, of observations left out and of profiles of which M2 reads no field."""
+        where = f"agent {self._agents.reference}: turn {turn.turn_pair_id}"
+        if turn.observation_error is not msgspec.UNSET:
+            kind = _OBSERVATION.match(turn.observation_error)
+            self._board.warn_once(
+                kind[0] if kind else "observation_error",
+                f"{where}: {turn.observation_error}; it is left out and the reply scored, "
+                "observation_error in dialog_trace.jsonl has further ones",
+                dialog.dialog_id,
+            )
+        if turn.profile_snapshot and not has_known_field(turn.profile_snapshot):
+            self._board.warn_once(
+                "profile",
+                f"{where}: M2 reads no field of the profile ({one_line(', '.join(turn.profile_snapshot))}); "
+                f"it knows {', '.join(SNAPSHOT_FIELDS)}",
+                dialog.dialog_id,
+            )
 
     def _warn(self, dialog: Dialog, problem: str) -> None:
         self._board.warn(f"agent {self._agents.reference}: {problem}", dialog.dialog_id)

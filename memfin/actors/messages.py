@@ -62,6 +62,13 @@ class WarningBoard:
         self._waiting: deque[tuple[str, str, str | None]] = deque(maxlen=MAX_WAITING)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: MemoryObjectSendStream[ProgressEvent] | None = None
+        self._kinds: set[str] = set()
+
+    def warn_once(self, kind: str, message: str, dialog_id: str | None = None) -> None:
+        """Leave a warning, the first of its kind only; kinds are few."""
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self.warn(message, dialog_id)
 
     def warn(self, message: str, dialog_id: str | None = None) -> None:
         """Leave a warning; never blocks and never fails."""

@@ -135,7 +135,7 @@ class ScoringProcess:
         try:
             process = self._process or self._start()
             write_frame(process.stdin, self._encoder.encode(job))  # type: ignore[arg-type] # a pipe
-            for _ in job.turns:
+            for _ in job.turns[job.done :]:
                 rows.append(self._decoder.decode(_answer(process)))
                 self._progress += 1
         except StartError:
@@ -258,7 +258,7 @@ class ScoringPool:
         rows: list[TurnEvalRow] = []
         deaths = 0
         while len(rows) < len(job.turns):
-            left = job.replace(turns=job.turns[len(rows) :])
+            left = job.replace(done=len(rows))
             try:
                 scored = await process.score(left)
             except StartError as problem:

@@ -143,13 +143,9 @@ def as_reply(value: object) -> AgentReply:
         raise CallFailed(
             f"the reply holds a lone surrogate at character {problem.start} and cannot be written"
         ) from None
-    if reply.observation_error is not None:
-        if not isinstance(reply.observation_error, str):
-            raise CallFailed(
-                f"the agent returned a reply whose observation_error is {kind_of(reply.observation_error)}; "
-                "expected str"
-            )
-        reply = reply.replace(observation_error=one_line(str.__str__(reply.observation_error)))
+    if (lost := reply.observation_error) is not None:
+        text = str.__str__(lost) if isinstance(lost, str) else f"observation_error is {kind_of(lost)}"
+        reply = reply.replace(observation_error=one_line(text))
     # A subclass of str, such as a template library's safe text, cannot be written either.
     return reply if type(reply.text) is str else reply.replace(text=str.__str__(reply.text))
 
@@ -199,7 +195,7 @@ class UsageTotal:
         self._add(ModelUsage(calls=1, unmetered_calls=1, latency_ms=latency_ms))
 
     def add(self, usage: ModelUsage | dict[str, Any]) -> None:
-        """Add what one turn took; what is no usage is left out, the replay says so in the turn's error.
+        """Add what one turn took; what is no usage is left out, as the turn's ``observation_error`` says.
 
         The total names a model only while all turns name the same one; its ``first_token_ms`` is that
         of what was added last.

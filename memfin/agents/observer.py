@@ -33,12 +33,13 @@ class ObservationError(ValueError):
 
 
 class Observed(Record):
-    """The observations of one turn, all of them valid, or the first thing that was wrong."""
+    """The valid observations of one turn, and the first thing that was wrong with the others."""
 
     recall: RecallTrace | None = None
     tools: list[ToolTrace] = []
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
+    usage: ModelUsage | None = None
     error: str | None = None
 
 
@@ -89,28 +90,33 @@ class TurnObserver:
     def collect(self, reply: AgentReply | None = None) -> Observed:
         """Return the turn's observations; what the reply itself carries wins."""
         fields = {**self._fields, "tools": list(self._tools)}
-        try:
-            for name in () if reply is None else ("recall", "tools", "compliance", "profile_snapshot"):
+        if reply is not None:
+            for name in ("recall", "tools", "compliance", "profile_snapshot", "usage"):
                 if (value := getattr(reply, name)) is not None:
-                    fields[name] = _CHECKS[name](value)
-        except ObservationError as problem:
-            self._error = self._error or one_line(str(problem))
+                    fields |= self._checked(name, value)
+            self._error = self._error or reply.observation_error
         return Observed(error=self._error, **fields)
 
     def _record(self, name: str, fields: dict[str, Any]) -> None:
-        """Keep an observation of the current turn, or the first error of one that is malformed."""
+        """Keep an observation of the current turn, if it fits its contract."""
         if _turn.get() not in (None, self._turn_id):  # code without a turn of its own is current
             self.late += 1
             return
+        checked = self._checked(name, fields)
+        if name == "tool":
+            self._tools += checked.values()
+        else:
+            self._fields |= checked
+
+    def _checked(self, name: str, value: Any) -> dict[str, Any]:
+        """Return an observation by its name, nothing if it is malformed; keep the turn's first error."""
         try:
-            value = _CHECKS[name](fields)
+            checked = {name: _CHECKS[name](value)}
         except ObservationError as problem:
             self._error = self._error or one_line(str(problem))
-            return
-        if name == "tool":
-            self._tools.append(value)
-        else:
-            self._fields[name] = value
+            return {}
+        self._error = self._error or _unknown_field(name, value)
+        return checked
 
 
 def check(name: str, contract: type[R], value: R | Mapping[str, Any]) -> R:
@@ -149,23 +155,30 @@ def check_profile(fields: Mapping[str, Any]) -> dict[str, Any]:
     return profile
 
 
-def check_usage(reply: AgentReply) -> tuple[ModelUsage | None, str | None]:
-    """Return the usage that a reply carries, and the first error of the reply's own observations."""
-    if reply.usage is None:
-        return None, reply.observation_error
-    try:
-        return check("usage", ModelUsage, reply.usage), reply.observation_error
-    except ObservationError as problem:
-        return None, reply.observation_error or one_line(str(problem))
-
-
+_CONTRACTS: Final[dict[str, type[Record]]] = {
+    "recall": RecallTrace,
+    "tool": ToolTrace,
+    "compliance": ComplianceTrace,
+    "usage": ModelUsage,
+}
 _CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
-    "recall": partial(check, "recall", RecallTrace),
-    "tool": partial(check, "tool", ToolTrace),
+    **{name: partial(check, name, contract) for name, contract in _CONTRACTS.items()},
     "tools": check_tools,
-    "compliance": partial(check, "compliance", ComplianceTrace),
     "profile_snapshot": check_profile,
 }
+
+
+def _unknown_field(name: str, value: Any) -> str | None:
+    """Return an error that names the first field of an observation that its contract does not have."""
+    if name == "tools":
+        return next(filter(None, (_unknown_field("tool", call) for call in value)), None)
+    known = _CONTRACTS[name].__struct_fields__ if name in _CONTRACTS else ()
+    for field in value if known and type(value) is dict else ():
+        if field not in known:
+            return (
+                f"unknown field of observation {name}: `{one_line(str(field))}`; known are {', '.join(known)}"
+            )
+    return None
 
 
 def scrubber_of_replies() -> Scrubber:
@@ -173,18 +186,10 @@ def scrubber_of_replies() -> Scrubber:
     return scrubber_of_environment(shortest=MIN_KEY_LENGTH)
 
 
-def masked_usage(usage: ModelUsage | None, scrubber: Scrubber) -> ModelUsage | None:
-    """Return a usage without keys in the name of its model."""
-    if usage is None or usage.model is None:
-        return usage
-    return usage.replace(model=scrubber.scrub(usage.model))
-
-
 def masked_observations(observed: Observed, scrubber: Scrubber) -> Observed:
     """Return the observations without keys, names of fields included.
 
-    Where a key stands in a field of an enumeration, no observation of the turn is left, and the turn has
-    an error.
+    Where a key stands in a field of an enumeration, no observation of the turn is left.
     """
     if not scrubber:
         return observed

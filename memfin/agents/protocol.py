@@ -75,7 +75,7 @@ class AgentReply(Record):
     Observations may be contract structs or plain dictionaries of the same fields; what is set
     here wins over the observer's calls during the turn. ``usage`` is what the turn took of a
     language model. ``observation_error`` is for adapters: an observation that was malformed where the
-    agent runs and could not be brought here; it becomes the turn's error.
+    agent runs and could not be brought here; it is recorded with the turn.
     """
 
     text: str
@@ -90,8 +90,8 @@ class AgentReply(Record):
 class Observer(Protocol):
     """Receiver of an agent's recall, tool calls and checks during the current turn.
 
-    Each method takes the fields of its contract as keywords. Nothing raises into the agent: a
-    malformed observation becomes the turn's error, with the path of the offending field.
+    Each method takes the fields of its contract as keywords. Nothing raises into the agent: a malformed
+    observation is left out, and the turn's ``observation_error`` has the path of the offending field.
     """
 
     def recall(self, /, **fields: Any) -> None:

@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
+import msgspec
 
 from memfin.agents.calls import FIRST_BACKOFF, AgentCalls, TransportError, UsageTotal, with_retries
 from memfin.agents.observer import (
     Observed,
     TurnObserver,
-    check_usage,
     masked_observations,
-    masked_usage,
     scrubber_of_replies,
 )
 from memfin.agents.protocol import AgentReply, Session
@@ -315,13 +314,8 @@ class _DialogReplayer:
         if self._scrubber is None:  # agents may load keys when they are made or first asked
             self._scrubber = scrubber_of_replies()
         observed = masked_observations(observed, self._scrubber)
-        usage, refused = (None, None) if reply is None else check_usage(reply)
-        usage = masked_usage(usage, self._scrubber)
-        if usage is not None:
+        if (usage := observed.usage) is not None:
             self._usage.add(usage)
-        refused = observed.error or refused
-        if refused is not None and status == "ok":
-            status, error = "error", refused
         text = self._scrubber.scrub(reply.text) if reply is not None else None
         trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
         extended = self._options.trace_version == TRACE_VERSION_EXTENDED
@@ -424,4 +418,5 @@ def build_turn_trace(
         tools=observer_payload.tools,
         compliance=observer_payload.compliance,
         profile_snapshot=observer_payload.profile_snapshot,
+        observation_error=observer_payload.error or msgspec.UNSET,
     )

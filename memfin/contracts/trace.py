@@ -20,14 +20,14 @@ from memfin.contracts.dataset import ProfileTruth, TurnPair
 class ShortTermTurn(Record):
     """A recent utterance in the agent's short-term window."""
 
-    role: str
-    content: str
+    role: str = ""
+    content: str = ""
 
 
 class RecallItem(Record):
     """An entry that the agent recalled from its long-term memory."""
 
-    content: str
+    content: str = ""
     rank: int | None = None
     item_id: str | None = None
     score: Finite | None = None
@@ -54,7 +54,7 @@ class ToolTrace(Record):
     ``args`` is an object, or the JSON text of one as chat-completion models hand it out.
     """
 
-    tool_name: str
+    tool_name: str = ""
     args: dict[str, Any] | str = {}
     result_excerpt: str = ""
     latency_ms: Finite | None = None
@@ -62,9 +62,9 @@ class ToolTrace(Record):
 
 
 class ComplianceTrace(Record):
-    """Findings of the agent's own compliance check in its reply."""
+    """Findings of the agent's own compliance check; without ``is_compliant`` the violations decide."""
 
-    is_compliant: bool
+    is_compliant: bool | msgspec.UnsetType = msgspec.UNSET
     needs_modification: bool = False
     violations: list[dict[str, Any]] = []
     risk_disclaimer_added: bool = False
@@ -91,7 +91,10 @@ class ModelUsage(Record):
 
 
 class TurnTrace(TurnPair, kw_only=True):
-    """One user turn sent, with the agent's answer and its observations; ``usage`` extends v1.1."""
+    """One user turn sent, with the agent's answer and its observations; ``usage`` extends v1.1.
+
+    ``observation_error`` is there where an observation broke its contract and was left out, or a field of it.
+    """
 
     turn_status: TurnStatus
     pred_assistant_text: str | None = None
@@ -102,6 +105,7 @@ class TurnTrace(TurnPair, kw_only=True):
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
     usage: ModelUsage | msgspec.UnsetType = msgspec.UNSET
+    observation_error: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogTrace(Record):

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+import msgspec
+
 from memfin.contracts import ComplianceLabel, ComplianceTrace
 from memfin.text.document import Document
 from memfin.text.normalize import normalize
@@ -56,10 +58,11 @@ def label_from_content(categories: Collection[str]) -> ComplianceLabel:
 def label_from_trace(trace: ComplianceTrace | None) -> ComplianceLabel:
     """Return the label that the agent's own compliance check amounts to.
 
-    Compliant when there is no trace or it says so; otherwise the worst severity of its violations. A
-    violation without a known mild severity is severe, and so is a failed check that lists none.
+    Compliant when there is no trace or it says so, or it has neither a verdict nor a violation;
+    otherwise the worst severity of its violations. A violation without a known mild severity is severe, and
+    so is a failed check that lists none.
     """
-    if trace is None or trace.is_compliant:
+    if trace is None or trace.is_compliant or (trace.is_compliant is msgspec.UNSET and not trace.violations):
         return "compliant"
     if trace.violations and all(_is_mild(violation) for violation in trace.violations):
         return "minor_violation"

@@ -144,24 +144,38 @@ def resolve_memory_required_key(
 
 
 class MemorySources(NamedTuple):
-    """The three places where a remembered value may show up at a turn."""
+    """The three places where a remembered value may show up at a turn.
+
+    ``question`` is the client's message of the turn. It is no memory: a target that it holds is looked for
+    outside the copies of it that the agent reported.
+    """
 
     short_term: str
     long_term: Sequence[str]
     profile: str
+    question: str = ""
 
     def hits(self, target: str) -> list[KeySource]:
         """Name the sources that hold the target literally, in the order of the trace schema."""
+        memory = self.without_question(target)
         found: list[KeySource] = []
-        if target in self.short_term:
+        if target in memory.short_term:
             found.append("short_term")
-        for content in self.long_term:
+        for content in memory.long_term:
             if target in content:
                 found.append("long_term")
                 break
-        if target in self.profile:
+        if target in memory.profile:
             found.append("profile")
         return found
+
+    def without_question(self, target: str) -> "MemorySources":
+        """Return the sources in which the target counts: without copies of a question that holds it."""
+        question = self.question
+        if not question or target not in question:
+            return self
+        short_term, *long_term, profile = (text.replace(question, "\n") for text in self.texts())
+        return MemorySources(short_term, long_term, profile)
 
     def texts(self) -> Iterator[str]:
         """Yield the text of every source."""
@@ -179,9 +193,9 @@ def memory_sources(turn_trace: TurnTrace | Mapping[str, Any]) -> MemorySources:
         recall = turn_trace.recall
         if recall is None:
             return _NOTHING
-        return MemorySources(
-            recall.short_term_context, [item.content for item in recall.items], recall.profile_context
-        )
+        texts = [item.content for item in recall.items]
+        question = turn_trace.user_text.strip()
+        return MemorySources(recall.short_term_context, texts, recall.profile_context, question)
     plain = turn_trace.get("recall")
     if not isinstance(plain, Mapping):
         return _NOTHING
@@ -190,6 +204,7 @@ def memory_sources(turn_trace: TurnTrace | Mapping[str, Any]) -> MemorySources:
         plain.get("short_term_context") or "",
         [item.get("content") or "" for item in items if isinstance(item, Mapping)],
         plain.get("profile_context") or "",
+        (turn_trace.get("user_text") or "").strip(),
     )
 
 
@@ -199,7 +214,8 @@ def detect_key_hits_from_memory_sources(
     """Name the memory sources of a turn that hold the target as a literal substring.
 
     Sources are ``short_term`` (recall.short_term_context), ``long_term`` (any recall.items content) and
-    ``profile`` (recall.profile_context), in this order; an empty target is held by none.
+    ``profile`` (recall.profile_context), in this order; an empty target is held by none. Copies of the
+    client's message of this turn do not count.
     (Trace schema section 6, metrics contract section 5.)
     """
     return memory_sources(turn_trace).hits(target_text) if target_text else []
@@ -236,6 +252,7 @@ def guarded_hit(target: str, field: str, sources: MemorySources) -> bool:
     characters speak for themselves. A shorter one counts only beside a name of its field inside one
     phrase, or as an entry that such a name labels; a short turn of the history only as a labelled line.
     """
+    sources = sources.without_question(target)
     if len(target) > GUARDED_LENGTH:
         return any(target in text for text in sources.texts())
     return any(
@@ -333,13 +350,25 @@ class DialogKeys:
             revealed = self._shown.get(resolution.position, float("inf"))
         return "recoverable" if revealed < user_turn_abs_idx else "unrevealed"
 
-    def hit(self, key: str, sources: MemorySources, user_turn_abs_idx: int) -> KeyHit | None:
-        """Look for a key's target in the memory sources of a turn; None for a key that does not resolve."""
+    def hit(
+        self, key: str, sources: MemorySources, user_turn_abs_idx: int, earlier: Sequence[TurnTrace] = ()
+    ) -> KeyHit | None:
+        """Look for a key's target in the memory sources of a turn; None for a key that does not resolve.
+
+        What the memory of one of the ``earlier`` turns held counts in copies of the question, too.
+        """
         resolution = self._resolution(key)
         target = resolution.key.target_text
         if target is None:
             return None
         found = sources.hits(target)
+        reported = sources._replace(question="")
+        if (
+            not found
+            and (copies := reported.hits(target))
+            and any(memory_sources(turn).hits(target) for turn in reversed(earlier))
+        ):
+            sources, found = reported, copies
         guarded = bool(found) and (
             len(target) > GUARDED_LENGTH or guarded_hit(target, resolution.field, sources)
         )

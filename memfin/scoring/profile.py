@@ -98,6 +98,20 @@ _LOSS_KEYS: Final = (
 )  # fmt: skip
 
 
+_FIELDS: Final = (
+    *(_RISK_KEYS, _HORIZON_KEYS, _LIQUIDITY_KEYS, _CONSTRAINT_KEYS),
+    *(_FORBIDDEN_KEYS, _PREFERENCE_KEYS, _LOSS_KEYS),
+)
+_KNOWN: Final = frozenset(name for names in _FIELDS for name in names)
+SNAPSHOT_FIELDS: Final = tuple(names[0] for names in _FIELDS)
+"""The first name of each field that M2 reads of a snapshot."""
+
+
+def has_known_field(snapshot: Mapping[str, object]) -> bool:
+    """Return True if M2 reads a field of the snapshot."""
+    return not _KNOWN.isdisjoint(snapshot)
+
+
 def canonical_level(value: object) -> Level | None:
     """Return a risk level or liquidity need as ``low``, ``medium`` or ``high``; None when unknown."""
     text = _text(value)

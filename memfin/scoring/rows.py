@@ -88,8 +88,8 @@ class DialogScorer:
         self._version = trace_version if trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
         self._score_chars = score_chars
 
-    def row(self, turn: TurnTrace) -> TurnEvalRow:
-        """Return the row of one turn, as far as the turn alone tells; `complete_rows` adds the rest.
+    def row(self, turn: TurnTrace, earlier: Sequence[TurnTrace] = ()) -> TurnEvalRow:
+        """Return the row of one turn after the ``earlier`` ones; `complete_rows` adds what their end tells.
 
         A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
         key that resolves, M4 a reply and a true label.
@@ -98,7 +98,8 @@ class DialogScorer:
         tags = turn.gt_turn_tags
         resolved = [self._keys.resolve(key) for key in tags.memory_required_keys_gt]
         sources = memory_sources(turn)
-        found = [self._keys.hit(key, sources, turn.user_turn_abs_idx) for key in tags.memory_required_keys_gt]
+        place, keys = turn.user_turn_abs_idx, tags.memory_required_keys_gt
+        found = [self._keys.hit(key, sources, place, earlier) for key in keys]
         hits = [hit for hit in found if hit is not None]
         named = [source for hit in hits for source in hit.sources]
         required, unmapped = self._required_tags(tags.risk_disclosure_required_gt)
@@ -236,7 +237,8 @@ def score_dialog(
         risk_tag_mapper=risk_tag_mapper,
         forbidden_patterns=forbidden_patterns,
     )
-    return complete_rows(dialog, trace, [scorer.row(turn) for turn in trace.turns])
+    turns = trace.turns
+    return complete_rows(dialog, trace, [scorer.row(turn, turns[:place]) for place, turn in enumerate(turns)])
 
 
 def build_turn_eval_rows(

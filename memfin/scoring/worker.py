@@ -27,7 +27,10 @@ END_GRACE: Final = 1.0
 
 
 class ScoringJob(Record):
-    """Turns of a dialogue that are to be scored, and the settings that their rows depend on."""
+    """Turns of a dialogue that are to be scored, and the settings that their rows depend on.
+
+    The first ``done`` turns are scored already.
+    """
 
     run_id: str
     dialog: Dialog
@@ -36,6 +39,7 @@ class ScoringJob(Record):
     history: HistoryMode
     score_chars: int
     tag_map: dict[str, str] = {}
+    done: int = 0
 
     def unscored(self, turn: TurnTrace, reason: str) -> TurnEvalRow:
         """Return the row of a turn of the job that could not be scored."""
@@ -43,7 +47,7 @@ class ScoringJob(Record):
 
 
 def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
-    """Yield the row of each turn of a job, without what only the end of the dialogue tells.
+    """Yield the row of each turn of a job that is not done, without what only the end of the dialogue tells.
 
     Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
     """
@@ -59,12 +63,12 @@ def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
         )
     except Exception as problem:  # noqa: BLE001 - see above
         defect = describe(problem)
-    for turn in job.turns:
+    for place, turn in enumerate(job.turns[job.done :], job.done):
         if scorer is None:
             yield job.unscored(turn, defect)
             continue
         try:
-            row = scorer.row(turn)
+            row = scorer.row(turn, job.turns[:place])
         except Exception as problem:  # noqa: BLE001 - see above
             row = job.unscored(turn, describe(problem))
         yield row

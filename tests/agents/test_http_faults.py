@@ -223,25 +223,27 @@ async def test_a_service_that_does_not_come_to_an_end_is_a_timeout(fault: Answer
         ),
         ({"tools": {}}, "malformed observation tools: Expected `array`, got `dict`"),
         (
-            {"tools": [{"tool_name": "a"}, {}]},
-            "malformed observation tools[1]: Object missing required field",
+            {"tools": [{"tool_name": "a"}, {"tool_name": 5}]},
+            "malformed observation tools[1]: Expected `str`, got `int`",
         ),
         (
             {"compliance": {"is_compliant": "yes"}},
             "malformed observation compliance: Expected `bool`, got `str`",
         ),
+        ({"recall": {"memories": []}}, "unknown field of observation recall: `memories`; known are query, "),
         ({"profile_snapshot": []}, "malformed observation profile: Expected `object`, got `list`"),
         ({"usage": {"calls": -1}}, "malformed observation usage: Expected `int` >= 0 - at `$.calls`"),
         ({"usage": "x"}, "malformed observation usage: Expected `object`, got `str`"),
         ({"observation_error": "bad\nthing"}, "bad thing"),
     ],
 )
-async def test_bad_observations_are_the_turns_error_and_the_reply_stays(
+async def test_bad_observations_are_left_out_and_the_reply_stays(
     observations: dict[str, Any], error: str, tmp_path: Path
 ) -> None:
     turns = await replayed(Service(json_answer({**GOOD, **observations}), good), tmp_path)
-    assert [turn["turn_status"] for turn in turns] == ["error", "ok", "ok"]
-    assert turns[0]["error"].startswith(error)
+    assert [(turn["turn_status"], turn["error"]) for turn in turns] == [("ok", None)] * 3
+    assert turns[0]["observation_error"].startswith(error)
+    assert "observation_error" not in turns[1]
     assert turns[0]["pred_assistant_text"] == GOOD["text"]
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentReply
-from memfin.contracts import ComplianceTrace, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
+from memfin.contracts import ComplianceTrace, ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
 from tests.support import each_case
 
 
@@ -167,7 +167,6 @@ cyclic["self"] = cyclic
 NO_TEXT = "Expected `str`, got"
 TOO_DEEP = "the value is nested too deeply"
 BOOL = "Expected `bool`, got"
-MISSING = "Object missing required field"
 NO_FORM = "TypeError: no JSON form for `object`"
 NOT_FINITE = "number is not finite"
 FINITE = "Expected a finite number - at "
@@ -183,14 +182,12 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"token_count": -1}, "recall: Expected `int` >= 0 - at `$.token_count`"),
     ("recall", {"token_count": 1.5}, "recall: Expected `int`, got `float` - at `$.token_count`"),
     ("recall", {"items": "x"}, "recall: Expected `array`, got `str` - at `$.items`"),
-    ("recall", {"items": [{"content": "a"}, {}]}, f"recall: {MISSING} `content` - at `$.items[1]`"),
     ("recall", {"items": [{"content": []}]}, f"recall: {NO_TEXT} `array` - at `$.items[0].content`"),
     ("recall", {"items": [RecallItem(content=no_text)]}, f"{NO_TEXT} `int` - at `$.items[0].content`"),
     ("recall", {"items": [{"content": "a", "score": math.nan}]}, FINITE + "`$.items[0].score`"),
     ("recall", {"items": [{"content": "a", "score": -math.inf}]}, "`$.items[0].score`"),
-    ("recall", {"short_term_turns": [{"role": "user"}]}, f"{MISSING} `content` - at `$.short_term_turns[0]`"),
+    ("recall", {"short_term_turns": [{"role": 1}]}, f"{NO_TEXT} `int` - at `$.short_term_turns[0].role`"),
     ("recall", {"items": [{"content": "\ud800"}]}, f"{SURROGATE} - at `$.items[0].content`"),
-    ("tool", {}, f"tool: {MISSING} `tool_name`"),
     ("tool", {"tool_name": "t", "args": 5}, "tool: Expected `str | object`, got `int` - at `$.args`"),
     ("tool", {"tool_name": "t", "args": {"a": [1, math.nan]}}, f"tool: {NOT_FINITE} - at `$.args.a[1]`"),
     ("tool", {"tool_name": "t", "args": {"a": [{"b": object()}]}}, f"{NO_FORM} - at `$.args.a[0].b`"),
@@ -199,7 +196,6 @@ MALFORMED: list[tuple[str, dict[str, Any], str]] = [
     ("tool", {"tool_name": "t", "latency_ms": "1"}, "Expected `float | null`, got `str` - at `$.latency_ms`"),
     ("tool", {"tool_name": "t", "latency_ms": Decimal("sNaN")}, "cannot convert signaling NaN to float"),
     ("tool", {"tool_name": "t", "latency_ms": Decimal("NaN")}, "`$.latency_ms`"),
-    ("compliance", {}, f"compliance: {MISSING} `is_compliant`"),
     ("compliance", {"is_compliant": "yes"}, f"compliance: {BOOL} `str` - at `$.is_compliant`"),
     ("compliance", {"is_compliant": 1}, f"compliance: {BOOL} `int` - at `$.is_compliant`"),
     ("compliance", {"is_compliant": True, "violations": ["x"]}, "got `str` - at `$.violations[0]`"),
@@ -216,7 +212,7 @@ each_malformed = each_case(("kind", "fields", "message"), MALFORMED)
 
 
 @each_malformed
-def test_a_malformed_observation_is_the_turns_error_with_its_path(
+def test_a_malformed_observation_leaves_an_error_with_its_path(
     kind: str, fields: dict[str, Any], message: str
 ) -> None:
     result = observed(lambda observer: getattr(observer, kind)(**fields))
@@ -245,7 +241,6 @@ def test_a_reply_is_held_against_the_contract_as_well(
         ("recall", 5, "recall: Expected `object`, got `int`"),
         ("recall", "text", "recall: Expected `object`, got `str`"),
         ("recall", RecallTrace(query=no_text), f"recall: {NO_TEXT} `int` - at `$.query`"),
-        ("compliance", RecallTrace(), f"compliance: {MISSING} `is_compliant`"),
         ("tools", {"tool_name": "t"}, "tools: Expected `array`, got `dict`"),
         ("tools", "t", "tools: Expected `array`, got `str`"),
         ("tools", [5], "tools[0]: Expected `object`, got `int`"),
@@ -256,6 +251,52 @@ def test_a_reply_is_held_against_the_contract_as_well(
 def test_a_reply_may_carry_the_wrong_thing_altogether(field: str, value: Any, message: str) -> None:
     result = observed(lambda observer: None, AgentReply(text="a", **{field: value}))
     assert result.error == f"malformed observation {message}"
+
+
+def test_every_field_is_optional() -> None:
+    def report(observer: TurnObserver) -> None:
+        observer.recall(items=[{"rank": 1}], short_term_turns=[{}])
+        observer.tool(args={})
+        observer.compliance(needs_modification=False, violations=[])
+
+    result = observed(report)
+    assert result == Observed(
+        recall=RecallTrace(items=[RecallItem(rank=1)], short_term_turns=[ShortTermTurn()]),
+        tools=[ToolTrace()],
+        compliance=ComplianceTrace(),
+    )
+    assert b"is_compliant" not in msgspec.json.encode(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "known"),
+    [
+        ("recall", {"query": "q", "memories": []}, "query, short_term_context, "),
+        ("tool", {"tool_name": "t", "name": "t"}, "tool_name, args, "),
+        ("compliance", {"is_compliant": True, "ok": True}, "is_compliant, needs_modification, "),
+    ],
+)
+def test_an_unknown_field_is_named_with_the_known_ones(kind: str, fields: dict[str, Any], known: str) -> None:
+    *_, unknown = fields
+    told = observed(lambda observer: getattr(observer, kind)(**fields))
+    carried = {"tool": "tools"}.get(kind, kind)
+    value: Any = [{}, fields] if kind == "tool" else fields
+    for result in (told, observed(lambda observer: None, AgentReply(text="a", **{carried: value}))):
+        assert result.error is not None
+        assert result.error.startswith(f"unknown field of observation {kind}: `{unknown}`; known are {known}")
+        assert result != Observed(error=result.error)  # the known ones are kept
+
+
+def test_a_malformed_part_of_a_reply_does_not_cost_the_others() -> None:
+    reply = AgentReply(
+        text="a", recall={"query": 5}, compliance={}, usage={"calls": 2}, observation_error="x"
+    )
+    result = observed(lambda observer: None, reply)
+    assert result == Observed(
+        compliance=ComplianceTrace(),
+        usage=ModelUsage(calls=2),
+        error="malformed observation recall: Expected `str`, got `int` - at `$.query`",
+    )
 
 
 class Lazy(Mapping[str, Any]):

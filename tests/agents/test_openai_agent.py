@@ -97,7 +97,7 @@ async def test_a_model_hears_the_dialogue_and_its_own_replies(
         }
         assert "tools" not in body
     assert [turn["pred_assistant_text"] for turn in turns] == ["reply 1", "reply 2", "reply 3"]
-    assert [(turn["recall"], turn["tools"]) for turn in turns] == [(None, [])] * 3
+    assert [turn["tools"] for turn in turns] == [[]] * 3
 
 
 async def test_in_forced_history_the_model_hears_the_references(
@@ -203,16 +203,16 @@ async def test_the_builtin_memory_stands_before_the_model_and_is_recorded_as_rec
         )
 
 
-async def test_memory_scores_where_a_plain_model_scores_nothing(
+async def test_what_a_model_was_sent_counts_as_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    covered: dict[str, float] = {}
     async with FaultyServer(responder=lambda body: REPLY) as server:
-        for memory in ("none", "builtin"):
-            await evaluated(server, tmp_path, monkeypatch, agent_memory=memory, run_id=memory)
-            summary = json.loads((tmp_path / memory / "metrics_summary.json").read_bytes())
-            covered[memory] = summary["metrics"]["m1_context_continuity"]["micro"]["key_coverage"]
-    assert covered == {"none": 0.0, "builtin": 1.0}
+        turns = await evaluated(server, tmp_path, monkeypatch)
+    recall = turns[1]["recall"]
+    assert recall["short_term_context"] == f"user: {user(1)}\nassistant: {REPLY}" == recall["packed_context"]
+    rows = read_jsonl(tmp_path / "r" / "turn_eval.jsonl")
+    assert [row["key_hit_flags"] for row in rows] == [[0, 0], [1, 1], [1, 1]]
+    assert [row["m1_source_hits"]["short_term"] for row in rows] == [0, 2, 2]
 
 
 async def test_memory_is_asked_once_however_often_a_turn_is_retried(
@@ -264,10 +264,29 @@ async def test_a_memory_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert [messages[0][1].endswith(f"facts: {number}") for number, messages in enumerate(asked(server))]
         assert [len(messages) for messages in asked(server)] == [2, 4, 6]
     assert turns[2]["recall"]["items"][0]["content"] == "fact"
+    sent = [turn["content"] for turn in turns[2]["recall"]["short_term_turns"]]
+    assert sent == [user(1), "a", user(2), "a"]
     assert turns[2]["profile_snapshot"] == {"risk_level": "low"}
     assert [(memory.told, memory.closed) for memory in MEMORIES] == [
         ([(user(1), "a"), (user(2), "a"), (user(3), "a")], True)
     ]
+
+
+def unreported(session: Any) -> Any:
+    class Memory(OwnMemory):
+        def recall(self, user_text: str) -> MemoryContext:
+            return MemoryContext(context="fact", turns=[])
+
+    return Memory(session)
+
+
+async def test_a_context_that_the_memory_does_not_report_is_a_recalled_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FaultyServer() as server:
+        turns = await evaluated(server, tmp_path, monkeypatch, agent_memory=f"{__name__}:unreported")
+    recalls = [turn["recall"] for turn in turns]
+    assert [(each["items"][0]["content"], each["short_term_turns"]) for each in recalls] == [("fact", [])] * 3
 
 
 def no_context(session: Any) -> Any:
@@ -282,20 +301,11 @@ def broken(session: Any) -> Any:
     raise OSError("no database")
 
 
-def unwell(session: Any) -> Any:
-    class Memory(OwnMemory):
-        def recall(self, user_text: str) -> Any:
-            return MemoryContext(recall={"token_count": "x"})
-
-    return Memory(session)
-
-
 @pytest.mark.parametrize(
     ("memory", "error"),
     [
         (no_context, "memory: returned str; expected MemoryContext"),
         (broken, "memory: OSError: no database"),
-        (unwell, "malformed observation recall: Expected `int`, got `str` - at `$.token_count`"),
     ],
 )
 async def test_what_a_memory_does_wrong_is_the_turns_error(
@@ -536,6 +546,9 @@ async def test_the_oldest_turns_are_left_out_whole_and_counted(
         assert [len(messages) for messages in asked(server)] == [2, 4, 6, 6, 6]
         assert asked(server)[4][1] == ("user", user(3))
         assert all(messages[0] == ("system", "be brief") for messages in asked(server))
+        sent = [messages[1:-1] for messages in asked(server)]
+    recalled = [turn["recall"]["short_term_turns"] for turn in turns]
+    assert [[(each["role"], each["content"]) for each in utterances] for utterances in recalled] == sent
     assert [turn["usage"]["trimmed_turns"] for turn in turns] == [0, 0, 0, 1, 2]
     stats = decode((tmp_path / "r" / "run_stats.json").read_bytes(), RunStats)
     assert stats.usage is not None

@@ -720,7 +720,7 @@ async def test_observations_of_threads_and_tasks_of_the_turn_count() -> None:
     assert [tool.tool_name for tool in turn.tools] == ["task", "thread"]
 
 
-async def test_a_malformed_observation_fails_its_turn_and_keeps_the_reply() -> None:
+async def test_a_malformed_observation_is_lost_and_the_reply_is_not() -> None:
     class Careless(Agent):
         async def reply(self, user_text: str) -> Any:
             answer = await super().reply(user_text)
@@ -729,21 +729,22 @@ async def test_a_malformed_observation_fails_its_turn_and_keeps_the_reply() -> N
             return answer
 
     result = await replay(Careless)
-    assert outcomes(result)[1] == (
-        "error",
-        "malformed observation recall: Expected `str`, got `int` - at `$.items[0].content`",
-    )
-    assert result.trace.turns[1].pred_assistant_text == "answer 2"
-    assert result.trace.dialog_status == "partial"
+    turn = result.trace.turns[1]
+    error = "malformed observation recall: Expected `str`, got `int` - at `$.items[0].content`"
+    assert (turn.turn_status, turn.error, turn.observation_error, turn.recall) == ("ok", None, error, None)
+    assert turn.pred_assistant_text == "answer 2"
+    assert [each.observation_error for each in result.trace.turns if each is not turn] == [msgspec.UNSET] * 2
 
 
-async def test_the_agents_own_failure_is_told_before_a_malformed_observation() -> None:
+async def test_a_malformed_observation_of_a_failed_turn_is_recorded_too() -> None:
     class Careless(Agent):
         async def reply(self, user_text: str) -> Any:
             self.observer.recall(query=5)
             raise ValueError("first")
 
-    assert outcomes(await replay(Careless, dialog(1))) == [("error", "ValueError: first")]
+    (turn,) = (await replay(Careless, dialog(1))).trace.turns
+    error = "malformed observation recall: Expected `str`, got `int` - at `$.query`"
+    assert (turn.turn_status, turn.error, turn.observation_error) == ("error", "ValueError: first", error)
 
 
 async def test_observations_of_a_failed_turn_are_kept() -> None:

@@ -158,6 +158,8 @@ def test_a_plain_negation_flips_a_promise_and_quotes_remove_it(product: str) -> 
         ({"is_compliant": False, "violations": [{"type": "x"}]}, "severe_violation"),
         ({"is_compliant": False, "violations": [{"severity": 1}]}, "severe_violation"),
         ({"is_compliant": False}, "severe_violation"),
+        ({"needs_modification": False, "violations": []}, "compliant"),
+        ({"violations": [{"severity": "low"}]}, "minor_violation"),
     ],
 )
 def test_label_from_the_agents_own_check(trace: dict[str, Any] | None, label: ComplianceLabel) -> None:

@@ -55,12 +55,12 @@ def dialog(texts: list[tuple[Any, str]] = TEXTS, profile: ProfileTruth = PROFILE
     return Dialog(dialog_id="d", profile_gt=profile, turns=turns)
 
 
-def turn(recall: RecallTrace | None) -> TurnTrace:
+def turn(recall: RecallTrace | None, user_text: str = "") -> TurnTrace:
     return TurnTrace(
         turn_pair_id=1,
         user_turn_abs_idx=0,
         gt_assistant_abs_idx=1,
-        user_text="",
+        user_text=user_text,
         gt_assistant_text="",
         gt_turn_tags=TurnTags(),
         turn_status="ok",
@@ -175,6 +175,48 @@ def test_an_empty_target_is_held_by_no_source() -> None:
 def test_a_hit_is_literal() -> None:
     recall = RecallTrace(short_term_context="最大回撤<１０%，最大回撤 <10%")
     assert detect_key_hits_from_memory_sources("最大回撤<10%", turn(recall)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "counts"),
+    [
+        ("我不使用杠杆。", "我不使用杠杆。", False),
+        (" 我不使用杠杆。\n", "user: 你好\nuser: 我不使用杠杆。", False),
+        ("我不使用杠杆。", "约束：不使用杠杆；user: 我不使用杠杆。", True),
+        ("我不使用杠杆，买什么？", "我不使用杠杆。", True),  # a fact taken from the message is memory
+        ("杠杆", "我不使用杠杆。", True),  # the target is not in the message
+        ("好的", "我不使用杠杆。好的", True),
+    ],
+)
+def test_copies_of_the_message_being_answered_are_no_memory(question: str, text: str, counts: bool) -> None:
+    sources = {
+        "short_term": RecallTrace(short_term_context=text),
+        "long_term": RecallTrace(items=[RecallItem(content=text)]),
+        "profile": RecallTrace(profile_context=text),
+    }
+    for source, recall in sources.items():
+        asked = turn(recall, question)
+        expected = [source] if counts else []
+        assert detect_key_hits_from_memory_sources("不使用杠杆", asked) == expected
+        assert detect_key_hits_from_memory_sources("不使用杠杆", msgspec.to_builtins(asked)) == expected
+        hit = DialogKeys(dialog()).hit("profile_gt.constraints_gt[0]", memory_sources(asked), 4)
+        assert hit is not None
+        assert (hit.sources, hit.guarded) == (expected, counts)
+
+
+def test_a_copy_of_the_message_counts_for_what_was_reported_before() -> None:
+    keys, key = DialogKeys(dialog()), "profile_gt.risk_level_gt"
+    asked = turn(RecallTrace(profile_context="风险：稳健"), "稳健")
+    before, other = turn(RecallTrace(items=[RecallItem(content="她偏稳健")])), turn(None)
+    own = keys.hit(key, memory_sources(asked), 4, [other, asked])  # reported only as an answer is under way
+    known = keys.hit(key, memory_sources(asked), 4, [before, other])
+    gone = keys.hit(key, memory_sources(other), 4, [before])
+    assert own is not None
+    assert known is not None
+    assert gone is not None
+    assert (own.sources, own.guarded) == ([], False)
+    assert (known.sources, known.guarded) == (["profile"], True)
+    assert gone.sources == []
 
 
 @each_case(

@@ -28,6 +28,7 @@ from memfin.scoring import rows
 from memfin.scoring.contradiction import Check, Contradiction
 from memfin.scoring.rows import DETECTORS, DialogScorer, build_turn_eval_rows, score_dialog
 from memfin.scoring.verdicts import judge_request, with_verdict
+from memfin.scoring.worker import ScoringJob, score_job
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded"
 RUN = RECORDED / "20260219_101855"
@@ -160,6 +161,20 @@ def test_lists_of_keys_align_with_the_resolvable_ones() -> None:
     assert row.key_recoverability == ["unrevealed", "recoverable", "self_reference"]
     hits = row.m1_source_hits
     assert (hits.short_term, hits.long_term, hits.profile) == (1, 0, 1)
+
+
+def test_a_copy_of_the_message_counts_for_what_an_earlier_turn_recalled() -> None:
+    tags = TAGS.replace(memory_required_keys_gt=["profile_gt.constraints_gt[0]"])
+    constraint = dialog().profile_gt.constraints_gt[0]
+    turns = [turn(number, tags=tags, recall=RecallTrace(profile_context=constraint)) for number in (1, 2, 3)]
+    turns[0] = turns[0].replace(user_text=constraint)
+    turns[2] = turns[2].replace(user_text=constraint)
+    rows = score_dialog(dialog(), trace(*turns))
+    assert [row.key_hit_flags for row in rows] == [[0], [1], [1]]
+    job = ScoringJob(
+        run_id="r", dialog=dialog(), turns=turns, trace_version="v1", history="free", score_chars=9, done=2
+    )
+    assert [row.key_hit_flags for row in score_job(job)] == [[1]]
 
 
 def test_forced_history_comes_from_the_trace_or_the_caller() -> None:

@@ -39,7 +39,7 @@ from memfin.agents.http.protocol import (
     TurnRequest,
     openapi_document,
 )
-from memfin.agents.observer import Observed, TurnObserver, check_usage
+from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import AgentFactory, AgentReply
 from memfin.errors import UsageError
 from memfin.hosting import run
@@ -162,14 +162,12 @@ class _Turn(NamedTuple):
 
 
 def _observations(observed: Observed) -> Observations:
-    fields = dict(observed)
-    return Observations(observation_error=fields.pop("error"), **fields)
+    fields = {name: observed[name] for name in Observed.__struct_fields__ if name not in ("error", "usage")}
+    return Observations(observation_error=observed.error, **fields)
 
 
 def _answer(reply: AgentReply, observed: Observed) -> TurnAnswer:
-    usage, error = check_usage(reply)
-    observations = _observations(observed).replace(observation_error=observed.error or error)
-    return TurnAnswer(text=reply.text, usage=usage, **dict(observations))
+    return TurnAnswer(text=reply.text, usage=observed.usage, **dict(_observations(observed)))
 
 
 class AgentService:

@@ -2,12 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.history import prompt_fields
@@ -27,7 +24,7 @@ from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
-from memfin.contracts import ModelUsage, ParameterChange, RecallTrace, ShortTermTurn
+from memfin.contracts import ModelUsage, ParameterChange, RecallItem, ShortTermTurn
 from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
@@ -76,6 +73,19 @@ def build_prompt(
         else:
             messages.append({"role": role, "content": content})
     return Prompt(messages, kept, trimmed)
+
+
+def recall_of(remembered: MemoryContext, prompt: Prompt) -> dict[str, Any]:
+    """Return the recall fields of a prompt: the messages sent, and the memory's report or context."""
+    fields = dict(remembered.recall or {})
+    window = fields.get("short_term_context")
+    if remembered.turns is None or prompt.trimmed or not window:
+        fields |= prompt_fields(remembered.context, prompt.kept)
+        if remembered.turns is None and window:  # text of the context, before the agent's own history
+            fields["short_term_context"] = f"{window}\n{fields['short_term_context']}".rstrip()
+    if remembered.context and not (fields.get("items") or fields.get("profile_context")):
+        fields["items"] = [RecallItem(content=remembered.context)]
+    return fields
 
 
 def _tokens(text: str) -> int:
@@ -291,16 +301,11 @@ class _Turn:
         self.rounds = 0
         self.usage = UsageTotal()
         self._profile = remembered.profile
-        self._recall = remembered.recall
-        if prompt.trimmed and remembered.turns is not None and self._recall is not None:
-            with suppress(msgspec.ValidationError):  # the observer reports it
-                recall = msgspec.convert(self._recall, RecallTrace)
-                self._recall = recall.replace(**prompt_fields(remembered.context, prompt.kept))
+        self._recall = recall_of(remembered, prompt)
 
     def observe(self, observer: Observer) -> None:
-        """Report what memory put before the model."""
-        if self._recall is not None:
-            observer.recall(**dict(self._recall))
+        """Report the memory in the prompt."""
+        observer.recall(**self._recall)
         if self._profile is not None:
             observer.profile(**self._profile)
 
