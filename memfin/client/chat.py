@@ -361,11 +361,11 @@ class Parameters:
     """The parameters that an endpoint's model has refused so far.
 
     Attributes:
-        on_notice: called once for each refused parameter, if set; it must not raise.
+        on_warning: called once for each refused parameter, if set; it must not raise.
     """
 
     def __init__(self) -> None:
-        self.on_notice: Callable[[str], None] | None = None
+        self.on_warning: Callable[[str], None] | None = None
         self._refusals: dict[str, int] = {}
 
     def fitted(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
@@ -379,10 +379,10 @@ class Parameters:
 
     def refuse(self, name: str) -> None:
         """Count a refusal."""
-        if name not in self._refusals and self.on_notice is not None:
+        if name not in self._refusals and self.on_warning is not None:
             other = INSTEAD[name]
             instead = "it is left out" if other is None else f"it goes out as {other}"
-            self.on_notice(f"the model refuses the parameter {name}; from now on {instead}")
+            self.on_warning(f"the model refuses the parameter {name}; from now on {instead}")
         self._refusals[name] = self._refusals.get(name, 0) + 1
 
     def forget(self) -> None:

@@ -331,7 +331,7 @@ class CallLimiter:
     ``max_pause`` seconds, and a 429 without one pause all calls. A call fails with its last
     `RequestError` after ``max_attempts`` failures or twice as many refusals; at once if its error is not
     retryable; and with one of the kind ``unavailable`` when the endpoint has been down, or has refused
-    every call for its rate, for ``max_down`` seconds. ``on_notice`` gets one line whenever the limiter
+    every call for its rate, for ``max_down`` seconds. ``on_warning`` gets one line whenever the limiter
     pauses, opens or closes; it must not raise.
 
     ``clock`` and ``draw`` (a number in [0, 1) for the jitter) are for tests.
@@ -344,7 +344,7 @@ class CallLimiter:
         rpm: float | None = None,
         tpm: float | None = None,
         max_attempts: int = MAX_ATTEMPTS,
-        on_notice: Callable[[str], None],
+        on_warning: Callable[[str], None],
         name: str = "endpoint",
         max_pause: float = MAX_RETRY_AFTER,
         max_down: float = MAX_DOWN,
@@ -359,7 +359,7 @@ class CallLimiter:
         self._max_down = max_down
         self._max_attempts = max_attempts
         self._max_pause = max_pause
-        self._notify = on_notice
+        self._notify = on_warning
         self._clock = clock or Clock()
         self._draw = draw
         self._queue = asyncio.Lock()  # held by the call that may start next

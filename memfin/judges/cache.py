@@ -60,7 +60,7 @@ class _Entry(Record):
 
 
 class AnswerCache:
-    """Answers by key; ``on_notice`` is called once for every way in which the cache fails.
+    """Answers by key; ``on_warning`` is called once for every way in which the cache fails.
 
     A file system that does not answer within ``wait`` seconds is not used again: every look-up misses from
     then on, and nothing more is kept. Only regular files are entries.
@@ -72,12 +72,12 @@ class AnswerCache:
     """
 
     def __init__(
-        self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None], wait: float = WAIT
+        self, directory: Path, mode: CacheMode, on_warning: Callable[[str], None], wait: float = WAIT
     ) -> None:
         self._directory = directory
         self.reads = mode != "off"
         self._writes = mode == "write"
-        self._notify = on_notice
+        self._notify = on_warning
         self._reported: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait

@@ -73,7 +73,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         }
         self.endpoint_names = {"base_url_env": endpoint.url_env, "key_env": endpoint.key_env}
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
-        self._client.parameters.on_notice = lambda line: setup.warn(f"judge {self.name}: {line}")
+        self._client.parameters.on_warning = lambda line: setup.warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
         self._answered = False

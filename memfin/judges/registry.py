@@ -261,6 +261,6 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
     if setup.gate is None:
-        gate = CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
+        gate = CallLimiter(workers=1, on_warning=setup.warn, name="the judge's endpoint")
         setup = setup._replace(gate=gate)
     return OpenAIJudge(model, endpoint, task, setup, limit)

@@ -57,7 +57,7 @@ _BATCH_CHARACTERS: Final = 1_000_000
 _BATCH_ROWS: Final = 64
 
 OnDisagreement = Callable[[Disagreement], object]
-OnNotice = Callable[[str], object]
+OnWarning = Callable[[str], object]
 OnProgress = Callable[[int, int], object]
 """Takes how many replies are done, and of how many."""
 
@@ -137,7 +137,7 @@ async def measure_validity(
     judge_scope: JudgeScope = "all",
     on_disagreement: OnDisagreement | None = None,
     on_progress: OnProgress | None = None,
-    on_notice: OnNotice | None = None,
+    on_warning: OnWarning | None = None,
     **settings: Any,
 ) -> ValidityReport:
     """Measure the detectors, or a judge, against labelled replies.
@@ -150,7 +150,7 @@ async def measure_validity(
         on_disagreement: called with each disagreement, in the order of the files. The report then
             holds none, so that memory does not grow with them.
         on_progress: called with how many replies are done and how many there are.
-        on_notice: called with the warnings of the judge, one line each time.
+        on_warning: called with the warnings of the judge, one line each time.
         settings: the other fields of `memfin.contracts.RunConfig` that speak of the judge, such as
             ``judge_rpm`` and ``workers_judge``.
 
@@ -181,8 +181,8 @@ async def measure_validity(
         loop = asyncio.get_running_loop()
 
         def warn(line: str) -> None:
-            if on_notice is not None:
-                loop.call_soon_threadsafe(on_notice, line)
+            if on_warning is not None:
+                loop.call_soon_threadsafe(on_warning, line)
 
         asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:

@@ -53,7 +53,7 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
         JudgeSetup(
             gate=CallLimiter(
                 workers=8,
-                on_notice=notices.append,
+                on_warning=notices.append,
                 max_attempts=attempts,
                 max_pause=0.01,
                 max_down=max_down,

@@ -336,7 +336,7 @@ async def test_what_a_judge_has_to_say_is_passed_on(tmp_path: Path, monkeypatch:
     heard: list[str] = []
     async with judging(monkeypatch, script=["400"]):
         await measure_validity(
-            labels(tmp_path, FOR_JUDGE[0]), judge="openai:m", judge_cache="off", on_notice=heard.append
+            labels(tmp_path, FOR_JUDGE[0]), judge="openai:m", judge_cache="off", on_warning=heard.append
         )
     assert any("refuses response_format" in line for line in heard)
 

@@ -257,10 +257,10 @@ class OpenAIRag(KnownSystem):
             **self._sent,
         }
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
+    def listen(self, on_warning: Callable[[str], None]) -> None:
         """Send warnings for the user to a receiver."""
-        self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
-        self._chat.parameters.on_notice = self._notify
+        self._notify = lambda line: on_warning(f"rag {self.reference}: {line}")
+        self._chat.parameters.on_warning = self._notify
 
     def parameter_changes(self) -> list[ParameterChange]:
         """Return the parameters that the model has refused so far."""

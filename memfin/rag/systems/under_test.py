@@ -107,10 +107,10 @@ class SystemUnderTest:
         """Usage of the language models behind the system so far; None where none is known of."""
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
+    def listen(self, on_warning: Callable[[str], None]) -> None:
         """Have the system send its warnings to the user, if it has a ``listen``."""
         if callable(listen := getattr(self._known, "listen", None)):
-            listen(on_notice)
+            listen(on_warning)
 
     @property
     def parameter_changes(self) -> list[ParameterChange]:

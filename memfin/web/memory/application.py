@@ -16,7 +16,7 @@ from memfin.web.memory.pages.application import pages_application
 from memfin.web.memory.pages.auth import see_other
 from memfin.web.memory.pages.rendering import PREFIX
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
-from memfin.web.memory.requests import LARGEST_BODY
+from memfin.web.memory.requests import MAX_BODY_BYTES
 from memfin.web.memory.service import OpenCalls
 
 
@@ -28,7 +28,7 @@ def memory_application(
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
     secure_cookies: bool = False,
-    largest_body: int = LARGEST_BODY,
+    max_body_bytes: int = MAX_BODY_BYTES,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> web.Application:
     """Return an aiohttp application that serves a memory store.
@@ -40,13 +40,13 @@ def memory_application(
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as behind a proxy.
         secure_cookies: whether browsers send the cookies of the pages through TLS only, as a proxy speaks it.
-        largest_body: bytes of a request's body, at most.
+        max_body_bytes: bytes of a request's body, at most.
         clock: for the sessions of the pages.
     """
     telemetry = telemetry or MemoryTelemetry()
     deps = Dependencies(store, tokens)
     app = web.Application(
-        client_max_size=largest_body,
+        client_max_size=max_body_bytes,
         middlewares=[
             metering(telemetry.registry),
             json_problems,

@@ -12,7 +12,7 @@ from memfin.web.memory.problems import Problem
 
 R = TypeVar("R", bound=Record)
 
-LARGEST_BODY: Final = 1 << 20
+MAX_BODY_BYTES: Final = 1 << 20
 """Bytes."""
 MAX_DEPTH: Final = 32
 """Objects and arrays within each other."""

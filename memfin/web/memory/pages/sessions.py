@@ -11,7 +11,7 @@ IDLE: Final = timedelta(minutes=30)
 MAX_AGE: Final = timedelta(hours=8)
 MAX_SESSIONS: Final = 10_000
 """Sessions at a time; the oldest end when there are more."""
-MOST_OF_ONE: Final = 20
+MAX_PER_PERSON: Final = 20
 """Sessions of one person at a time, likewise: nobody signs the others out."""
 
 
@@ -57,7 +57,7 @@ class Sessions:
         for key in [key for key, session in self._sessions.items() if self._is_over(session, now)]:
             del self._sessions[key]
         own = [key for key, session in self._sessions.items() if session.user_id == user_id]
-        for key in own[: len(own) + 1 - MOST_OF_ONE] if len(own) >= MOST_OF_ONE else ():
+        for key in own[: len(own) + 1 - MAX_PER_PERSON] if len(own) >= MAX_PER_PERSON else ():
             del self._sessions[key]
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
