@@ -168,13 +168,13 @@ def _spread(votes: Sequence[RagVerdict]) -> float:
 
 
 class RagVotes(VoteStats):
-    """Stats of the votes on answers and of their agreement, one mark at a time."""
+    """Statistics of the votes on answers and of their agreement, mark by mark."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(MARKS, "interval"))
 
     def add(self, judgements: Iterable[RagJudgement]) -> None:
-        """Count votes, those on one answer in a row; one that failed leaves nothing to compare."""
+        """Count the votes on one answer; a failed one cannot be compared."""
         for _, group in groupby(judgements, key=lambda vote: vote.question_index):
             votes = list(group)
             self.add_votes(votes)
@@ -302,7 +302,7 @@ _ORDER: Final = {
 
 
 class RagControl(NamedTuple):
-    """A control and its request."""
+    """Control answer of known quality, with its request."""
 
     kind: ControlKind
     request: RagJudgeRequest
@@ -330,7 +330,7 @@ def rag_control_result(control: RagControl, result: JudgeResult[RagVerdict]) -> 
 
 
 def rag_control_warnings(results: Sequence[RagJudgeControl]) -> list[str]:
-    """Return a warning for every defect of the judge that the controls show."""
+    """Return a warning for every defect of the judge shown by the controls."""
     judged = [control for control in results if control.error is None]
     null = {control.id: control for control in judged if control.kind == "null"}
     warnings: list[str] = []

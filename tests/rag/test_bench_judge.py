@@ -368,7 +368,7 @@ async def test_a_damaged_run_is_repaired_and_judges_what_was_lost(
     data = bytearray(rows.read_bytes())
     data[-3] ^= 1  # within the last line
     rows.write_bytes(data)
-    assert any("not as they were written" in finding.message for finding in validate_run(tmp_path / "r"))
+    assert any("do not match their checksum" in finding.message for finding in validate_run(tmp_path / "r"))
     repaired = repair(tmp_path / "r", tmp_path / "mended")
     assert (repaired.replays, repaired.judgements) == (5, 4)
     again = Counting()

@@ -15,7 +15,7 @@ MAX_QUESTION_CHARS: Final = 100_000
 
 
 class QueryRequest(Record):
-    """A question about the document that the service knows."""
+    """A question about the document of the service."""
 
     question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
 
@@ -38,7 +38,7 @@ class QueryError(Record):
 
 _FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
 _AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
-"""An answer as it came; it is checked where those of all systems are."""
+"""An unchecked answer; the answers of all systems are checked in one place."""
 
 
 class HttpRag(KnownSystem):

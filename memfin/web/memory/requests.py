@@ -45,7 +45,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Return whether plain data has more than so many objects and arrays within each other."""
+    """Return True if plain data is nested deeper than a limit."""
     level = [value]
     for _ in range(most + 1):
         inner = [

@@ -1,4 +1,4 @@
-"""Signed-in sessions of the pages: who, until when, and the secret that their forms carry."""
+"""Signed-in sessions of the pages: their user, expiry, and form secret."""
 
 import hmac
 import secrets
@@ -12,7 +12,7 @@ MAX_AGE: Final = timedelta(hours=8)
 MAX_SESSIONS: Final = 10_000
 """Sessions at a time; the oldest end when there are more."""
 MAX_PER_PERSON: Final = 20
-"""Sessions of one person at a time, likewise: nobody signs the others out."""
+"""Sessions of one person at a time, likewise, so that no person ends another one's."""
 
 
 def fresh_secret() -> str:
@@ -21,7 +21,7 @@ def fresh_secret() -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Compare secrets; how long it takes tells nothing of them."""
+    """Compare secrets in constant time."""
     return hmac.compare_digest(
         one.encode("utf-8", "surrogateescape"), other.encode("utf-8", "surrogateescape")
     )
