@@ -152,11 +152,11 @@ def read_answer(text: str) -> RagVerdict:
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
     except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
+        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
     for mark in MARKS:
         score = getattr(answer, mark)
         if score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
-            raise InvalidAnswer(f"the answer is no verdict: {mark} {score} is not a whole number 1 to 5")
+            raise InvalidAnswer(f"the answer is not a verdict: {mark} {score} is not a whole number 1 to 5")
     values: dict[str, Any] = msgspec.structs.asdict(answer)
     for name, each in values.items():
         values[name] = each[:MAX_REASON] if isinstance(each, str) else float(each)

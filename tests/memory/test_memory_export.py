@@ -394,7 +394,10 @@ CRAFTED: dict[str, tuple[Callable[[Package], Package], str]] = {
         lambda package: {path: data for path, data in package.items() if "drift" in path},
         "drift",
     ),
-    "index-of-nothing": (edit("_index", b'"drift_id":"drift_1"', b'"drift_id":"drift_2"'), "without a record"),
+    "index-of-nothing": (
+        edit("_index", b'"drift_id":"drift_1"', b'"drift_id":"drift_2"'),
+        "without a record",
+    ),
     "no-index": (edit("_index", b"{", b"["), "is not an index"),
     "index-spelling": (edit("_index", b"{", b"{ "), "not in the form"),
     "deep-yaml": (
