@@ -435,7 +435,7 @@ def test_what_cannot_judge_answers_is_refused_in_one_line(tmp_path: Path) -> Non
     benchmark(tmp_path / "b", [fact("f0")])
     with pytest.raises(UsageError, match="judge 'heuristic': unknown reference; known forms: none, openai"):
         plan(tmp_path, "oracle", judge="heuristic")
-    with pytest.raises(UsageError, match="only a judge openai:MODEL votes"):
+    with pytest.raises(UsageError, match="only a judge openai:MODEL has several votes"):
         plan(tmp_path, "oracle", judge=OwnJudge, judge_votes=2)
     benchmark(tmp_path / "c", [fact("f0")], document=None)
     with pytest.raises(UsageError, match="name it with --document"):

@@ -234,7 +234,7 @@ def _nested(depth: int) -> Any:
         ({"answer": "a", "evidence": _nested(2000)}, "an invalid answer"),
         ({"answer": object()}, "an invalid answer"),
         ({"answer": "half a pair \ud83d"}, "lone surrogate"),
-        ({"answer": "x" * MAX_ANSWER_BYTES}, f"at most {MAX_ANSWER_BYTES} are taken"),
+        ({"answer": "x" * MAX_ANSWER_BYTES}, f"the limit is {MAX_ANSWER_BYTES}"),
         (RagAnswer(answer=5), "$.answer"),  # type: ignore[arg-type] # as a careless system builds it
         ({"answer": "a", "usage": {"calls": -1}}, "an invalid usage"),
         (RagReply(answer=FULL, usage="much"), "an invalid usage"),  # type: ignore[arg-type] # as above

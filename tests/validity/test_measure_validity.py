@@ -139,7 +139,7 @@ async def test_a_bad_row_is_found_before_a_judge_is_asked(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"judge": "none"}, "nobody to measure"),
+        ({"judge": "none"}, "no judge to measure"),
         ({"judge": "openai:m"}, "MEMFIN_JUDGE_BASE_URL"),
         ({"judge": "nowhere:x"}, "cannot be imported"),
         ({"judge_rpm": -1}, "judge_rpm"),

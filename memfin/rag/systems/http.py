@@ -15,7 +15,7 @@ MAX_QUESTION_CHARS: Final = 100_000
 
 
 class QueryRequest(Record):
-    """A question about the document of the service."""
+    """A question about the document that the service knows."""
 
     question: Annotated[str, msgspec.Meta(max_length=MAX_QUESTION_CHARS)]
 
