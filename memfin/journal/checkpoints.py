@@ -71,7 +71,7 @@ class CheckpointLog:
         damage: list[str] = []
         for offset, line, record in turn_records(self._disk, self._file):
             if record is None:
-                damage.append(f"offset {offset}: a line that is not as it was written")
+                damage.append(f"offset {offset}: a damaged line")
             elif record.dataset_index not in done:
                 self._take_in(record, (offset, len(line)))
         self.damage = tuple(damage)

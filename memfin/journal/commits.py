@@ -12,7 +12,7 @@ from memfin.errors import UsageError
 
 COMMITS: Final = "commits.log"
 FORMAT: Final = 1
-HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of what is sound"
+HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of the intact part"
 
 CommitKind = Literal["opened", "replay", "judged", "result"]
 
@@ -176,10 +176,10 @@ def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
             yield Located(offset, offset + len(line), record)
         elif torn is None:
             if record is not None:
-                raise JournalDamaged(where, offset, f"record {record.seq} stands where {seq + 1} belongs")
+                raise JournalDamaged(where, offset, f"record {record.seq} instead of {seq + 1}")
             torn = offset
         if torn is not None and record is not None and record.group > seq + 1:
-            raise JournalDamaged(where, torn, "this line is not as it was written, and later ones are sound")
+            raise JournalDamaged(where, torn, "this line is damaged, and later ones are intact")
         offset += len(line)
 
 

@@ -120,7 +120,7 @@ class _Sieve:
         for line in self._files.log_lines():
             record = decode_line(line)
             if record is None:
-                self._drop(COMMITS, offset, "a line that is not as it was written")
+                self._drop(COMMITS, offset, "a damaged line")
             else:
                 for part in record.parts:
                     ends[part.file] = max(ends.get(part.file, 0), part.offset + part.length)

@@ -293,8 +293,7 @@ async def test_a_turn_log_that_is_damaged_costs_turns_and_a_warning(tmp_path: Pa
     await Run(again(tmp_path), events.append).run()
     assert (tmp_path / "runs" / "r" / SUMMARY).read_bytes() == expected
     assert [event.message for event in events if isinstance(event, Warned)] == [
-        f"{TURNS}: offset 0: a line that is not as it was written; "
-        "its dialogue continues from an earlier turn"
+        f"{TURNS}: offset 0: a damaged line; its dialogue continues from an earlier turn"
     ]
     assert asked.total() > DIALOGS * TURNS_EACH - begun.total()
 
