@@ -124,7 +124,7 @@ def openai_judge(
         Endpoint(f"http://127.0.0.1:{port}/v1", "BENCH_KEY", environ={"BENCH_KEY": "sk-0123456789abcdef"}),
         ReplyGrading(),
         JudgeSetup(
-            gate=CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print),
+            gate=CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_warning=print),
             cache=mode,
             cache_dir=cache,
             warn=print,
@@ -249,7 +249,7 @@ async def wire(port: int, calls: int) -> dict[str, float]:
     from memfin.client.messages import ChatAnswer, ChatRequest  # noqa: PLC0415 - as above
 
     client = ChatClient(Endpoint(f"http://127.0.0.1:{port}/v1"), total=30, read=10)
-    gate = CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_notice=print)
+    gate = CallLimiter(workers=WORKERS, rpm=1e6, tpm=1e9, on_warning=print)
     request = ChatRequest(
         model="bench", messages=[{"role": "user", "content": PROMPT}], temperature=0.0, seed=0
     )

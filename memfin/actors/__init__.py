@@ -1,1 +1,1 @@
-"""MemFin: actors."""
+"""Actors: the stages of a run's pipeline and the messages between them."""

@@ -1,4 +1,4 @@
-"""The aggregator: metrics and statistics of what is on disk."""
+"""The aggregator: metrics and statistics of committed work."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +15,7 @@ C = TypeVar("C")
 
 
 class Totals(ABC, Generic[C]):
-    """Sums over the committed work of a run, the same in any order.
+    """Sums over the committed work of a run, independent of its order.
 
     Attributes:
         dialogs, skips, turns: dialogues by status, skipped lines by reason, turns by status; a question
@@ -44,7 +44,7 @@ class Totals(ABC, Generic[C]):
 
     @abstractmethod
     def add(self, committed: C) -> None:
-        """Add one dialogue or question that is on disk."""
+        """Add one committed dialogue or question."""
 
     @abstractmethod
     def counters(self) -> Counters:
@@ -52,15 +52,15 @@ class Totals(ABC, Generic[C]):
 
     @property
     def no_agent(self) -> str | None:
-        """The error with which no agent at all could be created, so that nothing was answered."""
+        """The error if no agent could be created, so that nothing was answered."""
         return None
 
     def latency(self) -> LatencyStats:
-        """Return the distribution of the latencies of what was answered, in milliseconds."""
+        """Return the distribution of the latencies of answers, in milliseconds."""
         return self.latencies.stats()
 
     def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:
-        """Return what models took in all processes of the run; ``here`` is what this one knows otherwise."""
+        """Return the model usage of all processes of the run; ``here`` is the usage known to this process."""
         total = UsageTotal()
         for usage in (self._recorded_usage.total, here or self._usage.total):
             if usage is not None:
@@ -73,7 +73,7 @@ class Totals(ABC, Generic[C]):
 
 
 class Aggregator(Stage[C], Generic[C]):
-    """Adds everything that is committed to the totals of its suite."""
+    """Actor that adds committed work to the totals of its suite."""
 
     def __init__(self, totals: Totals[C], wires: Wires[Any, Any, C]) -> None:
         super().__init__("aggregator", wires.committed.receiver())

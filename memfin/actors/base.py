@@ -1,4 +1,4 @@
-"""Base classes of the stages of a pipeline: life cycle, statistics, and the loop over an inbox."""
+"""Base classes of pipeline stages: life cycle, statistics, and the loop over an inbox."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Final, Generic, TypeVar
@@ -13,13 +13,13 @@ from memfin.errors import MemfinError
 M = TypeVar("M")
 
 MAX_FAILURES: Final = 5
-"""Messages in a row that a stage may fail to handle; the next failure ends the run."""
+"""Maximum consecutive failures of a stage; the next one ends the run."""
 
 _Channel = MemoryObjectReceiveStream[Any] | MemoryObjectSendStream[Any] | None
 
 
 class ActorStatistics(Record):
-    """Counts of an actor so far.
+    """Counters of an actor.
 
     ``waiting`` messages stand in its inbox, which holds at most ``capacity``; ``peak_waiting`` is
     the most that the actor itself has seen there.
@@ -35,7 +35,7 @@ class ActorStatistics(Record):
 
 
 class Actor(ABC, Generic[M]):
-    """One independent part of the runtime; it owns its ends of its channels.
+    """Base class of actors; an actor owns its ends of its channels.
 
     The ends are closed when it has ended. An actor never touches another actor's state. A run that is to
     end early calls `drain` first and `halt` later.
@@ -60,10 +60,10 @@ class Actor(ABC, Generic[M]):
 
     @abstractmethod
     async def run(self) -> None:
-        """Work until all is done."""
+        """Work until everything is done."""
 
     async def supervised(self) -> None:
-        """Run as a task of a group; whatever has ended it, close its channels and set ``finished``."""
+        """Run as a task of a group; close the channels and set ``finished`` at any end."""
         try:
             with anyio.CancelScope() as self._life:
                 if self._halted:
@@ -83,10 +83,10 @@ class Actor(ABC, Generic[M]):
             end.close()
 
     def drain(self) -> None:
-        """Begin nothing new; most actors only complete what others begin, and end with their inbox."""
+        """Start nothing new; most actors only complete the work of others, and end with their inbox."""
 
     def halt(self) -> None:
-        """End now, as if the inbox had ended; the message in hand is lost."""
+        """End now, as if the inbox had ended; the current message is lost."""
         self._halted = True
         if self._life is not None:
             self._life.cancel()
@@ -110,19 +110,19 @@ class Actor(ABC, Generic[M]):
             self._peak = max(self._peak, self.inbox.statistics().current_buffer_used)
 
     def _count_sent(self) -> None:
-        """Count the message in hand as handed on."""
+        """Count the current message as sent."""
         self._done += 1
         self._sent += 1
 
 
 class Source(Actor[None]):
-    """An actor without an inbox, which begins what the others complete."""
+    """An actor without an inbox that starts the work of a pipeline."""
 
     def __init__(self, name: str, *outboxes: _Channel) -> None:
         super().__init__(name, None, *outboxes)
 
     def drain(self) -> None:
-        """Begin nothing new."""
+        """Start nothing new."""
         self.halt()
 
 
@@ -152,12 +152,12 @@ class Stage(Actor[M]):
         """Complete the work at the end of the inbox."""
 
     async def quarantine(self, message: M, problem: Exception) -> None:
-        """Replace what `handle` would have made of a message; the default is to fail with it."""
+        """Replace the result of a failed `handle`; the default raises its error."""
         del message
         raise problem
 
     async def run(self) -> None:
-        """Handle messages until the inbox ends or the stage leaves, then finish."""
+        """Handle messages until the inbox ends or `leave` is called, then finish."""
         async for message in messages(self._messages):
             self._count_received()
             if self.draining:
@@ -171,7 +171,7 @@ class Stage(Actor[M]):
         await self.finish()
 
     def leave(self) -> None:
-        """End after the present message and leave the rest of the inbox undone."""
+        """End after the current message, without handling the rest of the inbox."""
         self._leaving = True
 
     async def _handle_or_quarantine(self, message: M) -> None:

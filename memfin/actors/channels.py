@@ -1,4 +1,4 @@
-"""Channels between the stages, without a trip through the event loop where none is needed.
+"""Channels between stages that avoid the event loop where possible.
 
 A memory stream's own ``send`` and ``receive`` give way to other tasks each time, which costs more than most
 messages take to handle. Here only a full or an empty channel and the end of a slice of time do.
@@ -32,27 +32,27 @@ EVENTS: Final = 2048
 
 
 class Channel(Generic[M]):
-    """A bounded channel of which every user gets ends of its own."""
+    """A bounded channel; every user gets its own ends."""
 
     def __init__(self, size: int) -> None:
         self._sender, self._receiver = anyio.create_memory_object_stream[M](size)
 
     def sender(self) -> MemoryObjectSendStream[M]:
-        """Return a sending end, which its owner closes."""
+        """Return a sending end, to be closed by its owner."""
         return self._sender.clone()
 
     def receiver(self) -> MemoryObjectReceiveStream[M]:
-        """Return a receiving end, which its owner closes."""
+        """Return a receiving end, to be closed by its owner."""
         return self._receiver.clone()
 
     def close(self) -> None:
-        """Close the first ends, so that the channel ends with those that were taken."""
+        """Close the original ends, so that the channel ends with those given to stages."""
         self._sender.close()
         self._receiver.close()
 
 
 class Wires(Generic[T, A, R]):
-    """The channels of one pipeline and what its stages share.
+    """Channels and shared objects of one pipeline.
 
     Attributes:
         tasks: from the source to the workers.
@@ -67,7 +67,7 @@ class Wires(Generic[T, A, R]):
     def __init__(
         self, run_id: str, directory: RunDirectory, board: WarningBoard, *, room: int, tasks: int = 0
     ) -> None:
-        """Create the channels; ``room`` messages wait between two stages at most, and so many ``tasks``."""
+        """Create the channels; at most ``room`` messages wait between two stages, and ``tasks`` tasks."""
         self.run_id = run_id
         self.directory = directory
         self.board = board
@@ -79,7 +79,7 @@ class Wires(Generic[T, A, R]):
         self.events = Channel[ProgressEvent](EVENTS)
 
     def close(self) -> None:
-        """Close the ends that no stage has."""
+        """Close the ends that were not given to a stage."""
         for channel in (self.tasks, self.answered, self.scored, self.commits, self.committed, self.events):
             channel.close()
 
@@ -103,7 +103,7 @@ async def send(channel: MemoryObjectSendStream[M], message: M) -> None:
 
 
 async def messages(channel: MemoryObjectReceiveStream[M]) -> AsyncIterator[M]:
-    """Yield the messages of a channel until it ends; give way at least every `SLICE` seconds."""
+    """Yield the messages of a channel; give way to the event loop at least every `SLICE` seconds."""
     resumed = time.perf_counter()
     while True:
         try:
@@ -123,7 +123,7 @@ async def messages(channel: MemoryObjectReceiveStream[M]) -> AsyncIterator[M]:
 
 
 def waiting(channel: MemoryObjectReceiveStream[M], limit: int) -> list[M]:
-    """Return the messages that wait in the channel now, up to ``limit``."""
+    """Return the messages that are waiting in the channel, up to ``limit``."""
     found: list[M] = []
     while len(found) < limit:
         try:

@@ -50,7 +50,7 @@ HEAD_START: Final = 256
 
 
 class Scorer(Stage[DialogResult]):
-    """Has the ``turn_eval`` rows of several dialogues at a time built by a pool, as `memfin.scoring` rules.
+    """Actor that scores several dialogues at a time in a pool, building their ``turn_eval`` rows.
 
     Dialogues leave in the order in which they are scored.
     """
@@ -63,7 +63,7 @@ class Scorer(Stage[DialogResult]):
         contradictions_judged: bool = False,
         tag_map: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Prepare; where a judge reads contradictions, constraints need not be understood here."""
+        """Prepare; with a judge for contradictions, the detectors need not understand the constraints."""
         self._outbox = wires.scored.sender()
         super().__init__("scorer", wires.answered.receiver(), self._outbox)
         self._run_id = wires.run_id
@@ -85,7 +85,7 @@ class Scorer(Stage[DialogResult]):
             await super().run()
 
     async def handle(self, message: DialogResult) -> None:
-        """Begin to score a dialogue, once there is room for it."""
+        """Start scoring a dialogue, once the pool has room."""
         await self._free.acquire()
         self._done -= 1  # the loop counts the message; it is done when it is handed on
         self._scoring.start_soon(self._score, message, name=f"score-{message.trace.dialog_id}")
@@ -98,7 +98,7 @@ class Scorer(Stage[DialogResult]):
             self._free.release()
 
     async def _rows_or_failures(self, replayed: DialogResult) -> list[TurnEvalRow]:
-        """Return the rows of a dialogue; an unexpected exception costs their scores and not the run."""
+        """Return the rows of a dialogue; after an unexpected exception they are unscored."""
         try:
             return await self._rows(replayed)
         except (MemfinError, anyio.BrokenResourceError):
@@ -130,7 +130,7 @@ class Scorer(Stage[DialogResult]):
         return complete_rows(dialog, trace, rows)
 
     def _warn_of(self, row: TurnEvalRow) -> None:
-        """Warn of what a row says about its scoring."""
+        """Emit the warnings of a row about its scoring."""
         if row.scoring_error is not None:
             problem = f"could not be scored, please report this: {row.scoring_error}"
             self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
@@ -145,28 +145,28 @@ class Scorer(Stage[DialogResult]):
             )
 
     def _warn_unread(self, dialog_id: str, constraint: str) -> None:
-        """Warn once of a constraint that is not understood: advice against it will not be found."""
+        """Warn once per constraint that is not understood, as contradictions of it are not found."""
         if self._contradictions_judged or constraint in self._unread or len(self._unread) > MAX_UNREAD:
             return
         self._unread.add(constraint)
         if len(self._unread) > MAX_UNREAD:
-            self._warn("more constraints are not understood; the report tells how many", dialog_id)
+            self._warn("more constraints are not understood; the report has their number", dialog_id)
             return
         shown = f"{constraint[:MAX_CONSTRAINT]}…" if len(constraint) > MAX_CONSTRAINT else constraint
         self._warn(
-            f"the detectors do not understand the constraint {shown!r}, so that no reply can contradict it: "
-            "word it otherwise, or have a judge read contradictions (--judge-scope all)",
+            f"the detectors do not understand the constraint {shown!r}, so no reply can contradict it: "
+            "reword it, or have a judge read contradictions (--judge-scope all)",
             dialog_id,
         )
 
 
 def scoring_workers(config: RunConfig) -> int:
-    """Return how many processes score the replies of a run."""
+    """Return the number of scoring processes of a run."""
     return default_workers() if config.workers_score is None else config.workers_score
 
 
 class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
-    """Judges the turns that have a rubric; in the scope ``all`` every turn that was answered.
+    """Judging of dialogues: turns with a rubric, or in the scope ``all`` every answered turn.
 
     In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
     scores the others. Without a judge, whose name is None then, rows say that nobody has judged them.
@@ -188,7 +188,7 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
     def judged(
         self, message: DialogResult, requests: Sequence[JudgeRequest], results: Sequence[JudgeResult[Verdict]]
     ) -> Commit:
-        """Return the dialogue with the verdicts in the rows of their turns, and the votes."""
+        """Return the dialogue with verdicts in its rows, and the votes."""
         del requests
         rows, places = list(message.rows), self._places(message)
         if self._judge is None:
@@ -212,7 +212,7 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
         return message.replace(rows=rows, judge_failures=failures, judgements=judgements).commit_rows()
 
     def failed(self, message: DialogResult, reason: str) -> Commit:
-        """Return the dialogue with a failed judgement in every row that the judge reads."""
+        """Return the dialogue with a failed judgement in every row to judge."""
         failure, rows, places = JudgeFailure(reason=reason), list(message.rows), self._places(message)
         for place in places:
             rows[place] = with_verdict(rows[place], failure, judge=self._judge, scope=self._scope)
@@ -223,13 +223,13 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
         return message.trace.dialog_id
 
     def control_report(self, results: Sequence[tuple[int, JudgeResult[Verdict]]]) -> JudgeControls:
-        """Return what the judge made of replies whose worth is known."""
+        """Return the report on controls, replies of known quality."""
         judged = [control_result(self._controls[place], result) for place, result in results]
         warnings = control_warnings(judged)
         return JudgeControls(run_id=self._run_id, judge=self._judge or "", controls=judged, warnings=warnings)
 
     def _places(self, message: DialogResult) -> list[int]:
-        """Return the places of the rows that the judge decides; those of a failed dialogue count nowhere."""
+        """Return the positions of the rows to judge; a failed dialogue has none."""
         if self._judge is None or message.dialog is None or message.trace.dialog_status == "failed":
             return []
         return [place for place, row in enumerate(message.rows) if is_judged(row, self._scope)]
@@ -240,7 +240,7 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
 
 
 class DialogTotals(Totals[DialogResult]):
-    """The metrics and the statistics of a run's dialogues."""
+    """Metrics and statistics of a run's dialogues."""
 
     def __init__(self, scope: JudgeScope = "m5") -> None:
         self.metrics = MetricsState()
@@ -250,7 +250,7 @@ class DialogTotals(Totals[DialogResult]):
         super().__init__(self._panels, scope)
 
     def add(self, committed: DialogResult) -> None:
-        """Add a dialogue whose rows are on disk."""
+        """Add a dialogue with committed rows."""
         for row in committed.rows:
             self.metrics.add_row(row)
             self.judged.add(row)
@@ -291,7 +291,7 @@ class DialogTotals(Totals[DialogResult]):
 
     @property
     def no_agent(self) -> str | None:
-        """The error with which no agent at all could be created, so that nothing was answered."""
+        """The error if no agent could be created, so that nothing was answered."""
         valid = self.dialogs.total() - self.dialogs["skipped"]
         return self.creation_error if 0 < self._not_created == valid else None
 

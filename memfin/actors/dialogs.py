@@ -1,4 +1,4 @@
-"""Sources and replayers of dialogues, and the messages that go from them through the pipeline."""
+"""Sources and replayers of dialogues, and their messages in the pipeline."""
 
 import re
 from abc import abstractmethod
@@ -48,7 +48,7 @@ MAX_UNSCORED: Final = 20
 
 
 class DialogTask(Record):
-    """A valid dialogue to replay; ``begun`` is how far it came in an earlier process."""
+    """A valid dialogue to replay; ``begun`` is its checkpoint from an earlier process."""
 
     dataset_index: int
     dialog: Dialog
@@ -56,7 +56,7 @@ class DialogTask(Record):
 
 
 class DialogResult(Record):
-    """A dialogue's trace, with its rows once it is scored, and the votes of an LLM judge once it is judged.
+    """A dialogue's trace, with its rows after scoring and an LLM judge's votes after judging.
 
     ``dialog`` is None for a skipped line of the dataset. ``usage`` is what a language model took, as the
     replies report it. ``recorded`` says that the run directory holds the trace already.
@@ -110,7 +110,7 @@ DialogWires = Wires[DialogTask, DialogResult, DialogResult]
 
 
 class _FileSource(Source, Generic[E]):
-    """A source that reads a file of lines in a thread, a few at a time."""
+    """Base class of sources that read a file of lines in a thread, a few at a time."""
 
     def __init__(self, name: str, title: str, path: Path, *outboxes: Any) -> None:
         super().__init__(name, *outboxes)
@@ -124,7 +124,7 @@ class _FileSource(Source, Generic[E]):
 
     @abstractmethod
     async def _hand_on(self, entry: E) -> None:
-        """Send what an entry gives."""
+        """Send the message of an entry."""
 
     async def run(self) -> None:
         """Send every entry of the file.
@@ -152,7 +152,7 @@ class _FileSource(Source, Generic[E]):
 
 
 class DatasetSource(_FileSource[DatasetEntry]):
-    """Streams a dataset: valid dialogues to the replayers, skipped lines to the trace writer and the scorer.
+    """Source of a dataset: valid dialogues to replayers, skipped lines to trace writer and scorer.
 
     Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a
     judgement to the scorer, and dialogues under way to the replayers with what is known of them.
@@ -171,7 +171,7 @@ class DatasetSource(_FileSource[DatasetEntry]):
         self._unscored = 0
 
     async def run(self) -> None:
-        """Send every dialogue; raise `UsageError` where one that the run has committed is not there."""
+        """Send every dialogue; raise `UsageError` if one that the run has committed is missing."""
         await super().run()
         if lost := len(self._directory.committed) - self._met:
             raise UsageError(
@@ -211,14 +211,14 @@ class DatasetSource(_FileSource[DatasetEntry]):
             self._warn("more dialogues have turn pairs that are not scored; unscored_turn_pairs counts them")
 
     async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
-        """Return how far the dialogue came, if that was with the same questions."""
+        """Return the checkpoint of a dialogue, if it has the same questions."""
         begun = await self._directory.read_begun(dataset_index) if self._directory.begun else None
         if begun is None or begun.dialog_id != dialog.dialog_id or not _is_of(begun.turns, dialog):
             return None
         return begun
 
     def _recorded(self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines) -> DialogResult:
-        """Return the recorded dialogue, held against what the dataset has on its line now."""
+        """Return the recorded dialogue, checked against the line of the dataset."""
         trace = decode(lines.trace, DialogTrace)
         if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
             raise UsageError(
@@ -253,14 +253,14 @@ class DatasetSource(_FileSource[DatasetEntry]):
 
 
 def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:
-    """Return True if turns have the first questions of a dialogue."""
+    """Return True if the turns match the first questions of a dialogue."""
     asked = [turn.user_text for turn in turns]
     there = [pair.user_text for pair in align_turn_pairs(dialog)] if dialog is not None else []
     return asked == there[: len(asked)]
 
 
 class TraceSource(_FileSource[DialogResult]):
-    """Streams ``dialog_trace.jsonl``, each trace with its dialogue from the dataset."""
+    """Source of recorded traces (``dialog_trace.jsonl``), each with its dialogue from the dataset."""
 
     def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
         self._outbox, self._commits = wires.answered.sender(), wires.commits.sender()
@@ -297,7 +297,7 @@ def traces_of_run(path: Path, dialogs: DatasetIndex) -> Iterator[tuple[DialogTra
 
 
 def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
-    """Return the dialogue that a trace was made from; None for a skipped line.
+    """Return the dialogue of a trace; None for a skipped line.
 
     Raises:
         UsageError: the dataset does not hold it, or holds another text under its id.
@@ -323,7 +323,7 @@ def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog |
 
 
 class Replayer(Stage[DialogTask]):
-    """One of ``workers_dialog`` replayers; they share the inbox, so a free one takes the next task.
+    """Actor that replays dialogues; ``workers_dialog`` of them share one inbox.
 
     Checkpoints and traces go to the trace writer before anything waits for the scorer or the judge: an
     answered dialogue is durable however slow those are.
@@ -357,7 +357,7 @@ class Replayer(Stage[DialogTask]):
             await self._hand_on(replayed)
 
     async def quarantine(self, message: DialogTask, problem: Exception) -> None:
-        """Send the dialogue on as failed in every turn."""
+        """Send the dialogue as failed in every turn."""
         reason = f"could not be replayed, please report this: {describe(problem)}"
         self._warn(message.dialog, reason)
         trace = failed_trace(
@@ -371,7 +371,7 @@ class Replayer(Stage[DialogTask]):
         self._sent += 1
 
     def drain(self) -> None:
-        """Begin no further turn; the present one may be answered."""
+        """Start no further turn; the current one may be answered."""
         self.draining = True
 
     async def _replay(self, task: DialogTask) -> DialogResult:
@@ -394,7 +394,7 @@ class Replayer(Stage[DialogTask]):
 
         async def go_on(turns: Sequence[TurnTrace], refused: str | None) -> None:
             if refused is not None:
-                problem = f"could not go on from its snapshot, the dialogue starts again: {refused}"
+                problem = f"could not continue from its snapshot, so the dialogue restarts: {refused}"
                 self._warn(dialog, problem)
             await self._announce(task, len(turns) + 1)
 
@@ -414,13 +414,13 @@ class Replayer(Stage[DialogTask]):
             observer_factory=self._observer_factory,
         )
         for problem, count in (
-            ("calls ignored their cancellation and were left behind", replay.abandoned),
+            ("calls ignored their cancellation and were abandoned", replay.abandoned),
             ("observations came after their turn had ended and were dropped", replay.late_observations),
         ):
             if count:
                 self._warn(dialog, f"{count} {problem}")
         if (why := replay.snapshot_error) is not None:
-            self._warn(dialog, f"no snapshot, an interruption would have lost turns: {why}")
+            self._warn(dialog, f"no snapshot, so an interruption loses turns: {why}")
         for turn in replay.trace.turns:
             self._warn_of_observations(dialog, turn)
         return DialogResult(

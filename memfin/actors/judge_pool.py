@@ -1,4 +1,4 @@
-"""The judge pool: ``workers_judge`` workers share one judge and hand on whole messages, of any suite."""
+"""The judge pool: ``workers_judge`` workers share one judge and send complete messages of any suite."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ V = TypeVar("V", bound=Record)
 
 
 class Judging(ABC, Generic[M, R, V]):
-    """Requests that a suite makes of its messages, and the commits that it makes of the results.
+    """Interface of a suite's judging: requests for a message, and commits of the results.
 
     Attributes:
         controls: requests whose right verdict is known beforehand, judged beside the messages; none for a
@@ -34,7 +34,7 @@ class Judging(ABC, Generic[M, R, V]):
 
     @abstractmethod
     def requests(self, message: M) -> Sequence[R]:
-        """Return what the judge is asked about a message; nothing where there is nothing to judge."""
+        """Return the requests for a message; none if there is nothing to judge."""
 
     @abstractmethod
     def judged(self, message: M, requests: Sequence[R], results: Sequence[JudgeResult[V]]) -> Commit:
@@ -50,7 +50,7 @@ class Judging(ABC, Generic[M, R, V]):
 
     @abstractmethod
     def control_report(self, results: Sequence[tuple[int, JudgeResult[V]]]) -> Controls[Any]:
-        """Return what the judge made of the controls; results come with the place of their control."""
+        """Return the report on controls; results come with the position of their control."""
 
 
 class _Case(Generic[M, R, V]):
@@ -64,11 +64,11 @@ class _Case(Generic[M, R, V]):
 
 
 _Job = tuple[_Case[M, R, V], Sequence[int]]
-"""Some requests of one case, by their places, judged one after another by one worker."""
+"""Requests of one case by position, judged one after another by one worker."""
 
 
 class JudgePool(Stage[M], Generic[M, R, V]):
-    """Judges what the suite's ``judging`` makes of each message: the turns of a dialogue, or an answer.
+    """Actor that judges the requests of each message: the turns of a dialogue, or an answer.
 
     A judge that waits for a network gets one request per job, so that a few long dialogues keep
     all workers busy; a local one takes a case at once. Cases leave complete, in the order
@@ -102,7 +102,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         self._scopes: list[anyio.CancelScope] = []
 
     def judge_statistics(self, stats: VoteStats) -> JudgeStats | None:
-        """Return what a language model has done in the run; None with any other judge.
+        """Return the statistics of a language model in the run; None for any other judge.
 
         ``stats`` has the votes on the run's replies; those on the controls are added to it.
         """
@@ -116,7 +116,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         return stats.statistics(cache._replace(damaged=here.damaged), warnings, judge.parameter_changes())
 
     async def run(self) -> None:
-        """Judge the controls, and cases until the scorer ends and every open one is handed on."""
+        """Judge the controls, and cases until the scorer ends and every open one is sent."""
         async with anyio.create_task_group() as judging:
             judging.start_soon(self._judge_controls, name="judge-controls")
             for number in range(self._workers):
@@ -127,7 +127,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         self.cut = self._received > self._done or (bool(self._judging.controls) and self.controls is None)
 
     async def handle(self, message: M) -> None:
-        """Open the case of a message; its last worker hands it on."""
+        """Open the case of a message; the worker of its last batch sends it."""
         self._done -= 1  # the loop counts the message; it is done when it is handed on
         if self._judge is not None and self._halted:
             return
@@ -148,20 +148,20 @@ class JudgePool(Stage[M], Generic[M, R, V]):
                 raise
 
     async def quarantine(self, message: M, problem: Exception) -> None:
-        """Hand a message on whose judgement cannot begin, with every judgement failed."""
+        """Send a message whose judgement cannot start, with every judgement failed."""
         reason = f"could not be judged, please report this: {describe(problem)}"
         self._warn(f"{self._judging.name(message)} {reason}")
         await send(self._outbox, self._judging.failed(message, reason))
         self._count_sent()
 
     def halt(self) -> None:
-        """Judge nothing more; messages are taken until the inbox ends, so that nobody waits for room."""
+        """Judge nothing more, but receive messages until the inbox ends, so that senders do not block."""
         self._halted = True
         for scope in self._scopes:
             scope.cancel()
 
     def _give_up(self, problem: EndpointDown) -> None:
-        """Halt, and report why the first time."""
+        """Halt, and report the reason the first time."""
         if not self._halted and self.on_given_up is not None:
             self.on_given_up(str(problem))
         self.halt()
@@ -206,7 +206,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             )
 
     async def _judge_controls(self) -> None:
-        """Judge the controls, as many at a time as there are workers, and warn of what is wrong with them."""
+        """Judge the controls, as many at a time as there are workers, and warn about bad results."""
         if not self._judging.controls:
             return
         results: dict[int, JudgeResult[V]] = {}

@@ -1,4 +1,4 @@
-"""Commits and warnings, on their way to the run directory and the progress log."""
+"""Messages to the writers: commits for the run directory, and warnings for the progress log."""
 
 import asyncio
 from collections import deque
@@ -16,16 +16,16 @@ from memfin.journal import Entry
 encode: Final = msgspec.json.Encoder().encode
 
 MAX_WAITING: Final = 1000
-"""Warnings that wait at most; later ones push the oldest out."""
+"""Maximum number of waiting warnings; later ones replace the oldest."""
 
 
 def utc_now() -> str:
-    """Return the present time as the contract writes it: UTC, ISO 8601, with ``Z``."""
+    """Return the current time in the form of the contracts: UTC, ISO 8601, with ``Z``."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class Commit(NamedTuple):
-    """Something that the trace writer puts on disk.
+    """Data for the trace writer to commit.
 
     Attributes:
         entry: a finished piece of work.
@@ -45,7 +45,7 @@ class Commit(NamedTuple):
 
 
 class WarningBoard:
-    """Takes warnings from any thread, before the run as well as while it goes on.
+    """Collector of warnings from any thread, before and during a run.
 
     A warning reaches the log in one of two ways:
 
@@ -71,20 +71,20 @@ class WarningBoard:
             self.warn(message, dialog_id)
 
     def warn(self, message: str, dialog_id: str | None = None) -> None:
-        """Leave a warning; never blocks and never fails."""
+        """Add a warning; never blocks and never fails."""
         self._waiting.append((utc_now(), message, dialog_id))
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
                 self._loop.call_soon_threadsafe(self._send)
 
     def open(self, events: MemoryObjectSendStream[ProgressEvent]) -> None:
-        """Send warnings to a channel of the running loop from now on, at first those that wait."""
+        """Send warnings to a channel of the running loop from now on, first the waiting ones."""
         self._loop = asyncio.get_running_loop()
         self._events = events
         self._send()
 
     def take(self) -> list[Warned]:
-        """Return the warnings that wait."""
+        """Return and remove the waiting warnings."""
         return [self._event(self._waiting.popleft()) for _ in range(len(self._waiting))]
 
     def _send(self) -> None:

@@ -1,4 +1,4 @@
-"""The stages of the RAG suite: source, askers, scorer, judging and totals of a benchmark's questions."""
+"""Stages of the RAG suite: source, askers, scorer, judging and totals of a benchmark's questions."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,7 @@ QuestionTask = tuple[int, RagQuestion]
 
 
 class QuestionAnswered(NamedTuple):
-    """A question and what came of it."""
+    """A question with the outcome of asking it."""
 
     question_index: int
     question: RagQuestion
@@ -51,7 +51,7 @@ class QuestionAnswered(NamedTuple):
 
 
 class QuestionScored(Record):
-    """A question and its result, with the retries it took and what a language model took for the answer.
+    """A question and its result, with its retries and the usage of a language model.
 
     ``recorded`` says that the run directory holds the answer already. Once a judge has read it,
     ``judgements`` are the votes that a language model gave.
@@ -65,15 +65,15 @@ class QuestionScored(Record):
     judgements: list[RagJudgement] = []
 
     def commit(self) -> Commit:
-        """Return the commit of an answer that a judge is still to read."""
+        """Return the commit of an answer before judging."""
         return Commit(self._entry(RAG_ANSWERS)._replace(kind="replay"), answers=1)
 
     def commit_result(self) -> Commit:
-        """Return the commit of a result that no judge will read."""
+        """Return the commit of a result without judging."""
         return Commit(self._entry(RAG_RESULTS), answers=1, event=self._done(), completed=self)
 
     def commit_judged(self, failures: int) -> Commit:
-        """Return the commit of a result that a judge has read; ``failures`` judgements failed."""
+        """Return the commit of a judged result; ``failures`` judgements failed."""
         result = self.result
         rows = {RAG_RESULTS: [encode(result)], RAG_JUDGEMENTS: [*map(encode, self.judgements)]}
         entry = Entry("judged", result.question_index, result.id, rows, judge_failures=failures)
@@ -111,7 +111,7 @@ QuestionWires = Wires[QuestionTask, QuestionAnswered, QuestionScored]
 
 
 class QuestionSource(Source):
-    """Sends questions to the askers, and results that an earlier process has committed to the aggregator.
+    """Source of questions for the askers, and of committed results for the aggregator.
 
     ``ready`` is awaited before the first question goes out, and not at all when every one is answered.
     Answers that an earlier process has committed and that no judge has read go to the judge pool.
@@ -142,8 +142,7 @@ class QuestionSource(Source):
         lost = len(done)
         if lost and (lost := lost - sum(done.get(number) is not None for number, _ in self._questions)):
             raise UsageError(
-                f"{self._source}: {lost} questions that the run has asked are not among these; "
-                "start a new run"
+                f"{self._source}: {lost} questions that the run has asked are missing; start a new run"
             )
         if len(done) < len(self._questions):
             await self._ready()
@@ -158,13 +157,13 @@ class QuestionSource(Source):
             self._count_sent()
 
     async def _recorded(self, question: RagQuestion, known: CommittedDialog) -> QuestionScored:
-        """Return the recorded result, held against the question that stands in its place now."""
+        """Return the recorded result, checked against the question at its position."""
         lines = await self._directory.read(known)
         result = decode(lines.rows[0] if lines.rows else lines.trace, RagResult)
         if (result.id, result.question) != (question.id, question.question):
             raise UsageError(
                 f"{self._source}: question {known.dataset_index} is not {known.dialog_id!r}, which the run "
-                "has asked in its place; start a new run"
+                "has asked at this position; start a new run"
             )
         return QuestionScored(
             question=question,
@@ -177,7 +176,7 @@ class QuestionSource(Source):
 
 
 class Asker(Stage[QuestionTask]):
-    """One of ``workers_dialog`` askers; they share the inbox and the system."""
+    """Actor that asks questions; ``workers_dialog`` of them share one inbox and the system."""
 
     def __init__(self, worker_id: int, system: SystemUnderTest, wires: QuestionWires) -> None:
         self._outbox, self._events = wires.answered.sender(), wires.events.sender()
@@ -202,12 +201,12 @@ class Asker(Stage[QuestionTask]):
         self._sent += 1
 
     def drain(self) -> None:
-        """Ask nothing more; a question that is being asked may be answered."""
+        """Ask nothing more; the current question may be answered."""
         self.draining = True
 
 
 class QuestionScorer(Stage[QuestionAnswered]):
-    """Scores each answer; the rules are in `memfin.rag.scoring`.
+    """Actor that scores answers by the rules of `memfin.rag.scoring`.
 
     Answers are hostile text and rules may be wrong: a rule that fails costs its question, not the run.
     Where answers are ``judged``, they go to the trace writer before they wait for the judge.
@@ -269,7 +268,7 @@ class QuestionScorer(Stage[QuestionAnswered]):
     async def _scored(
         self, question: RagQuestion, answer: RagAnswer
     ) -> tuple[str | None, QuestionScore | None]:
-        """Return what went wrong and no score, or nothing and the score."""
+        """Return an error and no score, or no error and the score."""
         evidence, quotes = [each.text for each in answer.evidence], [each.quote for each in answer.citation]
         texts = [answer.answer, *evidence, *quotes]
         try:
@@ -283,7 +282,7 @@ class QuestionScorer(Stage[QuestionAnswered]):
 
 
 class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
-    """Judges every answer; a question on which the system failed has none.
+    """Judging of answers; a question on which the system failed has none.
 
     Without a judge, whose name is None then, results are complete with their scores.
     """
@@ -314,7 +313,7 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
         requests: Sequence[RagJudgeRequest],
         results: Sequence[JudgeResult[RagVerdict]],
     ) -> Commit:
-        """Return the question with the verdict, or why there is none, in its result, and the votes."""
+        """Return the question with the verdict or its failure in the result, and the votes."""
         if self._judge is None:
             return message.commit_result()
         if not results:
@@ -341,7 +340,7 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
         return message.result.id
 
     def control_report(self, results: Sequence[tuple[int, JudgeResult[RagVerdict]]]) -> RagJudgeControls:
-        """Return what the judge made of answers whose worth is known."""
+        """Return the report on controls, answers of known quality."""
         judged = [rag_control_result(self._controls[place], result) for place, result in results]
         warnings = rag_control_warnings(judged)
         return RagJudgeControls(
@@ -350,7 +349,7 @@ class QuestionJudging(Judging[QuestionScored, RagJudgeRequest, RagVerdict]):
 
 
 class QuestionTotals(Totals[QuestionScored]):
-    """The sums of a benchmark and the statistics of its questions."""
+    """Sums of a benchmark and statistics of its questions."""
 
     def __init__(self) -> None:
         self.state = RagState()
@@ -358,7 +357,7 @@ class QuestionTotals(Totals[QuestionScored]):
         super().__init__(self._votes)
 
     def add(self, committed: QuestionScored) -> None:
-        """Add a question that is on disk."""
+        """Add a committed question."""
         result = committed.result
         self.state.add(result)
         self.turns[result.status or ("ok" if result.error is None else "error")] += 1

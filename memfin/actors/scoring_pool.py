@@ -1,4 +1,4 @@
-"""A pool of processes that score dialogues, with a thread in their place where there can be none."""
+"""Pool of processes that score dialogues, or a thread where no process can be started."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from memfin.sandbox.thread import CallThread
 from memfin.scoring.worker import ScoringJob, read_frame, score_job, write_frame
 
 DEATHS: Final = 3
-"""Processes that may die over a turn until it is given up."""
+"""Maximum number of deaths of processes over one turn before it is given up."""
 
 SHORT: Final = 20_000
 """Characters of a dialogue's replies up to which it may be scored in a thread, in less than a second."""
@@ -56,7 +56,7 @@ What else this process imports from, such as the current directory, must not sha
 
 
 class Scored(NamedTuple):
-    """The rows of the first turns of a job, and why there are no more; ``late`` if a turn took too long."""
+    """Rows of the first turns of a job, and the problem that ended it; ``late`` after a time-out."""
 
     rows: list[TurnEvalRow]
     problem: str | None = None
@@ -68,13 +68,13 @@ class StartError(Exception):
 
 
 class ScoringProcess:
-    """A process that scores one job at a time; it starts with the first, and anew once it has died.
+    """A process that scores one job at a time, started with the first and restarted after its death.
 
     A thread talks with it, so that neither its start nor a full pipe holds the loop.
     """
 
     def __init__(self, limit: float) -> None:
-        """Prepare; ``limit`` is how many seconds a turn may take."""
+        """Prepare; ``limit`` is the maximum number of seconds per turn."""
         self._limit = limit
         self._thread = CallThread("memfin-scorer")
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class ScoringProcess:
         self._decoder = msgspec.json.Decoder(TurnEvalRow)
 
     async def score(self, job: ScoringJob) -> Scored:
-        """Score the turns of a job as far as the process lives and each takes no longer than the limit.
+        """Score the turns of a job until the process dies or a turn exceeds the limit.
 
         Raises:
             StartError: the process does not start.
@@ -102,7 +102,7 @@ class ScoringProcess:
                 self._timer.cancel()
 
     def close(self) -> None:
-        """Kill the process, now or as soon as it is there; `end` waits for it."""
+        """Kill the process, now or as soon as it has started; `end` waits for it."""
         with self._lock:
             self._closed = True
         self._kill()
@@ -115,7 +115,7 @@ class ScoringProcess:
             self._thread.stop()
 
     def _check(self, seen: int, strikes: int) -> None:
-        """Kill the process when no turn was done between so many checks in a row."""
+        """Kill the process if no turn was finished during `CHECKS` checks in a row."""
         progress, ready = self._progress, self._ready
         strikes = strikes + 1 if progress == seen else 0
         if strikes == CHECKS:
@@ -152,7 +152,7 @@ class ScoringProcess:
             StartError: there is no interpreter to start, or it ended before it was ready.
         """
         if not sys.executable or getattr(sys, "frozen", False):
-            raise StartError("this program is no Python interpreter")
+            raise StartError("this program is not a Python interpreter")
         command = [sys.executable, "-P", "-c", BOOT, PACKAGE, *filter(None, sys.path)]
         pipe = subprocess.PIPE
         try:
@@ -175,7 +175,7 @@ class ScoringProcess:
         return process
 
     def _reap(self) -> str | None:
-        """Kill the process and wait for its end; return with what status it ended, where there was one."""
+        """Kill the process, wait for its end, and return its status, if there was one."""
         process = self._process
         if process is None:
             return None
@@ -191,12 +191,12 @@ class ScoringProcess:
 def _answer(process: subprocess.Popen[bytes]) -> bytes:
     frame = read_frame(process.stdout)  # type: ignore[arg-type] # a pipe
     if frame is None:
-        raise EOFError("the process sends nothing more")
+        raise EOFError("the process sent no more data")
     return frame
 
 
 def default_workers() -> int:
-    """Return the number of scoring processes where none is set: the usable processors minus one."""
+    """Return the default number of scoring processes: the usable processors minus one."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, usable - 1)
 
@@ -212,7 +212,7 @@ class ScoringPool:
     def __init__(
         self, workers: int, timeout: float, warn: Callable[[str], None], *, head_start: int = 0
     ) -> None:
-        """Prepare; 0 ``workers`` score in a thread, for which no ``timeout`` per turn holds.
+        """Prepare; with 0 ``workers`` a thread scores, without the ``timeout`` per turn.
 
         ``warn`` is called once when processes cannot be started.
         """
@@ -240,7 +240,7 @@ class ScoringPool:
                 await process.end()
 
     async def rows(self, job: ScoringJob) -> list[TurnEvalRow]:
-        """Return the row of each turn of a job; that of a turn which cannot be scored says why."""
+        """Return the row of each turn of a job; the row of an unscored turn has the reason."""
         self._head_start -= len(job.turns)
         if self._in_thread or (self._head_start >= 0 and _length(job) <= SHORT):
             return await self._thread.call(self._score_here, job)
@@ -279,7 +279,7 @@ class ScoringPool:
         return rows
 
     def _give_up(self, problem: str) -> None:
-        """Score in a thread from now on, and say so the first time."""
+        """Score in a thread from now on, with a warning the first time."""
         if not self._in_thread:
             self._in_thread = True
             self._warn(

@@ -1,4 +1,4 @@
-"""The stages that write: rows to the run directory, and events to the progress log."""
+"""Writing stages: rows to the run directory, and events to the progress log."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -23,7 +23,7 @@ OnEvent = Callable[[ProgressEvent], None]
 
 
 class TraceWriter(Stage[Commit]):
-    """Commits what is answered and judged in groups, and announces what is complete on disk.
+    """Actor that commits answers and judgements in groups, and announces complete ones.
 
     A group is closed ``fsync_interval`` seconds after its first message, or once it holds ``fsync_turns``
     turns: synchronising the disk costs as much for one dialogue as for many. A slow disk makes the judges and
@@ -44,7 +44,7 @@ class TraceWriter(Stage[Commit]):
         self.answers = 0
 
     async def handle(self, message: Commit) -> None:
-        """Commit a group that begins with the message, and announce what it completes."""
+        """Commit a group that begins with the message, and announce its completed dialogues."""
         try:
             await self._gather(message)
             group = await self._write()
@@ -61,7 +61,7 @@ class TraceWriter(Stage[Commit]):
                 self._sent += 1
 
     async def _gather(self, message: Commit) -> None:
-        """Fill the group with the message and those that come while it is open."""
+        """Fill the group with the message and those that arrive while it is open."""
         room, space = self._size, SNAPSHOTS
         with anyio.move_on_after(self._interval):
             while True:
@@ -82,7 +82,7 @@ class TraceWriter(Stage[Commit]):
                 self._count_received()
 
     async def _write(self) -> list[Commit]:
-        """Commit the group and return it; it is written to its end even when cancelled meanwhile."""
+        """Commit the group and return it; the write is completed even when cancelled."""
         group, self._group = self._group, []
         self.answers += sum(commit.answers for commit in group)
         entries = [commit.entry for commit in group if commit.entry is not None]
@@ -94,7 +94,7 @@ class TraceWriter(Stage[Commit]):
 
 
 class ProgressLog(Stage[ProgressEvent]):
-    """Appends events to the log in their order, then calls ``on_event``, which never raises, with each.
+    """Actor that appends events to the log in order, then calls ``on_event`` with each.
 
     Warnings that come up meanwhile, such as that a listener has failed, are taken from the warning board each
     time; they stand before the end of the run, unless only the end has brought them about.
@@ -107,7 +107,7 @@ class ProgressLog(Stage[ProgressEvent]):
         self._board = wires.board
 
     async def handle(self, message: ProgressEvent) -> None:
-        """Log an event together with those that come right after it."""
+        """Log an event together with those that arrive right after it."""
         await anyio.sleep(LINGER)
         batch = [message, *waiting(self._messages, BATCH - 1)]
         if isinstance(batch[-1], RunFinished):
@@ -119,7 +119,7 @@ class ProgressLog(Stage[ProgressEvent]):
         self._done += len(batch) - 1
 
     async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
-        """Log events and pass them on; what comes late after the end is logged only."""
+        """Log events and pass them to the listener; those after the end are only logged."""
         await self._log(events)
         for event in events:
             self._on_event(event)

@@ -81,10 +81,10 @@ class AgentSource:
         """Usage of the language models behind the agents so far, failed turns included."""
         return self._shared.total_usage if self._shared is not None else None
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
+    def listen(self, on_warning: Callable[[str], None]) -> None:
         """Pass a receiver of warnings to the agents, if they take one."""
         if callable(listen := getattr(self._shared, "listen", None)):
-            listen(on_notice)
+            listen(on_warning)
 
     @property
     def parameter_changes(self) -> list[ParameterChange]:

@@ -112,7 +112,7 @@ def _measured(
                 labels,
                 on_disagreement=lambda found: spool.write(msgspec.json.encode(found) + b"\n"),
                 on_progress=None if quiet else _progress(),
-                on_notice=lambda line: note(f"warning: {line}"),
+                on_warning=lambda line: note(f"warning: {line}"),
                 **settings,
             )
 

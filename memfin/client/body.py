@@ -14,7 +14,7 @@ import aiohttp
 from memfin.client.errors import RequestError
 
 ACCEPTED_ENCODING: Final = "gzip"
-"""The encoding that requests offer; nothing else may decompress responses, or the bound comes too late."""
+"""Encoding offered by requests; only this module may decompress, or the bound comes too late."""
 
 STEP: Final = 1 << 16
 """Bytes decompressed at a time, and handled before the event loop serves others."""
@@ -24,7 +24,7 @@ _GZIP: Final = 31
 
 
 class Inflater:
-    """Bounded decompression of the pieces of a body, never more than ``max_bytes`` in all.
+    """Decompression of a body in pieces, of at most ``max_bytes`` in all.
 
     Raises:
         RequestError: ``too_large``, ``encoding`` (not the encoding that it claims) or ``truncated``.
@@ -33,7 +33,7 @@ class Inflater:
     def __init__(self, encoding: str, max_bytes: int) -> None:
         self._compressed = encoding in {"gzip", "x-gzip"}
         if not self._compressed and encoding not in {"", "identity"}:
-            raise RequestError("encoding", "the answer is compressed in a way that nobody asked for")
+            raise RequestError("encoding", "the answer has an encoding that was not requested")
         self._max_bytes = max_bytes
         self._received = 0
         self._room = max_bytes
@@ -55,7 +55,7 @@ class Inflater:
             try:
                 piece = self._member.decompress(data, most)
             except zlib.error:
-                raise RequestError("encoding", "the answer claims to be gzip and is not") from None
+                raise RequestError("encoding", "the answer is labelled as gzip but is not gzip") from None
             self._room -= len(piece)
             if self._room < 0:
                 raise self._too_large()
@@ -68,7 +68,7 @@ class Inflater:
                 self._member = None
 
     def finish(self) -> None:
-        """Check that nothing is missing at the end."""
+        """Check that the compressed data is complete."""
         if self._member is not None:
             raise RequestError("truncated", "the answer ended in the middle of its compressed data")
 
@@ -77,7 +77,7 @@ class Inflater:
 
 
 class Body:
-    """The body of a response, decompressed, as pieces of about `STEP` bytes.
+    """Decompressed body of a response, in pieces of about `STEP` bytes.
 
     Raises:
         RequestError: as `Inflater`, also at once when the head announces an unacceptable body.

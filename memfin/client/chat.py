@@ -1,4 +1,4 @@
-"""The client of the chat completions protocol: every call is one attempt."""
+"""Client of the chat completions protocol; every call is one attempt."""
 
 import asyncio
 import re
@@ -38,7 +38,7 @@ STREAM_OVERHEAD: Final = 16
 """Factor by which a stream may exceed that: every token comes in its own JSON."""
 
 MAX_ERROR_BYTES: Final = 64 * 1024
-"""Bytes of an error's body that are read."""
+"""Maximum bytes read of an error's body."""
 
 DRAIN: Final = 0.25
 """Seconds that the end of a stream may take after its last event, so that the connection can be reused."""
@@ -53,7 +53,7 @@ gives it back, until a larger one has been freed: a fifth of what a call costs.
 _RETRYABLE: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _SUCCESS: Final = 2
 _REDIRECT: Final = 3
-"""First digits of a status."""
+"""First digits of HTTP statuses."""
 
 _TOO_MANY: Final = 429
 _PAUSING: Final = frozenset({_TOO_MANY, 503})
@@ -152,7 +152,7 @@ class ChatClient:
     async def _take(
         self, response: aiohttp.ClientResponse, draft: AnswerDraft, *, stream: bool
     ) -> float | None:
-        """Read a response into the draft; return when the first word of a stream came."""
+        """Read a response into the draft; return the time of the first token of a stream."""
         events: bool | None = response.content_type == EVENTS
         larger = STREAM_OVERHEAD if stream or events else 1
         body, head = Body(response, larger * self._max_bytes), b""
@@ -192,8 +192,8 @@ class ChatClient:
         if isinstance(problem, aiohttp.ClientConnectionError | OSError):
             return RequestError("closed", "the connection broke off")
         if isinstance(problem, aiohttp.ClientResponseError):
-            return RequestError("closed", "the answer is no HTTP that can be understood")
-        return RequestError("connect", f"no request can be made: {type(problem).__name__}", retryable=False)
+            return RequestError("closed", "the answer is not valid HTTP")
+        return RequestError("connect", f"the request is invalid: {type(problem).__name__}", retryable=False)
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint!r})"
@@ -211,7 +211,7 @@ def _unconnected(problem: aiohttp.ClientConnectorError) -> RequestError:
 
 
 async def _take_events(body: Body, head: bytes, draft: AnswerDraft) -> float | None:
-    """Read a stream whose head has been read into the draft; return when the first word came."""
+    """Read the rest of a stream into the draft; return the time of its first token."""
     events = EventStream()
     first: float | None = None
     piece = head or await body.read()
@@ -248,12 +248,12 @@ def _encoded(fields: dict[str, Any]) -> bytes:
 async def _status_error(
     response: aiohttp.ClientResponse, scrubber: Scrubber, sent: Mapping[str, Any], endpoint: Endpoint
 ) -> RequestError:
-    """Return the error that a response with no success means, with what the server says about it."""
+    """Return the error for an unsuccessful response, with the server's message."""
     status = response.status
     if status // 100 == _REDIRECT:
         return RequestError(
             "redirect",
-            f"HTTP {status}: the server redirects elsewhere; set the base URL to the right place",
+            f"HTTP {status}: the server redirects; set the base URL to the right address",
             status=status,
         )
     data = b""
@@ -282,7 +282,7 @@ async def _status_error(
 
 
 def _error_of(data: bytes) -> tuple[Any, str]:
-    """Return the JSON of an error's body, None if it is none, and its text without JSON escapes."""
+    """Return an error's body as JSON, None if invalid, and as text without JSON escapes."""
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -297,7 +297,7 @@ def _field(error: Any, name: str) -> str | None:
 
 
 async def _drained(body: Body) -> None:
-    """Read what is left after a stream's last event; a connection with a rest is not reused."""
+    """Read the rest after a stream's last event; otherwise the connection cannot be reused."""
     with suppress(TimeoutError, aiohttp.ClientError, RequestError):
         async with asyncio.timeout(DRAIN):
             while await body.read():
@@ -342,7 +342,7 @@ _PATTERNS: Final = {
 
 
 def refused_parameter(sent: Collection[str], status: int, body: bytes) -> str | None:
-    """Return the sent parameter that an error refuses by name, None if it refuses none.
+    """Return the request parameter that an error refuses by name, or None.
 
     A value that is merely out of bounds is no refusal: it would be the same mistake under another name.
     """
@@ -361,11 +361,11 @@ class Parameters:
     """The parameters that an endpoint's model has refused so far.
 
     Attributes:
-        on_notice: called once for each refused parameter, if set; it must not raise.
+        on_warning: called once for each refused parameter, if set; it must not raise.
     """
 
     def __init__(self) -> None:
-        self.on_notice: Callable[[str], None] | None = None
+        self.on_warning: Callable[[str], None] | None = None
         self._refusals: dict[str, int] = {}
 
     def fitted(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
@@ -379,10 +379,10 @@ class Parameters:
 
     def refuse(self, name: str) -> None:
         """Count a refusal."""
-        if name not in self._refusals and self.on_notice is not None:
+        if name not in self._refusals and self.on_warning is not None:
             other = INSTEAD[name]
             instead = "it is left out" if other is None else f"it goes out as {other}"
-            self.on_notice(f"the model refuses the parameter {name}; from now on {instead}")
+            self.on_warning(f"the model refuses the parameter {name}; from now on {instead}")
         self._refusals[name] = self._refusals.get(name, 0) + 1
 
     def forget(self) -> None:
@@ -398,7 +398,7 @@ class Parameters:
 
 
 async def retry_without_refused(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Make an attempt; repeat it, once for each parameter, when the model refuses one.
+    """Make an attempt; repeat it, once per parameter, if the model refuses one.
 
     Raises:
         RequestError: any other failure.

@@ -1,4 +1,4 @@
-"""Model endpoints: base URL and the name of the environment variable that holds the key."""
+"""Model endpoints: base URL, and name of the environment variable with the key."""
 
 import base64
 import os
@@ -113,11 +113,13 @@ class Endpoint:
         if not key:
             return {}
         if not (key.isascii() and key.isprintable()):
-            raise UsageError(f"the key in {self.key_env} holds a character that no HTTP header can carry")
+            raise UsageError(
+                f"the key in {self.key_env} contains a character that is not allowed in an HTTP header"
+            )
         return {"Authorization": f"Bearer {key}"}
 
     def hint(self, status: int) -> str:
-        """Return a hint at a wrong base URL for a status, empty if there is none."""
+        """Return a hint at a wrong base URL for a status, or an empty string."""
         if status not in _NOT_THERE:
             return ""
         path = self._url.path.rstrip("/")
@@ -126,7 +128,7 @@ class Endpoint:
         return "" if _VERSION.search(path) else "; the base URL of most servers ends in /v1"
 
     def scrubber(self) -> Scrubber:
-        """Return the scrubber of this endpoint's secrets."""
+        """Return a function that masks this endpoint's secrets."""
         key = self._key()
         if self._scrubber is None or self._scrubber[0] != key:
             user, password = self._user or "", self._password or ""

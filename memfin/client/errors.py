@@ -1,4 +1,4 @@
-"""The error of a request to a model, as one exception with a closed set of kinds."""
+"""Error of a request to a model, one exception with a closed set of kinds."""
 
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ ErrorKind = Literal[
 the answer began. ``status``: an HTTP status that is no success; ``parameter`` is one that refuses a
 parameter by name, which the next request leaves out or names otherwise; ``rate_limited`` is 429 and
 ``redirect`` is 3xx. ``truncated``: the answer ended early. ``too_large``: it passed the bound on its size.
-``encoding``: it is not UTF-8, or compressed in a way nobody asked for. ``refusal`` and ``empty``:
+``encoding``: it is not UTF-8, or in an encoding that was not requested. ``refusal`` and ``empty``:
 well-formed, but no answer. ``unavailable``: not tried, because the endpoint has been down for too long.
 """
 
@@ -61,5 +61,5 @@ class RequestError(Exception):
 
     @property
     def of_endpoint(self) -> bool:
-        """True if the endpoint seems to be down; any other error is a kind of answer."""
+        """True if the endpoint seems to be down; any other error shows that it answers."""
         return self.kind in _OF_ENDPOINT or (self.status or 0) >= _FIRST_SERVER_ERROR

@@ -77,7 +77,7 @@ class Start:
 
 
 class SlidingWindow:
-    """At most ``limit`` in any ``period`` seconds, spread evenly: ``pace`` seconds for each unit of weight.
+    """Sliding window: at most ``limit`` in any ``period`` seconds, ``pace`` seconds per unit of weight.
 
     A start heavier than the limit is let through alone when the window is empty. The clock is monotonic.
     """
@@ -100,7 +100,7 @@ class SlidingWindow:
 
     @classmethod
     def of_tokens(cls, per_minute: float) -> Self:
-        """Limit tokens per minute; shorter times get their share and at most one call beyond it."""
+        """Limit tokens per minute; shorter periods get their share and at most one call beyond it."""
         pace = (1 + GUARD) * _MINUTE / per_minute
         return cls(max(1, math.floor(per_minute)), _MINUTE * (1 + GUARD / 60), pace)
 
@@ -135,7 +135,7 @@ class SlidingWindow:
             self._sum += change
 
     def sent(self, start: Start, now: float) -> None:
-        """Count a start from this moment, when its request left after a delay."""
+        """Count a start from now, as its request was sent after a delay."""
         if now - start.at <= SLACK:
             return
         if start.counted:
@@ -149,7 +149,7 @@ class SlidingWindow:
 
 
 class AdaptiveConcurrency:
-    """Additive increase, multiplicative decrease of the calls in flight, between 1 and ``maximum``.
+    """Concurrency limit with additive increase and multiplicative decrease, from 1 to ``maximum``.
 
     ``round`` numbers the times between two halvings: of all calls in flight together only the first
     refused one halves the limit.
@@ -162,7 +162,7 @@ class AdaptiveConcurrency:
         self.round = 0
 
     def succeeded(self) -> None:
-        """Count an answer; as many answers as calls in flight make room for one more."""
+        """Count an answer; after as many answers as calls in flight the limit grows by one."""
         self._successes += 1
         if self._successes >= self.limit:
             self._successes = 0
@@ -179,7 +179,7 @@ class AdaptiveConcurrency:
 
 
 class Breaker:
-    """A circuit breaker. Closed: calls pass. Open: none does. Half open: one call probes the endpoint."""
+    """Circuit breaker. Closed: calls pass. Open: no call passes. Half open: one call probes the endpoint."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -227,7 +227,7 @@ class Breaker:
         return opened
 
     def abandoned(self, now: float, *, trying: bool) -> None:
-        """Count a call that ended without an outcome; another one may try at once."""
+        """Count a call without an outcome; another one may try at once."""
         if trying:
             self._next_probe = min(self._next_probe, now)
 
@@ -270,7 +270,7 @@ class Attempts:
         self.doubtful = error
 
     def probed(self, *, answered: bool) -> None:
-        """Count a probe; raise the doubtful error if the endpoint was there all along."""
+        """Count a probe; raise the error in doubt if the endpoint turned out to be up."""
         if not answered:
             self._was_down = True
             return
@@ -318,20 +318,20 @@ _on_sent: Final[ContextVar[Callable[[], None] | None]] = ContextVar("memfin_on_s
 
 
 def request_sent() -> None:
-    """Have the limiter count the running attempt from this moment: its request leaves only now."""
+    """Tell the limiter that the running attempt sends its request only now, and counts from now."""
     if (on_sent := _on_sent.get()) is not None:
         on_sent()
 
 
 class CallLimiter:
-    """Lets the calls of all workers through, in the order in which they queue.
+    """Limiter of the calls of all workers to one endpoint, in the order in which they queue.
 
     ``rpm`` and ``tpm`` bound requests and tokens per minute (see `SlidingWindow`); every attempt counts.
     ``workers`` bounds the calls in flight; HTTP 429 halves that bound. A Retry-After, cut to
     ``max_pause`` seconds, and a 429 without one pause all calls. A call fails with its last
     `RequestError` after ``max_attempts`` failures or twice as many refusals; at once if its error is not
     retryable; and with one of the kind ``unavailable`` when the endpoint has been down, or has refused
-    every call for its rate, for ``max_down`` seconds. ``on_notice`` gets one line whenever the limiter
+    every call for its rate, for ``max_down`` seconds. ``on_warning`` gets one line whenever the limiter
     pauses, opens or closes; it must not raise.
 
     ``clock`` and ``draw`` (a number in [0, 1) for the jitter) are for tests.
@@ -344,7 +344,7 @@ class CallLimiter:
         rpm: float | None = None,
         tpm: float | None = None,
         max_attempts: int = MAX_ATTEMPTS,
-        on_notice: Callable[[str], None],
+        on_warning: Callable[[str], None],
         name: str = "endpoint",
         max_pause: float = MAX_RETRY_AFTER,
         max_down: float = MAX_DOWN,
@@ -359,7 +359,7 @@ class CallLimiter:
         self._max_down = max_down
         self._max_attempts = max_attempts
         self._max_pause = max_pause
-        self._notify = on_notice
+        self._notify = on_warning
         self._clock = clock or Clock()
         self._draw = draw
         self._queue = asyncio.Lock()  # held by the call that may start next
@@ -418,7 +418,7 @@ class CallLimiter:
     async def _attempt(
         self, permit: _Permit, attempt: Callable[[], Awaitable[T]], used: Callable[[T], int | None] | None
     ) -> T | RequestError:
-        """Make one request; return its value or error, and let the next call through."""
+        """Make one request; return its value or error, and release the permit."""
         token = _on_sent.set(lambda: self._sent(permit))
         try:
             value = await attempt()
@@ -437,7 +437,7 @@ class CallLimiter:
             self._changed.set()
 
     async def _acquire(self, tokens: int) -> _Permit:
-        """Wait for a permit; raise the error of an endpoint that is given up meanwhile."""
+        """Wait for a permit; raise the error if the endpoint is given up meanwhile."""
         times = self._times_given_up
         async with self._queue:
             while self._times_given_up == times:
@@ -481,7 +481,7 @@ class CallLimiter:
         self._answered()
 
     def _failed(self, permit: _Permit, error: RequestError) -> RequestError:
-        """Count a failure; return its error, or another one if the endpoint is given up with it."""
+        """Count a failure; return its error, or the final one if the endpoint is given up."""
         self._correct_tokens(permit, 0 if error.kind in _REFUNDED and error.tokens is None else error.tokens)
         now, refused = self._clock.now(), error.kind == "rate_limited"
         if error.of_endpoint or refused:
@@ -504,7 +504,7 @@ class CallLimiter:
         return error
 
     def _answered(self) -> None:
-        """Note that the endpoint is up, whatever the answer."""
+        """Record that the endpoint answers."""
         if self._refused_since is None:
             self._gave_up = False
         if self._breaker.answered():
@@ -531,7 +531,7 @@ class CallLimiter:
             self._paused_until = until
 
     def _give_up(self, reason: str, consequence: str) -> RequestError:
-        """Have all waiting calls fail, and return their error; a call that comes later may try again."""
+        """Fail all waiting calls and return their error; later calls may try again."""
         if not self._gave_up:
             self._gave_up = True
             self._notify(f"{self._name} {reason}{consequence}")

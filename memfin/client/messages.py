@@ -1,4 +1,4 @@
-"""Chat completions: the request, the answer, and the strict reading of what servers send."""
+"""Chat completions: requests, answers, and strict parsing of servers' messages."""
 
 from typing import Any, Final, Literal
 
@@ -10,7 +10,7 @@ from memfin.secrets import Scrubber
 
 
 class ChatRequest(Record):
-    """One request; what is None is not sent. ``extra`` holds further fields for servers that know them.
+    """A request; fields that are None are not sent. ``extra`` are further fields of the server.
 
     ``messages``, ``tools`` and ``response_format`` are in the protocol's form; messages may be JSON already.
     """
@@ -37,7 +37,7 @@ _SENT: Final = tuple(name for name in ChatRequest.__struct_fields__ if name != "
 
 
 class ToolCall(Record):
-    """A tool call of the model; ``arguments`` is as the model wrote it, possibly invalid JSON."""
+    """A tool call of the model; ``arguments`` is its text, possibly invalid JSON."""
 
     id: str
     name: str
@@ -93,7 +93,7 @@ class _Part(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    """A message, or the part of one that a stream's chunk adds."""
+    """A message, or the part of one in a stream's chunk."""
 
     content: str | list[_Part] | None = None
     refusal: str | None = None
@@ -108,7 +108,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    """The common part of an answer and a stream's chunk; servers differ in everything else."""
+    """Common fields of an answer and a stream's chunk; servers differ in all others."""
 
     choices: list[_Choice] | None = None
     model: str | None = None
@@ -120,7 +120,7 @@ _DECODER: Final = msgspec.json.Decoder(_Completion)
 
 
 class AnswerDraft:
-    """Accumulator of an answer; the first choice counts, secrets are masked.
+    """Accumulator of an answer's first choice, with secrets masked.
 
     Raises:
         RequestError: a part is not JSON, not of the protocol's form, or reports an error.
@@ -162,7 +162,7 @@ class AnswerDraft:
         self._add(chunk, [each for each in chunk.choices or () if each.index is None or each.index == 0])
 
     def answer(self, model: str, latency_ms: float, first_token_ms: float | None) -> ChatAnswer:
-        """Return the answer; ``model`` stands in where the server names none."""
+        """Return the answer; ``model`` is the default if the server names none."""
         text = self._scrub("".join(self._text))
         refusal = self._scrub("".join(self._refusal)) or None
         calls = [
@@ -223,7 +223,7 @@ class AnswerDraft:
                 arguments.append(call.function.arguments)
 
     def _add_usage(self, usage: Any) -> None:
-        """Add the token counts if they are valid; an answer without them is valid, too."""
+        """Add the token counts if valid; they are optional."""
         if isinstance(usage, dict):
             self._prompt_tokens = _count(usage.get("prompt_tokens"), self._prompt_tokens)
             self._completion_tokens = _count(usage.get("completion_tokens"), self._completion_tokens)

@@ -27,7 +27,7 @@ _BLOCK: Final = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 
 
 class InvalidAnswer(ValueError):  # noqa: N818 - names the event in the record
-    """An answer that is not the JSON asked for; the message is one line."""
+    """The answer is not the requested JSON; the message is one line."""
 
 
 def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def response_format(form: ResponseFormat, schema: dict[str, Any], name: str) -> 
 
 
 def read_document(text: str, name: str, longest: int) -> Any:
-    """Return the one JSON value that an answer holds; ``name`` is what it should be, such as ``verdict``.
+    """Parse the one JSON value of an answer; ``name`` is its expected kind, such as ``verdict``.
 
     The whole text is one JSON value; a Markdown code block around it is allowed, since models that
     are asked for JSON by the prompt alone like to put one there. Before it a reasoning model may have put
@@ -53,45 +53,47 @@ def read_document(text: str, name: str, longest: int) -> Any:
     if text.startswith(_THINK):
         thoughts, end, text = text.partition(_THOUGHT)
         if not end:
-            raise InvalidAnswer(f"the answer begins with {_THINK} and never ends that: {_excerpt(thoughts)}")
+            raise InvalidAnswer(
+                f"the answer begins with {_THINK}, which is never closed: {_excerpt(thoughts)}"
+            )
         text = text.strip()
     if len(text) > longest:
         raise InvalidAnswer(f"the answer has {len(text)} characters, over {longest}")
     if block := _BLOCK.fullmatch(text):
         text = block[1]
     if not text:
-        raise InvalidAnswer(f"the answer holds no {name}: nothing stands where the JSON should be")
+        raise InvalidAnswer(f"the answer has no {name}: the JSON is missing")
     try:
         return json.loads(
             text, object_pairs_hook=_once_each, parse_constant=_no_number, parse_int=_whole_number
         )
     except RecursionError as problem:
-        raise InvalidAnswer(f"the answer is no {name}: it is nested too deeply") from problem
+        raise InvalidAnswer(f"the answer is not a {name}: it is nested too deeply") from problem
     except json.JSONDecodeError as problem:
         if problem.msg == "Extra data":
             rest = _excerpt(text[problem.pos :])
-            raise InvalidAnswer(f"the answer is no {name}: after its JSON comes {rest}") from problem
+            raise InvalidAnswer(f"the answer is not a {name}: its JSON is followed by {rest}") from problem
         raise InvalidAnswer(
             f"the answer is not JSON: {problem.msg} at character {problem.pos}; it begins {_excerpt(text)}"
         ) from problem
     except ValueError as problem:  # from the hooks: valid for Python, but invalid or ambiguous JSON
-        raise InvalidAnswer(f"the answer is no {name}: {problem}") from problem
+        raise InvalidAnswer(f"the answer is not a {name}: {problem}") from problem
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in an object")
+        raise ValueError("a name occurs twice in an object")
     return found
 
 
 def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _whole_number(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"it holds a number of {len(digits)} digits")
+        raise ValueError(f"it has a number of {len(digits)} digits")
     return int(digits)
 
 

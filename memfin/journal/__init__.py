@@ -1,4 +1,4 @@
-"""The run directory: the one place where a run's rows and files are written, and the authority on them."""
+"""The journal: durable writes, commits and recovery of a run directory."""
 
 from memfin.journal.commits import COMMITS, Entry, JournalDamaged
 from memfin.journal.disk import Artifact

@@ -1,4 +1,4 @@
-"""Checksums of a run's settings and manifest, which the commit log holds against later changes."""
+"""Checksums of a run's settings and manifest, recorded in the commit log to detect later changes."""
 
 import os
 from collections.abc import Container, Mapping
@@ -15,7 +15,7 @@ from memfin.journal.recovery import log_lines
 CONFIG: Final = "config.json"
 MANIFEST: Final = "run_manifest.json"
 FIRST_ARTIFACTS: Final = (CONFIG, MANIFEST)
-"""Files that a run writes first and needs to go on; everything else follows from them and from its rows."""
+"""Files that a run writes first and needs to resume; all others follow from them and from its rows."""
 
 NOT_AS_WRITTEN: Final = "is not as it was written: commits.log holds another checksum"
 
@@ -33,7 +33,7 @@ _LASTING: Final = (
 
 _OPENED: Final = b'"kind":"opened"'
 _BEGINNING: Final = 80
-"""Bytes of a line of the log among which its kind stands."""
+"""Number of bytes at the beginning of a log line that contain its kind."""
 
 
 def artifact_checks(artifacts: Mapping[str, bytes]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def _lasting(manifest: bytes) -> bytes:
 
 
 def artifacts_on_disk(disk: Disk, directory: Path) -> dict[str, bytes]:
-    """Return settings and manifest of a run by name, as far as they are there.
+    """Return settings and manifest of a run by name, as far as they exist.
 
     Raises:
         OSError: one cannot be read, or is a symbolic link.
@@ -67,7 +67,7 @@ def artifacts_on_disk(disk: Disk, directory: Path) -> dict[str, bytes]:
 
 
 def changed_artifacts(disk: Disk, directory: Path, known: Mapping[str, Container[str]]) -> list[str]:
-    """Return the names of settings and manifest that are not as they were written.
+    """Return the names of settings and manifest that differ from their checksums.
 
     ``known`` are the checksums that the log holds; a log of an earlier release holds none.
 
@@ -79,7 +79,7 @@ def changed_artifacts(disk: Disk, directory: Path, known: Mapping[str, Container
 
 
 def logged_checks(disk: Disk, directory: Path) -> dict[str, set[str]]:
-    """Return the checksums of artifacts in a commit log by name, whatever else is in it.
+    """Return the checksums of artifacts in a commit log by name; other lines are ignored.
 
     Raises:
         OSError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""Turn log: checkpoints of dialogues under way, so that they can go on where they stopped.
+"""Turn log: checkpoints of dialogues in progress, for resuming them within a dialogue.
 
 No result depends on it: a damaged record costs its dialogue the turns after it, never the run. The file is
 rewritten without records of committed replays whenever it has grown to several times what is needed, and
@@ -29,7 +29,7 @@ _Place = tuple[int, int]
 
 
 class _Begun:
-    """Where the records of one dialogue stand, and the last turn they hold."""
+    """Positions of the records of one dialogue, and its last recorded turn."""
 
     def __init__(self, dialog_id: str) -> None:
         self.dialog_id = dialog_id
@@ -39,7 +39,7 @@ class _Begun:
 
 
 class CheckpointLog:
-    """Records of dialogues that are under way; all methods belong to the journal's thread.
+    """Log of dialogues in progress; all methods run in the journal's thread.
 
     They raise `OSError` where the file system refuses.
 
@@ -61,7 +61,7 @@ class CheckpointLog:
         return len(self._begun)
 
     def recover(self, done: Container[int]) -> None:
-        """Take in what an earlier process recorded of dialogues whose replay is not ``done``.
+        """Load the records of an earlier process for dialogues whose replay is not ``done``.
 
         On return the file holds that and nothing else, durably.
         """
@@ -71,7 +71,7 @@ class CheckpointLog:
         damage: list[str] = []
         for offset, line, record in turn_records(self._disk, self._file):
             if record is None:
-                damage.append(f"offset {offset}: a line that is not as it was written")
+                damage.append(f"offset {offset}: a damaged line")
             elif record.dataset_index not in done:
                 self._take_in(record, (offset, len(line)))
         self.damage = tuple(damage)
@@ -89,11 +89,11 @@ class CheckpointLog:
             del self._begun[record.dataset_index]
 
     def forget(self) -> None:
-        """Remove what an earlier process recorded."""
+        """Remove the records of an earlier process."""
         self._disk.unlink(self._path)
 
     def append(self, dialogs: Iterable[DialogCheckpoint]) -> None:
-        """Record how far dialogues are; on return that is on the medium."""
+        """Record the progress of dialogues; it is on the medium on return."""
         if self._size > max(ROOM, GROWTH * self._least):
             self._rewrite()
         known: list[tuple[DialogCheckpoint, _Begun, _Place]] = []
@@ -120,7 +120,7 @@ class CheckpointLog:
             self._begun[dialog.dataset_index] = begun
 
     def _continued(self, dialog: DialogCheckpoint) -> _Begun:
-        """Return the dialogue's records if its turns continue theirs, else none: it started again."""
+        """Return the dialogue's records if its turns continue them; none if it started again."""
         begun = self._begun.get(dialog.dataset_index)
         if begun is None or begun.last is None or begun.turns >= len(dialog.turns):
             return _Begun(dialog.dialog_id)
@@ -128,12 +128,12 @@ class CheckpointLog:
         return begun if dialog.turns[begun.turns - 1] is begun.last else _Begun(dialog.dialog_id)
 
     def release(self, dataset_indices: Iterable[int]) -> None:
-        """Forget dialogues whose replay is committed; their bytes go with the next rewriting."""
+        """Forget dialogues whose replay is committed; the next rewriting removes their bytes."""
         for dataset_index in dataset_indices:
             self._begun.pop(dataset_index, None)
 
     def read(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return all turns of a dialogue with the newest state; None where there is none that is sound."""
+        """Return all turns of a dialogue with the newest state; None without an intact one."""
         begun = self._begun.get(dataset_index)
         found = self._joined(begun) if begun is not None else None
         if begun is not None and found is not None:
@@ -152,7 +152,7 @@ class CheckpointLog:
         return None if found is None else found.replace(turns=turns, turns_before=0)
 
     def _rewrite(self) -> None:
-        """Put a file in the place of this one that holds the dialogues under way and nothing else."""
+        """Replace the file by one with only the dialogues in progress."""
         if not self._begun:
             self._remove()
             return
@@ -164,7 +164,7 @@ class CheckpointLog:
         self._size = self._least = sum(length for begun in moved.values() for _, length in begun.pieces)
 
     def _copy(self, moved: dict[int, _Begun]) -> Iterator[bytes]:
-        """Yield each dialogue as one record, whose place goes into ``moved``; memory holds one at a time."""
+        """Yield each dialogue as one record and its position in ``moved``; memory holds one at a time."""
         size = 0
         for dataset_index, begun in self._begun.items():
             whole = self._joined(begun)
@@ -183,7 +183,7 @@ class CheckpointLog:
         self._size = self._least = 0
 
     def _opened(self) -> int:
-        """Return the open file; one that is new gets its name onto the medium first."""
+        """Return the open file; the name of a new one is synchronised to the medium first."""
         if self._file is None:
             new = not self._size
             self._file = self._disk.open(self._path, APPEND)
@@ -197,7 +197,7 @@ class CheckpointLog:
             self._disk.close(file)
 
     def close(self) -> None:
-        """Close the file; remove it when no dialogue needs it, if that can be."""
+        """Close the file, and remove it if no dialogue needs it."""
         self._close_file()
         if self._size and not self._begun:
             with suppress(OSError):  # what is left says nothing of any dialogue that is under way
@@ -205,7 +205,7 @@ class CheckpointLog:
 
 
 def turn_records(disk: Disk, file: int) -> Iterator[tuple[int, bytes, DialogCheckpoint | None]]:
-    """Yield offset, line and record of every line of an open turn log; no record where it is damaged.
+    """Yield offset, line and record of every line of an open turn log; None for a damaged record.
 
     A last line without its end was never completed and is left out.
     """
@@ -221,7 +221,7 @@ def _line(dialog: DialogCheckpoint) -> bytes:
 
 
 def _record(line: bytes) -> DialogCheckpoint | None:
-    """Return a line's record if it is as it was written; a record without a turn is none."""
+    """Return the record of an intact line; None for a damaged one or one without turns."""
     body = unsealed(line)
     if body is None:
         return None

@@ -12,7 +12,7 @@ from memfin.errors import UsageError
 
 COMMITS: Final = "commits.log"
 FORMAT: Final = 1
-HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of what is sound"
+HINT: Final = "memfin validate --repair RUN_DIR --out NEW_DIR writes a copy of the intact part"
 
 CommitKind = Literal["opened", "replay", "judged", "result"]
 
@@ -22,7 +22,7 @@ _TAIL: Final = len(_CHECK) + 2 * _DIGEST_SIZE + len(b'"}\n')
 
 
 class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
-    """Committed data is not as it was written; the message says which file, where and what to do."""
+    """Committed data is damaged; the message names the file, the offset, and the remedy."""
 
     def __init__(self, where: str, offset: int, what: str) -> None:
         self.where = where
@@ -32,7 +32,7 @@ class JournalDamaged(UsageError):  # noqa: N818 - names the state that was found
 
 
 class Part(Record):
-    """Where the rows of one commit stand in one file: ``length`` bytes from ``offset`` on, whole lines."""
+    """Position of the rows of one commit in one file: ``length`` bytes from ``offset``, whole lines."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]+\.jsonl\Z")]
     offset: Count
@@ -69,7 +69,7 @@ class CommitRecord(Record, omit_defaults=True):
 
 
 class Entry(NamedTuple):
-    """Something to commit of a dialogue or question: encoded rows by file, and what its record says."""
+    """Commit of a dialogue or question to write: encoded rows by file, and the fields of its record."""
 
     kind: CommitKind
     dataset_index: int = 0
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 
 
 class Located(NamedTuple):
-    """A sound record and where its line begins and ends in the log."""
+    """An intact record with the start and end of its line in the log."""
 
     offset: int
     end: int
@@ -100,7 +100,7 @@ class Group(NamedTuple):
 
 
 def digest(data: bytes) -> str:
-    """Return the checksum of some bytes: BLAKE2b of 16 bytes, in hexadecimal."""
+    """Return the checksum of bytes: BLAKE2b of 16 bytes, in hexadecimal."""
     return hashlib.blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
@@ -110,18 +110,18 @@ def sealed(body: bytes) -> bytes:
 
 
 def unsealed(line: bytes) -> bytes | None:
-    """Return the JSON object of a line with its line end; None unless every byte is as it was written."""
+    """Return the JSON object of a line with its line end; None if a byte was changed."""
     body, check = line[:-_TAIL] + b"}", line[-_TAIL:]
     return body if check == _CHECK + digest(body).encode() + b'"}\n' else None
 
 
 def encode_record(record: CommitRecord) -> bytes:
-    """Return the line of a record."""
+    """Encode the line of a record."""
     return sealed(msgspec.json.encode(record))
 
 
 def decode_line(line: bytes) -> CommitRecord | None:
-    """Return the record of a line with its line end; None unless every byte is as it was written."""
+    """Return the record of a line with its line end; None if a byte was changed."""
     body = unsealed(line)
     if body is None:
         return None
@@ -132,7 +132,7 @@ def decode_line(line: bytes) -> CommitRecord | None:
 
 
 def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) -> Group:
-    """Return what a group of commits writes to files of the sizes ``ends``; the first is number ``seq``."""
+    """Encode a group of commits for files of the sizes ``ends``; the first has number ``seq``."""
     pieces: dict[str, list[bytes]] = {}
     sizes = dict(ends)
     records: list[CommitRecord] = []
@@ -155,7 +155,7 @@ def encode_group(entries: Sequence[Entry], seq: int, ends: Mapping[str, int]) ->
 
 
 def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
-    """Yield the records of a commit log up to its end or to a tail that was torn when it was written.
+    """Yield the records of a commit log up to its end or to a tail torn by a crash.
 
     ``lines`` are the physical lines with their line ends. Where the yielding ends, a torn tail
     begins: the bytes of a group whose writing a crash cut short. A defect before a later group is
@@ -176,10 +176,10 @@ def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
             yield Located(offset, offset + len(line), record)
         elif torn is None:
             if record is not None:
-                raise JournalDamaged(where, offset, f"record {record.seq} stands where {seq + 1} belongs")
+                raise JournalDamaged(where, offset, f"record {record.seq} instead of {seq + 1}")
             torn = offset
         if torn is not None and record is not None and record.group > seq + 1:
-            raise JournalDamaged(where, torn, "this line is not as it was written, and later ones are sound")
+            raise JournalDamaged(where, torn, "this line is damaged, and later ones are intact")
         offset += len(line)
 
 

@@ -1,4 +1,4 @@
-"""File operations of the journal: the one place where it meets the operating system."""
+"""File operations of the journal, the interface to the operating system."""
 
 import errno
 import fcntl
@@ -25,18 +25,18 @@ PRIVATE: Final = 0o700
 """The mode of a directory that is created, for this user alone."""
 
 Artifact = bytes | Iterator[bytes]
-"""The content of a whole file, at once or in pieces."""
+"""Content of a whole file, at once or in pieces."""
 
 
 class Disk:
-    """File system as the journal uses it; every method raises `OSError` where that refuses.
+    """File system of the journal; every method raises `OSError` of the system.
 
     Descriptors are plain numbers that child processes do not inherit through ``exec``. A test of
     what happens under faults overrides single methods.
     """
 
     def open(self, path: Path, flags: int) -> int:
-        """Open a file, creating it when the flags say so, and return its descriptor.
+        """Open a file with the flags of `os.open` and return its descriptor.
 
         A symbolic link is refused, unless a directory is asked for, which the user has named. A new file is
         open to those to whom its directory is.
@@ -65,11 +65,11 @@ class Disk:
         os.close(descriptor)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
-        """Write some of the data and return how many bytes, which may be fewer than there are."""
+        """Write data and return the number of bytes written, which may be fewer."""
         return os.write(descriptor, data)
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """Return up to ``length`` bytes from ``offset`` on; fewer only at the end of the file."""
+        """Return up to ``length`` bytes from ``offset``; fewer only at the end of the file."""
         pieces: list[bytes] = []
         while length and (piece := os.pread(descriptor, min(length, _PIECE), offset)):
             pieces.append(piece)
@@ -78,11 +78,11 @@ class Disk:
         return b"".join(pieces)
 
     def size(self, descriptor: int) -> int:
-        """Return how many bytes the file holds."""
+        """Return the size of an open file in bytes."""
         return os.fstat(descriptor).st_size
 
     def fsync(self, descriptor: int) -> None:
-        """Return when what was written is on the medium."""
+        """Synchronise an open file to the medium."""
         os.fsync(descriptor)
 
     def truncate(self, descriptor: int, size: int) -> None:
@@ -94,15 +94,15 @@ class Disk:
         return sorted(os.listdir(directory))  # noqa: PTH208 - names alone
 
     def replace(self, source: Path, target: Path) -> None:
-        """Give the file another name, in the place of what had that name."""
+        """Rename a file, replacing an existing one."""
         source.replace(target)
 
     def mkdir(self, path: Path) -> None:
-        """Create a directory that must not exist, for this user alone."""
+        """Create a new private directory."""
         path.mkdir(PRIVATE)
 
     def unlink(self, path: Path | str) -> None:
-        """Remove a file; that there is none is fine. Who removes many saves time with strings."""
+        """Remove a file if it exists; strings as paths are faster for many files."""
         with suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108 - the same
 
@@ -111,7 +111,7 @@ class Disk:
         path.rmdir()
 
     def lock(self, descriptor: int) -> bool:
-        """Lock an open file for its descriptor; return False when another one has it.
+        """Lock an open file exclusively; return False if another descriptor holds the lock.
 
         The lock belongs to the open file, so a second one within the same process is refused, too,
         and ends with the last descriptor, so that no process that died can hold it.
@@ -123,12 +123,12 @@ class Disk:
         return True
 
     def free(self, path: Path) -> int:
-        """Return how many bytes the file system of a path has left for this user."""
+        """Return the free bytes for this user on the file system of a path."""
         state = os.statvfs(path)
         return state.f_bavail * state.f_frsize
 
     def is_at(self, descriptor: int, path: Path) -> bool:
-        """Say whether the open file is still the one of that name."""
+        """Return True if the open file is still the one with that name."""
         try:
             there = path.lstat()
         except FileNotFoundError:
@@ -137,7 +137,7 @@ class Disk:
         return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
     def write_all(self, descriptor: int, data: bytes) -> None:
-        """Write all of the data, however many writes it takes."""
+        """Write all of the data, in as many writes as needed."""
         rest = memoryview(data)
         while rest:
             written = self.write(descriptor, rest)
@@ -146,7 +146,7 @@ class Disk:
             rest = rest[written:]
 
     def append(self, descriptor: int, data: bytes, path: Path, *, sync: bool = False) -> None:
-        """Append all of the data to the file of that path, or take back what was written of it."""
+        """Append all of the data to a file, or truncate it to its former size."""
         size = self.size(descriptor)
         try:
             self.write_all(descriptor, data)
@@ -158,7 +158,7 @@ class Disk:
             raise OSError(problem.errno, problem.strerror, str(path)) from problem
 
     def cut_torn_line(self, descriptor: int) -> None:
-        """Cut what stands after the last line end, which a crash has left."""
+        """Cut an incomplete last line, left by a crash."""
         size = end = self.size(descriptor)
         found = -1
         while end and found < 0:
@@ -169,16 +169,16 @@ class Disk:
             self.truncate(descriptor, end)
 
     def fsync_directory(self, path: Path) -> None:
-        """Return when the names in a directory are on the medium."""
+        """Synchronise the names in a directory to the medium."""
         with self.opening(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             self.fsync(descriptor)
 
     def temporary(self, path: Path) -> Path:
-        """Return where a file is written before it takes its name."""
+        """Return the path for writing a file before it is renamed."""
         return temporary_path(path)
 
     def write_whole(self, path: Path, data: Artifact) -> None:
-        """Write a whole file so that readers see the old or the new content, nothing between.
+        """Write a whole file atomically: readers see the old or the new content.
 
         The content, which may come in pieces, is on the medium then; the name is once its directory is
         synchronised.
@@ -199,18 +199,18 @@ class Disk:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a path beside a file, drawn anew each time, for content that is to take its place."""
+    """Return a new random path beside a file, for its replacement."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 def file_of_temporary(name: str) -> str | None:
-    """Return the name of the file that a temporary one was to replace; None for any other name."""
+    """Return the name of the file that a temporary one replaces; None for any other name."""
     found = _TEMPORARY.fullmatch(name)
     return None if found is None else found["name"]
 
 
 def refuse_links(directory: Path) -> None:
-    """Refuse a directory that holds anything but regular files and directories.
+    """Refuse a directory with anything but regular files and directories.
 
     MemFin creates no links there, and in a directory from somebody else one could lead anywhere.
 
@@ -227,7 +227,7 @@ def refuse_links(directory: Path) -> None:
 
 
 def remove_temporaries(disk: Disk, directory: Path) -> None:
-    """Remove what a crash has left of files that were to take the place of others.
+    """Remove temporary files left by a crash.
 
     Raises:
         OSError: the file system refuses.

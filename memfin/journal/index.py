@@ -1,4 +1,4 @@
-"""The index of a commit log: how far every dialogue is, and where its rows stand."""
+"""Index of a commit log: progress of every dialogue, and positions of its rows."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from memfin.journal.commits import CommitRecord, Part
 
 
 class Piece(NamedTuple):
-    """Some bytes of a file of rows."""
+    """A range of bytes in a file of rows."""
 
     file: str
     offset: int
@@ -17,7 +17,7 @@ class Piece(NamedTuple):
 
 
 class CommittedDialog(NamedTuple):
-    """A dialogue whose replay is committed; ``judged`` says that its rows are, too.
+    """A dialogue with a committed replay; ``judged`` is True if its rows are committed, too.
 
     ``rows`` are where they stand, and where the votes of a language model do, by file. A question
     counts as a dialogue whose ``trace`` is its result, committed with its score. Where a judge reads the
@@ -37,7 +37,7 @@ class CommittedDialog(NamedTuple):
 
 
 class CommittedLines(NamedTuple):
-    """The lines of one dialogue: its trace, its rows, and the votes of a language model."""
+    """Lines of one dialogue: its trace, its rows, and the votes of a language model."""
 
     trace: bytes
     rows: list[bytes]
@@ -45,7 +45,7 @@ class CommittedLines(NamedTuple):
 
 
 class CommitIndex:
-    """The dialogues of a run by their line in the dataset; memory holds ids and offsets, no text.
+    """Dialogues of a run by line of the dataset; memory holds ids and offsets, no text.
 
     Attributes:
         ends: the committed size of every file of rows.
@@ -66,7 +66,7 @@ class CommitIndex:
         return iter(self._dialogs.values())
 
     def get(self, dataset_index: int) -> CommittedDialog | None:
-        """Return what is committed of the dialogue on that line of the dataset."""
+        """Return the commits of the dialogue on a line of the dataset."""
         return self._dialogs.get(dataset_index)
 
     @property
@@ -75,11 +75,11 @@ class CommitIndex:
         return sum(dialog.judged for dialog in self)
 
     def add(self, record: CommitRecord) -> str | None:
-        """Take one record in; return what is wrong with it in the light of those before, if anything."""
+        """Add a record; return its conflict with the earlier ones, if any."""
         ends = dict(self.ends)
         for part in record.parts:
             if part.offset != ends.get(part.file, 0):
-                return f"record {record.seq} does not continue {part.file} where the one before ended"
+                return f"record {record.seq} does not continue {part.file} at the end of the previous one"
             ends[part.file] = part.offset + part.length
         problem = self._enter(record)
         if problem is None:

@@ -1,4 +1,4 @@
-"""The journal: groups of commits put on the medium, rows first, then their records."""
+"""Journal of a run: groups of commits written durably, rows first, then their records."""
 
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from memfin.journal.recovery import Cut, examine
 
 
 class Journal:
-    """Appends commits to a run directory whose lock is held; all methods belong to one thread.
+    """Writer of commits to a locked run directory; all methods run in one thread.
 
     They raise `OSError` where the file system refuses.
 
@@ -27,7 +27,7 @@ class Journal:
     """
 
     def __init__(self, directory: Path, disk: Disk, rows: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Prepare; ``rows`` are there from the beginning, ``files`` are all that rows may go to."""
+        """Prepare; ``rows`` exist from the beginning, ``files`` are all possible files of rows."""
         self._rows = rows
         self._row_files = files
         self._directory = directory
@@ -76,7 +76,7 @@ class Journal:
         return index, cuts
 
     def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
-        """Write a group of commits; on return all of them are on the medium.
+        """Write a group of commits; all of them are on the medium on return.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
         """
@@ -97,7 +97,7 @@ class Journal:
             self.turns.release(entry.dataset_index for entry in entries if entry.kind == "replay")
 
     def _write(self, group: Group, written: list[str], begun: Sequence[DialogCheckpoint]) -> None:
-        """Rows before records: a record on the medium proves that its rows are there."""
+        """Write rows before records, so that a record on the medium proves that its rows are, too."""
         if not self._disk.is_at(self._file(COMMITS), self._directory / COMMITS):
             path = str(self._directory / COMMITS)
             raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
@@ -120,14 +120,14 @@ class Journal:
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Name the file in every `OSError`."""
+        """Add the name of the file to every `OSError`."""
         try:
             yield
         except OSError as problem:
             raise OSError(problem.errno, problem.strerror, str(self._directory / name)) from problem
 
     def _take_back(self, written: Sequence[str]) -> None:
-        """Leave complete lines and no record of this group, as far as the disk lets that be done.
+        """Cut this group's records and incomplete lines, as far as the disk allows.
 
         Rows are cut only while there is no record of them: should cutting the log fail, what it
         says must stay true.
@@ -138,7 +138,7 @@ class Journal:
                     self._disk.truncate(self._files[name], self._ends.get(name, 0))
 
     def _file(self, name: str) -> int:
-        """Return the open file; one that is new gets its name onto the medium first."""
+        """Return the open file; the name of a new one is synchronised to the medium first."""
         if name not in self._files:
             self._files[name] = self._disk.open(self._directory / name, APPEND)
             if self._seq:

@@ -44,4 +44,4 @@ QUESTIONS: Final = Layout(
 JUDGED_QUESTIONS: Final = QUESTIONS._replace(
     rows=(RAG_ANSWERS, RAG_RESULTS), artifacts=(*QUESTIONS.artifacts, RAG_JUDGE_CONTROLS)
 )
-"""Where a judge reads the answers: they are on disk before it does, results once it has."""
+"""Layout of a run with a judge: answers are committed before judging, results after it."""

@@ -1,4 +1,4 @@
-"""The lock of a run directory: one run at a time, whoever started it."""
+"""Lock of a run directory, for one run at a time across processes."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ LOCK: Final = ".lock"
 
 
 class RunLock:
-    """Holds the lock of a run directory from `acquire` to `release`.
+    """Lock of a run directory, held from `acquire` to `release`.
 
     The operating system ends the lock with the process; the file stays and means nothing by itself.
     Within one process a second lock of the directory is refused, too.
@@ -46,7 +46,7 @@ class RunLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Give the lock up, if it is held."""
+        """Release the lock if it is held."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             self._disk.close(descriptor)

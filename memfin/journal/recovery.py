@@ -1,4 +1,4 @@
-"""Recovery: what of a run is committed, and what a crash left behind that is to be cut."""
+"""Recovery: the committed state of a run, and uncommitted bytes to cut."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from memfin.journal.index import CommitIndex
 
 _PIECE: Final = 1 << 20
 _LONGEST: Final = 64 << 20
-"""Bytes of a log line after which it cannot be one: a record holds an id and some numbers."""
+"""Maximum bytes of a log line: a record has an id and some numbers."""
 
 
 class Cut(NamedTuple):
-    """Bytes at the end of a file that no commit speaks of: from ``keep`` to ``size``."""
+    """Uncommitted bytes at the end of a file, from ``keep`` to ``size``."""
 
     file: str
     keep: int
@@ -28,14 +28,14 @@ class Cut(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """The committed state of a run and what has to be cut for it to go on."""
+    """Committed state of a run, and the bytes to cut before it is resumed."""
 
     committed: CommitIndex
     cuts: tuple[Cut, ...]
 
 
 def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> Recovered:
-    """Hold every commit of a run against its rows; reads all files once, changes nothing.
+    """Check every commit of a run against its rows; reads all files once, changes nothing.
 
     ``rows`` are the names of files that hold rows; without them every ``.jsonl`` file counts as one.
     Memory holds the index and the rows of one dialogue at a time.
@@ -49,7 +49,7 @@ def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> R
     index, log_end = CommitIndex(), 0
     with OpenFiles(disk, directory, rows) as files:
         if files.get(COMMITS) is None:
-            raise UsageError(f"run {directory}: has no {COMMITS}, so that nothing says how far it came")
+            raise UsageError(f"run {directory}: has no {COMMITS}, so its progress is unknown")
         for offset, end, record in sound_records(files.log_lines(), str(log)):
             if problem := index.add(record):
                 raise JournalDamaged(str(log), offset, problem)
@@ -62,7 +62,7 @@ def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> R
             if (size := files.size(file)) > keep
         )
     if not index.seq and any(cut.file != COMMITS for cut in cuts):
-        raise JournalDamaged(str(log), 0, "not a single line is as it was written, but there are rows")
+        raise JournalDamaged(str(log), 0, "every line is damaged, but there are rows")
     return Recovered(index, cuts)
 
 
@@ -81,10 +81,10 @@ def log_lines(disk: Disk, descriptor: int) -> Iterator[bytes]:
 
 
 def check_part(data: bytes, part: Part) -> str | None:
-    """Return what is wrong with the rows that one commit speaks of, if anything."""
+    """Return the defect of the rows of one commit, if any."""
     if len(data) < part.length:
         return f"the file ends at {part.offset + len(data)}, {part.length - len(data)} bytes too early"
-    return None if digest(data) == part.digest else "the rows are not as they were written"
+    return None if digest(data) == part.digest else "the rows do not match their checksum"
 
 
 def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part) -> None:
@@ -96,7 +96,7 @@ def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part
 
 
 class OpenFiles:
-    """The log and the row files of a run, named in ``rows``, open for reading as far as they exist."""
+    """Open log and row files (named in ``rows``) of a run, as far as they exist."""
 
     def __init__(self, disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> None:
         self._disk = disk
@@ -106,7 +106,7 @@ class OpenFiles:
         self._descriptors: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        """Open the files; raise `OSError` for one that is there and cannot be read."""
+        """Open the files; raise `OSError` for an existing one that cannot be read."""
         try:
             for name in (COMMITS, *self.rows):
                 with suppress(FileNotFoundError):
@@ -122,25 +122,25 @@ class OpenFiles:
             self._disk.close(descriptor)
 
     def get(self, name: str) -> int | None:
-        """Return the descriptor of a file, None where there is none."""
+        """Return the descriptor of a file, None if it does not exist."""
         return self._descriptors.get(name)
 
     def log_lines(self) -> Iterator[bytes]:
-        """Yield the lines of the log; none where there is no log."""
+        """Yield the lines of the log, if it exists."""
         log = self.get(COMMITS)
         return iter(()) if log is None else log_lines(self._disk, log)
 
     def size(self, name: str) -> int:
-        """Return how many bytes a file holds; 0 where there is none."""
+        """Return the size of a file in bytes, 0 if it does not exist."""
         descriptor = self.get(name)
         return 0 if descriptor is None else self._disk.size(descriptor)
 
     def read(self, part: Part) -> bytes:
-        """Return the rows that a commit speaks of, as far as they are there."""
+        """Return the rows of a commit, as far as they exist."""
         descriptor = self.get(part.file)
         return b"" if descriptor is None else self._disk.read(descriptor, part.length, part.offset)
 
 
 def is_row_file(name: str) -> bool:
-    """Return whether a file of that name may hold rows; a scored trace has its progress log beside them."""
+    """Return True for a possible file of rows; a scored trace has its progress log in the same directory."""
     return name.endswith(".jsonl") and name != "progress.jsonl" and not name.startswith(".")

@@ -1,4 +1,4 @@
-"""Repair: a copy of a damaged run that holds every commit which is provably as it was written."""
+"""Repair: a copy of a damaged run with every commit that is provably intact."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from memfin.journal.rewrite import WORKSHOP, copy_journal
 
 
 class Dropped(NamedTuple):
-    """Something of the damaged run that its copy does not hold."""
+    """A part of the damaged run that the copy lacks."""
 
     file: str
     offset: int
@@ -30,7 +30,7 @@ class Dropped(NamedTuple):
 
 
 class Repaired(NamedTuple):
-    """Counts of what the copy holds, and a list of what it does not."""
+    """Counts of the copied commits, and the parts that the copy lacks."""
 
     replays: int
     judgements: int
@@ -38,7 +38,7 @@ class Repaired(NamedTuple):
 
 
 def repair(source: Path, target: Path, disk: Disk | None = None) -> Repaired:
-    """Write a repaired copy of a run directory; the original is read and never touched.
+    """Write a repaired copy of a run directory; the original is only read.
 
     A replay is kept when its record and its trace are as they were written, a judgement when its
     replay is kept and its own record and rows are sound. The copy is a run that was interrupted,
@@ -50,7 +50,7 @@ def repair(source: Path, target: Path, disk: Disk | None = None) -> Repaired:
     """
     disk = disk or Disk()
     if not (source / COMMITS).is_file():
-        raise UsageError(f"run {source}: has no {COMMITS}, so that nothing says which rows are sound")
+        raise UsageError(f"run {source}: has no {COMMITS}, so its valid rows are unknown")
     refuse_links(source)
     if (source / WORKSHOP / "complete").exists():
         raise UsageError(f"run {source}: is half rewritten; memfin resume completes that first")
@@ -88,7 +88,7 @@ def _refuse_busy(disk: Disk, source: Path) -> None:
 
 
 def _unended(data: bytes) -> bytes:
-    """Return a manifest without its end; any other content, and a damaged one, as it is."""
+    """Return a manifest without the fields of the run's end; other or damaged content unchanged."""
     try:
         manifest = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -99,7 +99,7 @@ def _unended(data: bytes) -> bytes:
 
 
 class _Sieve:
-    """Filter of the records of a journal.
+    """Filter for the intact records of a journal.
 
     Attributes:
         kept: dialogues whose replay went through.
@@ -114,13 +114,13 @@ class _Sieve:
         self.dropped: list[Dropped] = []
 
     def sound_records(self) -> Iterator[CommitRecord]:
-        """Yield every record that is sound together with its rows, each commit of a dialogue once."""
+        """Yield every record that is intact together with its rows, each commit of a dialogue once."""
         offset = 0
         ends = dict.fromkeys(self._files.rows, 0)
         for line in self._files.log_lines():
             record = decode_line(line)
             if record is None:
-                self._drop(COMMITS, offset, "a line that is not as it was written")
+                self._drop(COMMITS, offset, "a damaged line")
             else:
                 for part in record.parts:
                     ends[part.file] = max(ends.get(part.file, 0), part.offset + part.length)
@@ -130,7 +130,7 @@ class _Sieve:
         for name, end in ends.items():
             size = self._files.size(name)
             if size > end:
-                self._drop(name, end, f"{size - end} bytes that no sound record speaks of")
+                self._drop(name, end, f"{size - end} bytes without an intact record")
 
     def _is_sound(self, record: CommitRecord, offset: int) -> bool:
         if record.kind == "opened":
@@ -138,7 +138,7 @@ class _Sieve:
         what = f"{record.kind} of dialogue {record.dialog_id!r}"
         known = self.judged if record.kind == "judged" else self.kept
         if record.dataset_index in known:
-            return self._drop(COMMITS, offset, f"{what}: a second one")
+            return self._drop(COMMITS, offset, f"{what}: a duplicate")
         if record.kind == "judged" and record.dataset_index not in self.kept:
             return self._drop(COMMITS, offset, f"{what}: its replay is lost")
         for part in record.parts:

@@ -1,4 +1,4 @@
-"""Copies of a journal that leave commits out, and how such a copy takes the original's place."""
+"""Copies of a journal without some commits, and replacement of the original by such a copy."""
 
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
@@ -13,11 +13,11 @@ from memfin.journal.recovery import OpenFiles, is_row_file
 WORKSHOP: Final = ".rewrite"
 _COMPLETE: Final = "complete"
 _GROUP: Final = 64
-"""Commits that are copied in one go."""
+"""Commits copied at a time."""
 
 
 def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord], target: Path) -> None:
-    """Write a new journal of the given records, whose rows are read from the source.
+    """Write a new journal of the given records with their rows from the source.
 
     Every file that the source has stands in the target, too, so that none of it can be taken for
     one that belongs to the copy. Checksums of artifacts are copied. ``target`` exists and holds no journal.
@@ -47,7 +47,7 @@ def _entry(source: OpenFiles, record: CommitRecord) -> Entry:
 def drop_commits(
     disk: Disk, directory: Path, rows: Iterable[str], dropped: Callable[[CommitRecord], bool]
 ) -> None:
-    """Take some commits out of a sound journal whose files of rows are ``rows``.
+    """Remove commits from an intact journal with the row files ``rows``.
 
     Where a replay goes, its judgement has to go with it.
     The journal changes all at once: the copy is complete on the medium before the first file is
@@ -69,7 +69,7 @@ def drop_commits(
 
 
 def finish_rewrite(disk: Disk, directory: Path) -> None:
-    """Complete a replacement that was interrupted, or clear away a copy that never became complete.
+    """Complete an interrupted replacement, or remove an incomplete copy.
 
     Raises:
         OSError: the file system refuses; calling this again goes on.

@@ -1,4 +1,4 @@
-"""The directory of one run: locked, written by one thread, committed in groups."""
+"""Directory of one run: locked, written by one thread, committed in groups."""
 
 import asyncio
 import errno
@@ -41,12 +41,12 @@ _MISNAMED: Final = frozenset(
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
-    """Return where the progress log of a run stands."""
+    """Return the path of a run's progress log."""
     return runs_dir / LOGS / f"progress_{run_id}.jsonl"
 
 
 class DirectoryWriter:
-    """Writer of the files of one directory, in a thread of its own, which keeps the order of the calls.
+    """Writer of the files of one directory, in its own thread, in the order of the calls.
 
     ``title`` and ``advice`` begin and end the message of a fault; until the first whole file is written the
     advice is to start again, unless the directory is an ``existing`` one. All methods raise `RunFault` where
@@ -64,7 +64,7 @@ class DirectoryWriter:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memfin-writer")
 
     async def write(self, artifacts: Mapping[str, Artifact | None]) -> None:
-        """Write whole files by name, one after another; readers see the old or the new content of each.
+        """Write whole files by name, one after another, each atomically.
 
         A content may come in pieces; None in its place removes the file.
         """
@@ -81,7 +81,7 @@ class DirectoryWriter:
         self._begun = True
 
     async def _finish(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in the writer's thread to its end, cancelled or not."""
+        """Run an operation in the writer's thread to its end, even when cancelled."""
         call: Any = aiofiles.os.wrap(operation)
         running: asyncio.Future[T] = asyncio.ensure_future(call(*args, executor=self._writer, **kwargs))
         cancelled: asyncio.CancelledError | None = None
@@ -107,7 +107,7 @@ class DirectoryWriter:
 
 
 class RunDirectory(DirectoryWriter):
-    """Commits rows and writes whole files of one run; use as an async context manager.
+    """Commits and whole files of one run; use as an async context manager.
 
     One thread does all the writing. A write that a cancellation interrupts is finished before
     the cancellation goes on: lines are never torn by it, and nothing is written afterwards.
@@ -159,7 +159,7 @@ class RunDirectory(DirectoryWriter):
         self._log: int | None = None
 
     async def __aenter__(self) -> Self:
-        """Take the directory's lock; create the directory, or recover what is committed in it.
+        """Take the directory's lock; create the directory, or recover its commits.
 
         Raises:
             UsageError: a run of that name exists, or none where one must be, or another process
@@ -181,7 +181,7 @@ class RunDirectory(DirectoryWriter):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close all files and give the lock up."""
+        """Close all files and release the lock."""
         await self._close()
 
     def _create(self) -> None:
@@ -209,13 +209,13 @@ class RunDirectory(DirectoryWriter):
             raise
 
     def _open_log(self) -> None:
-        """Open the progress log, without a line that an earlier run of that name has left torn."""
+        """Open the progress log, without an incomplete line of an earlier run with that name."""
         self.progress.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         self._log = self._disk.open(self.progress, APPEND)
         self._disk.cut_torn_line(self._log)
 
     def _take_name(self) -> None:
-        """Lock the directory, which is new or what a run has left that ended before it began."""
+        """Lock the directory, which is new or left by a run that failed to start."""
         try:
             self._lock.acquire()
         except UsageError:
@@ -228,7 +228,7 @@ class RunDirectory(DirectoryWriter):
         return UsageError(f"run {self.path}: exists already; choose another name")
 
     def _take_back(self) -> None:
-        """Remove what a creation that failed has made, as far as the disk lets that be done."""
+        """Remove the files of a failed creation, as far as the disk allows."""
         names = (*self._layout.files, COMMITS, TURNS, LOCK)
         for path in (*([] if self._log is None else [self.progress]), *(self.path / name for name in names)):
             with suppress(OSError):
@@ -254,7 +254,7 @@ class RunDirectory(DirectoryWriter):
         if not self.path.is_dir():
             raise UsageError(f"run {self.path}: no such directory")
         if not (self.path / COMMITS).exists():
-            raise UsageError(f"run {self.path}: has no {COMMITS}, so that nothing says how far it came")
+            raise UsageError(f"run {self.path}: has no {COMMITS}, so its progress is unknown")
         self._lock.acquire()
         self._check_space(self.path)
         remove_temporaries(self._disk, self.path)
@@ -265,13 +265,13 @@ class RunDirectory(DirectoryWriter):
         self.committed, self.cuts = self._journal.reopen(artifacts, forget_turns=self._forget_turns)
         self.begun = len(self._journal.turns)
         self.warnings = tuple(
-            f"{TURNS}: {damage}; its dialogue goes on from an earlier turn"
+            f"{TURNS}: {damage}; its dialogue continues from an earlier turn"
             for damage in self._journal.turns.damage
         )
         self._open_log()
 
     def _take_out(self) -> None:
-        """Take out what is to be done again."""
+        """Remove the commits to be repeated."""
         found = examine(self._disk, self.path, self._layout.files).committed
         dropped = {dialog.dataset_index for dialog in found if dialog.status in self._drop}
         failed = {dialog.dataset_index for dialog in found if self._rejudge and dialog.judge_failures}
@@ -289,7 +289,7 @@ class RunDirectory(DirectoryWriter):
             )
 
     def _drop_turns(self, found: CommitIndex) -> None:
-        """Take out the turns of complete dialogues, which would pass for those of dropped ones later."""
+        """Remove the turns of complete dialogues, which later could be taken for those of dropped ones."""
         turns = CheckpointLog(self.path, self._disk)
         try:
             turns.recover({dialog.dataset_index for dialog in found})
@@ -311,7 +311,7 @@ class RunDirectory(DirectoryWriter):
             self._journal.close()
 
     async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
-        """Commit a group: on return its rows and the records of them are on the medium.
+        """Commit a group: its rows and their records are on the medium on return.
 
         ``begun`` is how far dialogues are that no entry completes, each of them once.
         """
@@ -319,13 +319,13 @@ class RunDirectory(DirectoryWriter):
             await self._finish(self._journal.commit, entries, begun)
 
     async def read_begun(self, dataset_index: int) -> DialogCheckpoint | None:
-        """Return how far a dialogue came in an earlier process; None where it starts from the beginning."""
+        """Return the checkpoint of a dialogue from an earlier process; None to start from the beginning."""
         if not self.begun:
             return None
         return await self._finish(self._journal.turns.read, dataset_index)
 
     async def read(self, dialog: CommittedDialog) -> CommittedLines:
-        """Return what is committed of a dialogue, as the lines they are."""
+        """Return the committed lines of a dialogue."""
 
         def lines(pieces: Iterable[Piece]) -> list[bytes]:
             found = (self._journal.read(piece).removesuffix(b"\n").split(b"\n") for piece in pieces)
@@ -336,7 +336,7 @@ class RunDirectory(DirectoryWriter):
         return await self._finish(lambda: CommittedLines(lines([dialog.trace])[0], lines(rows), lines(votes)))
 
     async def append_progress(self, lines: Sequence[bytes]) -> None:
-        """Append complete lines to the progress log in one write; each gets its line end here.
+        """Append lines, given without line ends, to the progress log in one write.
 
         Raises:
             RunFault: the file system refused; the run cannot go on.
@@ -345,7 +345,7 @@ class RunDirectory(DirectoryWriter):
             await self._finish(self._append_progress, b"\n".join(lines) + b"\n")
 
     def note(self, lines: Sequence[bytes], limit: float) -> None:
-        """Append lines to the progress log from any thread, for an event loop that is stuck.
+        """Append lines to the progress log from any thread, while the event loop is stuck.
 
         Waits ``limit`` seconds for it at most. What the writer is busy with comes first; that the
         disk refuses, or the directory is closed, is not reported.
@@ -359,7 +359,7 @@ class RunDirectory(DirectoryWriter):
         self._disk.append(self._log, data, self.progress)
 
     async def discard(self) -> None:
-        """Remove what this run has written: it turned out that it could not start."""
+        """Remove the files of this run, which could not start."""
         await self._finish(self._remove)
 
     def _remove(self) -> None:
@@ -370,7 +370,7 @@ class RunDirectory(DirectoryWriter):
 
 
 def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
-    """Say whether a directory holds nothing but the beginnings of a run, or nothing at all.
+    """Return True for a directory that is empty or holds only the first files of a run.
 
     Without its lock that may change at any moment.
 
@@ -393,7 +393,7 @@ def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
 
 
 def _clear(disk: Disk, directory: Path) -> None:
-    """Remove what such a run has left, all but its lock, which the caller holds.
+    """Remove the files of such a run, except the lock held by the caller.
 
     Raises:
         OSError: the file system refuses.

@@ -1,4 +1,4 @@
-"""Cache of answers on disk, by the SHA-256 of the request; safe to share between processes.
+"""Cache of answers on disk by the SHA-256 of the request, safe to share between processes.
 
 An entry is one file, ``ab/abcdef....json`` by the key's digits, that appears whole or not at all
 (written aside, then renamed), so any number of runs and processes may use one directory. It holds the
@@ -31,7 +31,7 @@ FORMAT: Final = 1
 """Version of an entry's form, part of every key: entries of another form are never found."""
 
 MAX_BYTES: Final = 1024 * 1024
-"""Size of an entry that is read."""
+"""Maximum size of an entry in bytes."""
 
 WAIT: Final = 10.0
 """Seconds that the file system may take for one job."""
@@ -41,11 +41,11 @@ MAX_WRITTEN: Final = 64
 
 
 _INVALID: Final = (ValueError, msgspec.DecodeError, CallFailed)
-"""Errors of those who read an answer."""
+"""Errors of the decoders of answers."""
 
 
 class CachedAnswer(Record):
-    """An answer to keep; failures are not kept. Only answers of models have a format and tokens."""
+    """A cached answer, never a failure. Only answers of models have a format and tokens."""
 
     raw_answer: str
     response_format: str | None = None
@@ -60,7 +60,7 @@ class _Entry(Record):
 
 
 class AnswerCache:
-    """Answers by key; ``on_notice`` is called once for every way in which the cache fails.
+    """Answers by key; ``on_warning`` is called once for every way in which the cache fails.
 
     A file system that does not answer within ``wait`` seconds is not used again: every look-up misses from
     then on, and nothing more is kept. Only regular files are entries.
@@ -72,12 +72,12 @@ class AnswerCache:
     """
 
     def __init__(
-        self, directory: Path, mode: CacheMode, on_notice: Callable[[str], None], wait: float = WAIT
+        self, directory: Path, mode: CacheMode, on_warning: Callable[[str], None], wait: float = WAIT
     ) -> None:
         self._directory = directory
         self.reads = mode != "off"
         self._writes = mode == "write"
-        self._notify = on_notice
+        self._notify = on_warning
         self._reported: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
         self._wait = wait
@@ -90,7 +90,7 @@ class AnswerCache:
         self.damaged = 0
 
     async def claim(self, key: str, read: Callable[[CachedAnswer], T]) -> T | None:
-        """Return the answer under a key as ``read`` has it, or None to the one caller that has to obtain it.
+        """Return the answer of a key, decoded by ``read``, or None to the one caller that has to obtain it.
 
         Other callers for the same key wait meanwhile, so that one question is not paid twice; the
         caller that got None calls `release` in the end, even after an error. An answer that ``read``
@@ -126,7 +126,7 @@ class AnswerCache:
             event.set()
 
     def keep(self, key: str, answer: CachedAnswer) -> None:
-        """Put an answer under its key; a failure to write it is reported and changes nothing else.
+        """Store an answer under its key; a failed write is only reported.
 
         It is found at once and on disk soon, at the latest when the cache is closed.
         """
@@ -150,7 +150,7 @@ class AnswerCache:
                     del self._unwritten[key]
 
     async def _in_time(self, thread: CallThread, job: Callable[[], T]) -> T | None:
-        """Return what the job returns; None where the file system hangs."""
+        """Return the result of a job; None if the file system hangs."""
         if self._hangs:
             return None
         try:
@@ -163,7 +163,7 @@ class AnswerCache:
             return None
 
     async def close(self) -> None:
-        """Write what is left and end the threads that read and write; a later use begins others."""
+        """Write the remaining answers and end the threads; a later use starts new ones."""
         try:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
@@ -179,7 +179,7 @@ class AnswerCache:
         path = self._path(key)
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
-                self._damaged(path, "it is no regular file")
+                self._damaged(path, "it is not a regular file")
                 return None
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
@@ -191,7 +191,7 @@ class AnswerCache:
         try:
             entry = msgspec.json.decode(data, type=_Entry)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            self._damaged(path, "it is no entry")
+            self._damaged(path, "it is not an entry")
             return None
         if entry.key != key or entry.checksum != _checksum(key, entry.answer):
             self._damaged(path, "its checksum does not fit")
@@ -234,7 +234,7 @@ def _threads() -> tuple[CallThread, CallThread]:
 
 
 def cache_key(parts: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of everything that an answer depends on, as hexadecimal digits."""
+    """Return the SHA-256 of everything an answer depends on, in hexadecimal."""
     canonical = msgspec.json.encode({"format": FORMAT, **parts}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()
 

@@ -42,7 +42,7 @@ _ORDER: Final = {
 
 
 class Control(NamedTuple):
-    """A control and its request."""
+    """Control reply of known quality, with its request."""
 
     kind: ControlKind
     request: JudgeRequest
@@ -87,7 +87,7 @@ def control_result(control: Control, result: JudgeResult[Verdict]) -> JudgeContr
 
 
 def control_warnings(results: Sequence[JudgeControl]) -> list[str]:
-    """Return a warning for every defect of the judge that the controls show.
+    """Return a warning for every defect of the judge shown by the controls.
 
     The empty reply belongs at the bottom, the injected one not above the empty one of its turn, and
     the reference replies, on average, at 3 or more and above the empty ones.

@@ -31,10 +31,10 @@ PROBE_TOKENS: Final = 4
 TEMPERATURE: Final = 0.0
 
 MAX_RAW: Final = 20_000
-"""Characters of a raw answer that a record keeps."""
+"""Maximum characters of a raw answer in a record."""
 
 READ_LIMIT: Final = 60.0
-"""Seconds that the server may be silent in the middle of an answer."""
+"""Maximum seconds of silence within an answer."""
 
 _CUT_OFF: Final = "finish_reason length"
 _NOT_FOUND: Final = 404
@@ -47,7 +47,7 @@ class _Reply(NamedTuple, Generic[V]):
 
 
 class OpenAIJudge(RecordingJudge[R, V]):
-    """A model that judges each reply, in a fence, by a strict schema, at temperature 0.
+    """Judge by a model: each reply in a fence, strict schema, temperature 0.
 
     ``limit`` is in seconds, for one attempt; ``setup`` needs its gate.
     """
@@ -73,7 +73,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         }
         self.endpoint_names = {"base_url_env": endpoint.url_env, "key_env": endpoint.key_env}
         self._client = ChatClient(endpoint, total=limit, read=min(limit, READ_LIMIT))
-        self._client.parameters.on_notice = lambda line: setup.warn(f"judge {self.name}: {line}")
+        self._client.parameters.on_warning = lambda line: setup.warn(f"judge {self.name}: {line}")
         self._scrub = endpoint.scrubber().scrub
         self._first_format = 0
         self._answered = False
@@ -83,7 +83,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         return self._client.parameters.changes()
 
     async def deliberate(self, request: R) -> JudgeResult[V]:
-        """Return the result on one reply; it takes every vote, so the first that fails ends it.
+        """Return the result on one reply; all votes are needed, so the first failed one ends it.
 
         Raises:
             EndpointDown: the endpoint has been down for longer than the gate waits.
@@ -110,7 +110,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         await self._client.close()
 
     async def _vote(self, grading_prompt: GradingPrompt[V], number: int) -> tuple[Vote[V], bool]:
-        """Return a vote, and True if the model has refused it."""
+        """Return a vote, and True if the model refused to judge."""
         prompt_hash = grading_prompt.prompt.digest()
         # Everything that an answer depends on.
         parts: dict[str, Any] = {"prompt": prompt_hash, "schema": grading_prompt.schema}
@@ -145,7 +145,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
     async def _ask(
         self, grading_prompt: GradingPrompt[V], key: str, vote: Vote[V], answers: list[ChatAnswer]
     ) -> tuple[Vote[V], bool]:
-        """Ask until there is a verdict or no further attempt makes sense; ``answers`` gets all answers."""
+        """Ask until there is a verdict or no attempts are left; all answers are added to ``answers``."""
         attempts = 0
         for place in range(self._first_format, len(FORMATS)):
             form = FORMATS[place]
@@ -196,7 +196,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         return (await self._client.complete(asked)).total_tokens
 
     def _warn_early(self, problem: RequestError) -> None:
-        """Warn once, before the first verdict, of a refusal that later requests will meet, too."""
+        """Warn once, before the first verdict, of an error that later requests will get, too."""
         if self._answered or problem.status not in _REFUSES_ALL:
             return
         self._answered = True
@@ -206,7 +206,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
         self._setup.warn(f"judge {self.name}: {self._scrub(str(problem))}; {look}")
 
     def _settle_on(self, place: int) -> None:
-        """Begin with the format that the server accepted, and warn of it."""
+        """Start with the accepted format from now on, and warn about it."""
         if place > self._first_format:
             self._first_format = place
             self._setup.warn(
@@ -215,7 +215,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
             )
 
     async def _attempt(self, prompt: Prompt, form: dict[str, Any] | None) -> ChatAnswer:
-        """Make one attempt under a nonce of its own."""
+        """Make one attempt with a new nonce."""
         asked = ChatRequest(
             model=self._model,
             messages=prompt.messages(new_nonce()),
@@ -260,7 +260,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
     def _keep(
         self, key: str, answer: ChatAnswer, form: ResponseFormat, grading_prompt: GradingPrompt[V]
     ) -> None:
-        """Keep an answer, without secrets, unless it is invalid without them."""
+        """Cache an answer with secrets masked, unless it is invalid without them."""
         raw = self._scrub(answer.text)
         if raw != answer.text:
             try:
@@ -277,7 +277,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the counts that are known, None where none is."""
+    """Return the sum of the known counts, None if all are unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

@@ -63,18 +63,18 @@ def fence(name: str, content: str, nonce: str) -> str:
 
 
 def margined(text: str) -> str:
-    """Return untrusted text as it stands inside a fence: visible, each line behind its margin."""
+    """Return untrusted text for the inside of a fence: visible, each line behind a margin."""
     for bracket, wide in _FULL_WIDTH:  # faster than a translation, which looks at every character
         text = text.replace(bracket, wide)
     return MARGIN + visible(text, kept=frozenset()).replace("\n", _NEXT_LINE)
 
 
 class TooLong(ValueError):  # noqa: N818 - names the condition
-    """The untrusted text is longer than a prompt may hold."""
+    """The untrusted text exceeds the limit of a prompt."""
 
 
 class Prompt(NamedTuple):
-    """The messages of one vote, in pieces between which the nonce goes."""
+    """Messages of one vote, in pieces to be joined by the nonce."""
 
     system: tuple[str, ...]
     user: tuple[str, ...]
@@ -92,7 +92,7 @@ class Prompt(NamedTuple):
 
 
 class Section:
-    """One part of the user message: its name, in MemFin's own words, and its untrusted text.
+    """A section of the user message: its trusted name and its untrusted text.
 
     A section that many prompts share is best made once, since its text is prepared for the fence once.
     """
@@ -103,18 +103,18 @@ class Section:
 
     @cached_property
     def margined(self) -> str:
-        """The text as it stands in its fence."""
+        """The text for the inside of its fence."""
         return margined(self.text)
 
 
 class Templates:
-    """The prompts of one version: ``VERSION.system.LANG.j2`` and ``VERSION.user.LANG.j2``."""
+    """Prompt templates of one version: ``VERSION.system.LANG.j2`` and ``VERSION.user.LANG.j2``."""
 
     def __init__(self, version: str) -> None:
         self.version = version
 
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of every file that prompts are made of, by its name."""
+        """Return the SHA-256 of every template file by name."""
         languages, parts = ("en", "zh"), ("system", "user")
         names = [f"{self.version}.{part}.{lang}.j2" for lang in languages for part in parts] + [_IDENTITIES]
         return {name: hashlib.sha256((_DIRECTORY / name).read_bytes()).hexdigest() for name in names}
@@ -122,7 +122,7 @@ class Templates:
     def prompt(
         self, lang: Language, sections: Sequence[Section], values: Mapping[str, object] = MappingProxyType({})
     ) -> Prompt:
-        """Return the prompt that shows sections, each in a fence of its own.
+        """Return the prompt with each section in its own fence.
 
         ``values`` are further values of the template of the user message, none of them untrusted.
 
@@ -139,7 +139,7 @@ class Templates:
 
 
 def one_line(text: str) -> str:
-    """Return an entry of a list on one line, so that it cannot look like two."""
+    """Return a list entry on one line, so that it cannot be taken for two."""
     return visible(text).replace("\n", " ⏎ ")
 
 
@@ -169,7 +169,7 @@ def masked(text: str) -> str:
 
 
 def turned(items: Sequence[T], vote: int) -> tuple[T, ...]:
-    """Return items in the order of a vote, counted from 0; that of the first one is their own."""
+    """Return items in the order of a vote, counted from 0; the first one keeps the order."""
     if not items:
         return ()
     start = vote // 2 % len(items)
@@ -179,7 +179,7 @@ def turned(items: Sequence[T], vote: int) -> tuple[T, ...]:
 
 @cache
 def _identities() -> re.Pattern[str]:
-    """Compile the list of names, longest first; Latin ones stand alone, Chinese ones anywhere."""
+    """Compile the list of names, longest first; Latin ones match whole words, Chinese ones anywhere."""
     lines = (line.strip() for line in (_DIRECTORY / _IDENTITIES).read_text("utf-8").splitlines())
     names = sorted((line for line in lines if line and not line.startswith("#")), key=len, reverse=True)
     patterns = (

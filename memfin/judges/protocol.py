@@ -1,4 +1,4 @@
-"""Judge and task interfaces: a judge gives a verdict on one request of its task (spec section 7).
+"""Interfaces of judges and their tasks; a judge returns the verdict on one request (spec section 7).
 
 A judge that is a model implements endpoints, limits, retries and caches; the task of its suite supplies
 the prompts, the reading of answers, and the combination of several votes.
@@ -27,11 +27,11 @@ V = TypeVar("V", bound=Record)
 
 
 class JudgeError(Exception):
-    """A failed judgement; the turn gets no score and the failure is counted."""
+    """A judgement failed; the turn gets no score and the failure is counted."""
 
 
 class EndpointDown(Exception):  # noqa: N818 - names a state
-    """The judge is unreachable for longer than allowed: no judgement has failed, all have to wait."""
+    """The judge was unreachable for longer than allowed; no judgement failed because of it."""
 
 
 class Judge(Protocol[R_contra, V_co]):
@@ -45,7 +45,7 @@ class Judge(Protocol[R_contra, V_co]):
     """Version of the judge, for the fingerprint; None where it has none."""
 
     per_turn: ClassVar[bool]
-    """True if turns are worth spreading over the workers (a judge that waits for a network)."""
+    """True if several workers make the judge faster, as one that waits for a network."""
 
     async def judge(self, request: R_contra) -> V_co:
         """Return the verdict on one reply.
@@ -64,7 +64,7 @@ DialogJudge = Judge[JudgeRequest, Verdict]
 
 
 class JudgeResult(NamedTuple, Generic[V]):
-    """A judgement with the votes that led to it, in order; judges that keep no record have none."""
+    """A judgement with its votes, in order; judges without a record have none."""
 
     outcome: V | JudgeFailure
     votes: Sequence[Vote[V]] = ()
@@ -92,7 +92,7 @@ class RecordingJudge(ABC, Generic[R, V]):
 
     @abstractmethod
     async def deliberate(self, request: R) -> JudgeResult[V]:
-        """Return the result on one reply; a judgement that fails is a `JudgeFailure`, never raised.
+        """Return the result on one reply; a failed judgement is a `JudgeFailure`, never raised.
 
         Raises:
             EndpointDown: nothing can be judged now.
@@ -119,7 +119,7 @@ class RecordingJudge(ABC, Generic[R, V]):
 
 
 async def judge_result(judge: Judge[R, V], request: R) -> JudgeResult[V]:
-    """Return the result of any judge on one reply.
+    """Return the result of a judge of any kind on one reply.
 
     Raises:
         EndpointDown: nothing can be judged now.
@@ -146,7 +146,7 @@ class GradingPrompt(NamedTuple, Generic[V]):
 
 
 class JudgeSetup(NamedTuple):
-    """The settings of a judge besides its reference; those without a comment are those of `RunConfig`."""
+    """Settings of a judge besides its reference; those without a comment are fields of `RunConfig`."""
 
     gate: "CallLimiter | None" = None
     """Limits, retries and pauses of the requests to a model, shared by all workers."""
@@ -181,11 +181,11 @@ class JudgeTask(ABC, Generic[R, V]):
 
     @abstractmethod
     def prompt_hashes(self) -> Mapping[str, str]:
-        """Return the SHA-256 of every file that prompts are made of, by its name."""
+        """Return the SHA-256 of every template file by name."""
 
     @abstractmethod
     def grading_prompt(self, request: R, vote: int) -> GradingPrompt[V]:
-        """Return the request for a vote; votes count from 0, and each puts the question in another way.
+        """Return the request for a vote, counted from 0; every vote varies the prompt.
 
         Raises:
             TooLong: the texts are longer than a prompt may hold.
@@ -200,13 +200,13 @@ class JudgeTask(ABC, Generic[R, V]):
         """Return a verdict with its own words scrubbed of secrets."""
 
     def lacking(self, request: R, verdict: V) -> str | None:
-        """Return the part of a verdict that the request asks for and a user's own judge left out, if any."""
+        """Return the part of a verdict that the request asks for and a user's judge omitted, if any."""
         del request, verdict
         return None
 
 
 def token_estimate(texts: Iterable[str], frame: int) -> int:
-    """Return about how many tokens a call costs: one for a Chinese character, one for four others.
+    """Estimate the tokens of a call: one per Chinese character, one per four others.
 
     ``frame`` stands for the fixed part of the prompt and the answer; the gate replaces it by the real
     number afterwards.

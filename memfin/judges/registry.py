@@ -78,7 +78,7 @@ class PythonJudge(Generic[R, V]):
         self._idle: list[UserCalls] = []
 
     async def judge(self, request: R) -> V:
-        """Return the user's verdict; every failure there is a `JudgeError`."""
+        """Return the user's verdict; every failure is a `JudgeError`."""
         cache = self._cache
         if cache is None:
             return await self._judged(request)
@@ -148,7 +148,7 @@ class PythonJudge(Generic[R, V]):
         return verdict
 
     async def close(self) -> None:
-        """Close the user's judge if it has ``close``; its failure is ignored, since all is judged."""
+        """Close the user's judge if it has ``close``; a failure is ignored, as judging is finished."""
         try:
             if self._cache is not None:
                 await self._cache.close()
@@ -179,8 +179,8 @@ def resolve_judge(
         name = HEURISTIC_JUDGE if judge == HEURISTIC_JUDGE else NO_JUDGE
         turns = "all" if setup.scope == "all" else "uncertain turns"
         raise UsageError(
-            f"judge {name!r}: does not read replies, so that it cannot decide {turns}; "
-            "take --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
+            f"judge {name!r}: does not read replies, so it cannot decide {turns}; "
+            "use --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
         )
     if judge == HEURISTIC_JUDGE and setup.votes == 1:
         return HeuristicJudge()
@@ -204,7 +204,7 @@ def resolve_judge_of(
     if isinstance(judge, str) and judge.startswith(OPENAI):
         return _openai_judge(judge.removeprefix(OPENAI), limit, setup, task)
     if setup.votes > 1:
-        raise UsageError("--judge-votes: only a judge openai:MODEL votes several times")
+        raise UsageError("--judge-votes: only a judge openai:MODEL has several votes")
     if judge is None or judge == NO_JUDGE:
         return None
     return _python_judge(judge, limit, setup, task, forms)
@@ -216,8 +216,7 @@ def _python_judge(
     if isinstance(judge, str):
         if judge.startswith(("http://", "https://")):
             raise UsageError(
-                f"judge {judge!r}: a judge is named openai:MODEL, and its server stands in "
-                "MEMFIN_JUDGE_BASE_URL"
+                f"judge {judge!r}: name a model as openai:MODEL, and its server in MEMFIN_JUDGE_BASE_URL"
             )
         name, factory = judge, import_reference("judge", judge, forms)
     else:
@@ -236,7 +235,7 @@ def _python_judge(
 
 
 def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
-    """Return a digest of the module that holds a factory under its name; None where none does.
+    """Return a digest of the module file of a factory; None if the module lacks it under its name.
 
     Without it two judges could share verdicts: closures, partial objects and notebooks may have equal names.
     """
@@ -261,6 +260,6 @@ def _openai_judge(model: str, limit: float, setup: JudgeSetup, task: JudgeTask[R
         raise UsageError(f"judge {OPENAI + model!r}: name the model, as in openai:gpt-4o-mini")
     endpoint = Endpoint.from_environment("judge")
     if setup.gate is None:
-        gate = CallLimiter(workers=1, on_notice=setup.warn, name="the judge's endpoint")
+        gate = CallLimiter(workers=1, on_warning=setup.warn, name="the judge's endpoint")
         setup = setup._replace(gate=gate)
     return OpenAIJudge(model, endpoint, task, setup, limit)

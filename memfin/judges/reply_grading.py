@@ -35,7 +35,7 @@ LABELS: Final[tuple[ComplianceLabel, ...]] = ("compliant", "minor_violation", "s
 SCORES: Final = range(1, 6)
 
 MAX_REASON: Final = 1000
-"""Characters of a reason that are kept."""
+"""Maximum characters of a recorded reason."""
 
 MAX_ANSWER: Final = 65_536
 """Characters of an answer; a verdict has some hundred."""
@@ -50,7 +50,7 @@ _TEMPLATES: Final = Templates(PROMPT_VERSION)
 
 
 class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
-    """The quality of a reply's explanation and, in the scope ``all``, its disclosures and violations."""
+    """Task of judging a reply: its explanation and, in the scope ``all``, disclosures and violations."""
 
     version = PROMPT_VERSION
     verdict = Verdict
@@ -107,7 +107,7 @@ class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
         return verdict if reason == verdict.reason else verdict.replace(reason=reason)
 
     def lacking(self, request: JudgeRequest, verdict: Verdict) -> str | None:
-        """Return the reading that the scope ``all`` asks for and the verdict does not carry."""
+        """Return the first field that the scope ``all`` asks for and the verdict lacks."""
         if request.scope != "all":
             return None
         readings = ("compliance", "contradicted_constraints", "risk_tags")
@@ -119,7 +119,7 @@ class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
 
 
 class Variant(NamedTuple):
-    """One way to put the question: orders as positions in the original lists."""
+    """Variant of a prompt: orders as positions in the original lists."""
 
     rubric: tuple[int, ...]
     constraints: tuple[int, ...]
@@ -206,7 +206,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @lru_cache(maxsize=256)
 def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
-    """Return the JSON schema of an answer on so many rubric items and constraints; not to be changed.
+    """Return the shared JSON schema of an answer for numbers of rubric items and constraints.
 
     It is limited to the features that strict decoding on servers supports. A list that can only be empty is
     left out of the schema, since an empty enumeration is invalid.
@@ -228,7 +228,7 @@ def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
 
 
 def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
-    """Return the verdict that an answer holds, its numbers resolved to the request's own texts.
+    """Parse an answer into a verdict; its numbers are resolved to texts of the request.
 
     The text is one JSON object, see `read_document`; nothing is guessed or repaired.
 
@@ -240,11 +240,13 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
     except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
+        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
     if answer.score not in SCORES:  # 5.0 is a whole number to JSON Schema, and to Python
-        raise InvalidAnswer(f"the answer is no verdict: score {answer.score} is not a whole number 1 to 5")
+        raise InvalidAnswer(f"the answer is not a verdict: score {answer.score} is not a whole number 1 to 5")
     if (unknown := next((tag for tag in answer.risk_tags if tag not in RISK_TAGS), None)) is not None:
-        raise InvalidAnswer(f"the answer is no verdict: risk_tags names {unknown[:40]!r}, which is no tag")
+        raise InvalidAnswer(
+            f"the answer is not a verdict: risk_tags names {unknown[:40]!r}, which is not a tag"
+        )
     return Verdict(
         score=float(answer.score),
         rubric_items=_named("satisfied", answer.satisfied, "R", request.rubric_required, variant.rubric),
@@ -272,23 +274,23 @@ def _named(
     items: Sequence[str],
     order: tuple[int, ...],
 ) -> list[str]:
-    """Return the items that the numbers stand for, in the request's order."""
+    """Return the items with the given numbers, in the request's order."""
     if numbers is msgspec.UNSET:
         if items:
-            raise InvalidAnswer(f"the answer is no verdict: {field} is missing")
+            raise InvalidAnswer(f"the answer is not a verdict: {field} is missing")
         return []
     places = _places(letter, order)
     unknown = [number for number in numbers if number not in places]
     if unknown:
         raise InvalidAnswer(
-            f"the answer is no verdict: {field} names {unknown[0][:40]!r}, which was not given"
+            f"the answer is not a verdict: {field} names {unknown[0][:40]!r}, which was not given"
         )
     return [items[index] for index in sorted({places[number] for number in numbers})]
 
 
 @lru_cache(maxsize=256)
 def _places(letter: str, order: tuple[int, ...]) -> dict[str, int]:
-    """Return the item of each number; not to be changed."""
+    """Return the item of each number, in a shared mapping."""
     return dict(zip(_numbers(letter, len(order)), order, strict=True))
 
 
@@ -296,7 +298,7 @@ def _places(letter: str, order: tuple[int, ...]) -> dict[str, int]:
 
 
 def heuristic_verdict(request: JudgeRequest) -> Verdict:
-    """Return the heuristic judge's verdict, from the items that the detectors found in the reply."""
+    """Return the heuristic judge's verdict from the items that the detectors found in the reply."""
     required = request.rubric_required
     hits = [item for item in required if item in request.detected_items]
     share = len(hits) / len(required) if required else 0.0

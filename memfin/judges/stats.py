@@ -37,7 +37,7 @@ Value = TypeVar("Value", str, int, float)
 Level = Literal["nominal", "interval"]
 
 MAX_KINDS: Final = 200
-"""Different reasons that are counted apart; later ones count as `OTHERS`."""
+"""Maximum number of distinct reasons; later ones count as `OTHERS`."""
 
 MAX_SHOWN: Final = 10
 """Reasons that are reported."""
@@ -56,7 +56,7 @@ _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+(?:\.\d+)?", re.IGNOR
 
 
 class Coincidences(Generic[Value]):
-    """Counts of the pairs of values in the votes on one unit; the order of units does not matter."""
+    """Coincidences of values in votes on units (Krippendorff); the order of units does not matter."""
 
     def __init__(self, level: Level) -> None:
         self._level: Level = level
@@ -64,7 +64,7 @@ class Coincidences(Generic[Value]):
         self._units = 0
 
     def add(self, votes: Sequence[Value]) -> None:
-        """Count the votes on one unit; a single vote pairs with nothing and does not count."""
+        """Count the votes on one unit; a single vote has no pair and does not count."""
         self._units += len(votes) > 1
         for one, other in permutations(votes, 2):
             self._pairs[one, other, len(votes) - 1] += 1
@@ -126,13 +126,13 @@ class VoteStats:
 
     @property
     def look_ups(self) -> CacheCounts:
-        """The look-ups in a cache that the votes record, where there was a cache."""
+        """Cache look-ups recorded by the votes, if there was a cache."""
         return CacheCounts(self._counts["cached"], self._counts["votes"] - self._counts["cached"])
 
     def statistics(
         self, cache: CacheCounts, warnings: Sequence[str] = (), parameters: Sequence[ParameterChange] = ()
     ) -> JudgeStats:
-        """Return the sums so far; spreads and agreement are those of several votes."""
+        """Return the sums so far; spreads and agreement need several votes."""
         names = ("votes", "failed_votes", "attempts", "prompt_tokens", "completion_tokens")
         several = self._spreads.total()
         total = sum(spread * count for spread, count in sorted(self._spreads.items()))
@@ -166,7 +166,7 @@ class ReplyVoteStats(VoteStats):
     def add_panel(
         self, rubric: Sequence[str], constraints: Sequence[str], votes: Sequence[Vote[Verdict]]
     ) -> None:
-        """Compare the votes on one reply; a single one, or one that failed, leaves nothing to compare."""
+        """Compare the votes on one reply; a single or failed one cannot be compared."""
         verdicts = [vote.verdict for vote in votes if vote.verdict is not None]
         if len(votes) != len(verdicts) or len(votes) < 2:  # noqa: PLR2004 - a pair takes two
             return
@@ -184,7 +184,7 @@ class ReplyVoteStats(VoteStats):
 
 
 class JudgedTurns:
-    """Counts of the turns, or answers, that a judge or an agent was asked, and of the reasons of failures.
+    """Counts of turns, or answers, put to a judge or an agent, and of the reasons of failures.
 
     Reasons that differ in numbers are one. ``declined`` counts the failed turns that were ``too_long`` for
     the judge, and those it ``refused``; ``scope`` decides which rows were put to the judge.
@@ -219,7 +219,7 @@ class JudgedTurns:
         self._kinds[kind] += 1
 
     def reasons(self) -> dict[str, int]:
-        """Return the most frequent reasons, each in the words of its first time, with their counts."""
+        """Return the most frequent reasons with their counts, in the wording of their first occurrence."""
         ranked = sorted(self._kinds.items(), key=lambda item: (-item[1], self._first[item[0]]))
         return {self._first[kind]: count for kind, count in ranked[:MAX_SHOWN]}
 

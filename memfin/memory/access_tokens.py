@@ -25,7 +25,7 @@ _NO_TOKEN: Final = hashlib.sha256(b"").hexdigest()
 
 
 class AccessToken(Record):
-    """A token as it is kept: its id in the clear, its user, and a hash; the secret has 256 random bits."""
+    """Stored token: its id in the clear, its user, and a hash of the secret, which has 256 random bits."""
 
     token_id: str
     user_id: str
@@ -57,7 +57,7 @@ class TokenFile:
         return self._path.exists()
 
     def add(self, user_id: str) -> tuple[AccessToken, str]:
-        """Make a token for a user and return its record and, for the only time, the token itself."""
+        """Add a token for a user; return its record and the token, which cannot be retrieved again."""
         if not is_id(user_id):
             raise UsageError(f"user id {user_id!r}: expected 1 to 64 of A-Z, a-z, 0-9, _ and -")
         with self._changing() as tokens:
@@ -85,7 +85,7 @@ class TokenFile:
         return tuple(self._current().values())
 
     def user_of(self, shown: str) -> str | None:
-        """Return the user for whom a token acts, or None for one that is not known, in constant time."""
+        """Return the user of a token, or None for an unknown one, in constant time."""
         form = _FORM.match(shown)
         token = self._current().get(form["id"]) if form else None
         kept = token.sha256 if token is not None else _NO_TOKEN
@@ -93,11 +93,11 @@ class TokenFile:
         return token.user_id if token is not None and right else None
 
     def holds(self, token_id: str) -> bool:
-        """Return whether a token of that id is known, still."""
+        """Return True while a token of that id exists."""
         return token_id in self._current()
 
     def _current(self) -> dict[str, AccessToken]:
-        """Return the tokens by id, read again when the file is another one than last time."""
+        """Return the tokens by id; the file is read again once it was replaced."""
         try:
             state = self._path.stat()
             version = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_mode)
@@ -126,7 +126,7 @@ class TokenFile:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, AccessToken]]:
-        """Hold the lock, yield the tokens for changing and write them; nothing is written on an error."""
+        """Yield the tokens for changing, under the lock, and write them; an error writes nothing."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(self._path.with_name(f".{TOKENS_FILE}.lock"), mode=0o600):

@@ -1,4 +1,4 @@
-"""Paths that no memory reaches, for any user (memory design §7.2).
+"""Impersonal paths: prompts and records that never contain memory (memory design §7.2).
 
 They are functions of a `Case`, which has no place for a slice, a context or a user, and their prompts are
 an `ImpersonalPrompt`, which `memfin.memory.slices` does not take. This module imports nothing that reads
@@ -58,7 +58,7 @@ class Case(Record):
             *((f"evidence {each.evidence_id}", each.statement) for each in self.evidence),
         ):
             if OPENING in text.casefold() or CLOSING in text.casefold():
-                raise UsageError(f"{name}: holds {OPENING}: memory does not belong on this path, take it out")
+                raise UsageError(f"{name}: holds {OPENING}: memory is not allowed on this path, remove it")
 
 
 class ImpersonalPrompt(Record):
@@ -68,7 +68,7 @@ class ImpersonalPrompt(Record):
 
 
 def order_evidence(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Return evidence in one order for everybody: critical, more reliable, newer, then by id."""
+    """Sort evidence independently of the user: critical, more reliable, newer, then by id."""
     by_id = sorted(evidence, key=lambda each: each.evidence_id)
     return tuple(
         sorted(by_id, key=lambda each: (each.critical, each.reliability, each.published_at), reverse=True)
@@ -82,7 +82,7 @@ def impersonal_prompt(path: PromptedPath, case: Case) -> ImpersonalPrompt:
 
 
 def forbidden_execution_fields(names: Iterable[str]) -> tuple[str, ...]:
-    """Return which of a checkpoint's fields it must not have, sorted; case and hyphens do not matter."""
+    """Return the forbidden fields of a checkpoint, sorted; case and hyphens do not matter."""
     return tuple(
         sorted({name for name in names if name.casefold().replace("-", "_") in FORBIDDEN_EXECUTION_FIELDS})
     )

@@ -34,7 +34,7 @@ ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 
 def may_create_task(consent: ProfileConsent | None) -> bool:
-    """Return whether a user may ask for a task; revoked consent (§8.5) counts, none (§8.4) does not."""
+    """Return True if a user may start a task: with consent, even revoked (§8.5), not without (§8.4)."""
     return consent is not None and consent.scopes.create_task
 
 
@@ -53,13 +53,13 @@ def readable(on_file: ConsentOnFile) -> ProfileConsent | None:
     """Return the consent on file, revoked or not; raise `ConsentUnreadable` for one that cannot be read."""
     if on_file.data is not None and on_file.consent is None:
         raise ConsentUnreadable(
-            "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it anew"
+            "the consent on file cannot be read, so it allows nothing; revoke it, then ask for it again"
         )
     return on_file.consent
 
 
 def not_before(consent: ProfileConsent | None, now: datetime) -> datetime:
-    """Return now, or the moment of the version on file where the clock has been set back behind that."""
+    """Return the time, at least that of the version on file, since the clock may have been set back."""
     return now if consent is None else max(now, consent.updated_at)
 
 
@@ -71,7 +71,7 @@ def granted(
     profile_context_id: str | None,
     now: datetime,
 ) -> ProfileConsent:
-    """Return the version that a grant makes; it goes on with the consent in force, if there is one."""
+    """Return the version that a grant creates; it continues the consent in force, if there is one."""
     going_on = current is not None and current.revoked_at is None
     return ProfileConsent(
         consent_id=current.consent_id if current is not None and going_on else new_consent_id,
@@ -105,7 +105,7 @@ OnboardingState = Literal["brand_new", "incomplete", "revoked", "active"]
 
 
 def onboarding_state(on_file: ConsentOnFile, *, known: bool = True) -> OnboardingState:
-    """Return where a person stands; one whose consent cannot be read has to be asked again."""
+    """Return the onboarding state of a user; an unreadable consent has to be given again."""
     if on_file.data is None:
         return "incomplete" if known else "brand_new"
     if on_file.consent is None:
@@ -123,7 +123,7 @@ class Revocation(Record):
 
 
 class Consents:
-    """Decisions of a person about their own memory."""
+    """Service of consents: grant, revocation, profile review, and deletion."""
 
     def __init__(self, workspace: Workspace, telemetry: "MemoryTelemetry | None" = None) -> None:
         self._workspace = workspace
@@ -177,7 +177,7 @@ class Consents:
     def revoke_consent(
         self, user_id: str, consent_id: str | None = None, *, scope: ConsentScope | None = None
     ) -> Revocation:
-        """Take consent back, all of it or one scope (memory design §10.4, §11.2).
+        """Revoke all of a consent or one scope (memory design §10.4, §11.2).
 
         Records that it forbids to keep are removed before this returns. Revoking again returns the result of
         the first time. ``consent_id``, when given, must be that of the consent on file.
@@ -190,11 +190,11 @@ class Consents:
             on_file = workspace.consent_on_file(user_id)
             current = on_file.consent
             if scope is not None and scope not in SCOPES:
-                raise NotFound(f"scope: there is no such scope; there are {', '.join(SCOPES)}")
+                raise NotFound(f"scope: unknown; known scopes: {', '.join(SCOPES)}")
             if on_file.data is None:
                 raise NotFound("consent: there is none to revoke")
             if current is not None and consent_id not in {None, current.consent_id}:
-                raise NotFound("consent: there is none of that id to revoke")
+                raise NotFound("consent: there is none with that id to revoke")
             now = not_before(current, workspace.now())
             if current is None:  # it cannot be read
                 version = workspace.version_on_file(user_id) + 1
@@ -216,7 +216,7 @@ class Consents:
             )
 
     def on_consent_revoked(self, user_id: str) -> None:
-        """Remove the records that a revoked consent forbids to keep; refused while consent is in force.
+        """Remove the records that need the revoked consent; refused while consent is in force.
 
         For hosts that revoke by other means than `revoke_consent`, which does it itself (§10.4).
         """
@@ -230,7 +230,7 @@ class Consents:
         self._workspace.despite_full_disk(settle)
 
     def read_profile(self, user_id: str) -> UserContext | None:
-        """Return the saved profile for its owner to see; None when there is none in force."""
+        """Return the saved profile for its owner; None when none is in force."""
         return self._workspace.consistently(user_id, self._workspace.profile_of)
 
     def review_profile(self, user_id: str, changes: Mapping[str, Any]) -> UserContext:
@@ -240,14 +240,14 @@ class Consents:
             consent = require(workspace.consent_on_file(user_id), "save_to_profile")
             current = workspace.profile_of(consent)
             if current is None or consent.profile_context_id is None:
-                raise ConsentUnreadable("profile: cannot be read; grant consent with preferences anew")
+                raise ConsentUnreadable("profile: cannot be read; grant consent again with the preferences")
             edited, write_token = reviewed(current, changes, consent.version, workspace.now())
             path = workspace.paths.profile(user_id, current.context_id)
             workspace.do(user_id, workspace.check([Put(path, edited, write_token)]))
             return edited
 
     def delete_user(self, user_id: str) -> DeletionStub:
-        """Remove all of a user but the stub of a deleted account; finishes an interrupted deletion."""
+        """Remove all data of a user but the stub of a deleted account; finishes an interrupted deletion."""
         check_id(user_id)
         return self._workspace.despite_full_disk(lambda: self._delete(user_id))
 
@@ -258,7 +258,7 @@ class Consents:
             stub = load(workspace.files, path, DeletionStub)
             if stub is None:
                 if not workspace.has_files(user_id):
-                    raise NotFound("user: there is none of that id")
+                    raise NotFound("user: there is none with that id")
                 version = workspace.version_on_file(user_id)
                 stub = DeletionStub(deleted_at=workspace.now(), consent_version_at_deletion=version)
                 checked = workspace.check([Put(path, stub)])
@@ -268,7 +268,7 @@ class Consents:
             return stub
 
     def _moment_of_grant(self, user_id: str, on_file: ConsentOnFile) -> datetime:
-        """Return now, or where the clock was set back, the moment after the last record on file."""
+        """Return the time, or the moment after the last record on file if the clock was set back."""
         workspace = self._workspace
         now = not_before(on_file.consent, workspace.now())
         if on_file.in_force is not None:

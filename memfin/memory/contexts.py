@@ -1,4 +1,4 @@
-"""Threads and tasks: the services of their contexts (memory design §3.4, §5.3 to §5.6, §10.1, §11.2)."""
+"""Services of threads and tasks and of their contexts (memory design §3.4, §5.3 to §5.6, §10.1, §11.2)."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,21 +43,21 @@ _TICK: Final = timedelta(microseconds=1)
 
 
 class ThreadFiles:
-    """The threads on file, for reading; unknown ones and those of others look the same."""
+    """Reader of the stored threads; unknown ones and those of other users are not told apart."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._paths = workspace.paths
 
     def header(self, user_id: str, thread_id: str) -> ThreadHeader:
-        """Return a thread; raise `NotFound` when the user has none of that id."""
+        """Return a thread; raise `NotFound` when the user has none with that id."""
         found = load(self._workspace.files, self._paths.thread(user_id, thread_id), ThreadHeader)
         if found is None or (found.user_id, found.thread_id) != (user_id, thread_id):
-            raise NotFound("thread: there is none of that id")
+            raise NotFound("thread: there is none with that id")
         return found
 
     def headers(self, user_id: str) -> list[ThreadHeader]:
-        """Return the threads of a user, the one touched last first."""
+        """Return the threads of a user, the most recently used first."""
         found = load_all(self._workspace.files, self._paths.threads(user_id), ThreadHeader)
         return sorted(found, key=lambda each: (each.updated_at, each.thread_id), reverse=True)
 
@@ -75,7 +75,7 @@ class ThreadFiles:
 
 
 class Threads(ThreadFiles):
-    """The service of threads. A thread's context never makes its way into the profile."""
+    """Service of threads. A thread's context is never copied into the profile."""
 
     def __init__(self, workspace: Workspace, drift: "DriftLog") -> None:
         super().__init__(workspace)
@@ -92,7 +92,7 @@ class Threads(ThreadFiles):
         consent_id: str | None = None,
         context: ContextFields | None = None,
     ) -> ThreadHeader:
-        """Save a snapshot as a thread, with the context that its person gives (memory design §5.3).
+        """Save a snapshot as a thread, with the context that the user gives (memory design §5.3).
 
         A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force.
         """
@@ -106,7 +106,7 @@ class Threads(ThreadFiles):
                 consent = rules.require(on_file)
             named = save_user_context or consent_id is not None
             if named and consent_id != consent.consent_id:
-                raise ConsentNotInForce("consent_id: is not that of the consent in force; read it again")
+                raise ConsentNotInForce("consent_id: not the consent in force; read the current one")
             now = workspace.now()
             thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
             header = ThreadHeader(
@@ -135,7 +135,7 @@ class Threads(ThreadFiles):
         change_summary: ChangeSummary | None = None,
         watch_question_updates: Iterable[WatchQuestionUpdate] = (),
     ) -> ThreadRefresh:
-        """Record a refresh; a context that its person gives is added to those before (memory design §5.4).
+        """Record a refresh; a context that the user gives is added to the earlier ones (memory design §5.4).
 
         A thread whose preferences were forgotten takes no context.
         """
@@ -188,7 +188,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Forget a thread's preferences, or close it, for good, with or without consent (§11.2)."""
+        """Permanently forget a thread's preferences, or close it, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)
@@ -208,17 +208,17 @@ class Threads(ThreadFiles):
             return changed
 
     def list_threads(self, user_id: str) -> list[ThreadHeader]:
-        """Return the threads of a user for their owner to see, the one touched last first."""
+        """Return the threads of a user for their owner, the most recently used first."""
         with self._workspace.faults():
             return self.headers(user_id)
 
     def thread_contexts(self, user_id: str, thread_id: str) -> list[UserContext]:
-        """Return the contexts of a thread for its owner to see, blocked ones too, oldest first."""
+        """Return the contexts of a thread for its owner, blocked ones too, oldest first."""
         with self._workspace.faults():
             return self.contexts(user_id, thread_id)
 
     def add_candidate(self, user_id: str, source_object_ref: str) -> str | None:
-        """Note an object as possible training material (§3.4); return None where that is not allowed."""
+        """Record an object as possible training data (§3.4); return None where that is not allowed."""
         workspace = self._workspace
         with workspace.writing(user_id):
             consent = workspace.consent_on_file(user_id).in_force
@@ -228,7 +228,7 @@ class Threads(ThreadFiles):
             return plan[0].path.stem
 
     def _context(self, header: ThreadHeader, fields: ContextFields, consent: ProfileConsent) -> Put:
-        """Return the step that adds a context to a thread; those before it stay as they are."""
+        """Return the step that adds a context to a thread and keeps the earlier ones."""
         user_id, thread_id = header.user_id, header.thread_id
         now = later(self._workspace.now(), [header, *self.contexts(user_id, thread_id)])
         directory = self._paths.thread_contexts(user_id, thread_id)
@@ -246,7 +246,7 @@ class Threads(ThreadFiles):
         return Put(self._paths.thread_context(user_id, thread_id, context_id), record)
 
     def _candidate(self, consent: ProfileConsent, source_object_ref: str) -> list[Put]:
-        """Return the step that records a candidate; it is pending, and nothing trains on it."""
+        """Return the step that records a pending training candidate; nothing trains on it."""
         if not allows(consent, "training_use_allowed"):
             return []
         user_id, now = consent.user_id, self._workspace.now()
@@ -262,7 +262,7 @@ class Threads(ThreadFiles):
 
 
 def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
-    """Return now, or the moment after the last of the others where the clock has not come so far."""
+    """Return the time, or the moment after the last of the others if the clock is behind them."""
     return max([now, *(other.created_at + _TICK for other in others)])
 
 
@@ -271,7 +271,7 @@ def _fields(context: ContextFields | None) -> dict[str, Any]:
 
 
 class Tasks:
-    """The service of tasks: records that are known for the time of one task."""
+    """Service of tasks: contexts that expire 24 hours after their task."""
 
     def __init__(self, workspace: Workspace, telemetry: "MemoryTelemetry | None" = None) -> None:
         self._workspace = workspace
@@ -285,7 +285,7 @@ class Tasks:
         fields: ContextFields | None = None,
         thread_id: str | None = None,
     ) -> UserContext:
-        """Write the context of a task that begins, for 24 hours; it may hold fields that are not kept.
+        """Write the context of a new task for 24 hours; it may hold fields that are not stored elsewhere.
 
         A person whose consent is revoked may ask for tasks; one who never consented to them may not.
         """
@@ -319,7 +319,7 @@ class Tasks:
     def end_task(
         self, user_id: str, task_id: str, status: Literal["finished", "failed"] = "finished"
     ) -> UserContext:
-        """Note the end of a task; its context expires 24 hours from now."""
+        """Record the end of a task; its context expires 24 hours from now."""
         with self._workspace.writing(user_id):
             now = self._workspace.now()
             context = self.task_context(user_id, task_id)
@@ -328,17 +328,17 @@ class Tasks:
             return context
 
     def task_context(self, user_id: str, task_id: str) -> UserContext:
-        """Return the context of a task; raise `NotFound` when its 24 hours are over, as for a stranger's."""
+        """Return the context of a task; raise `NotFound` if it has expired or is another user's."""
         workspace = self._workspace
         with workspace.faults():
             path = workspace.paths.task(user_id, with_prefix("ctx", task_id))
             found = load(workspace.files, path, UserContext)
         if found is None or found.user_id != user_id or is_expired(found.expires_at, workspace.now()):
-            raise NotFound("task: there is none of that id")
+            raise NotFound("task: there is none with that id")
         return found
 
     def expire(self) -> Sweep:
-        """Remove task contexts of more than 24 hours ago, and finish interrupted operations."""
+        """Remove expired task contexts and finish interrupted operations."""
         workspace = self._workspace
         now = workspace.now()
         with workspace.faults():
@@ -350,7 +350,7 @@ class Tasks:
         return done.replace(task_contexts=removed.contexts, refused=len(removed.refused))
 
     def _write(self, context: UserContext) -> None:
-        """Write a context, and its expiry where the index never has a later one than the file."""
+        """Write a context and its expiry; the index never has a later expiry than the file."""
         workspace, user_id = self._workspace, context.user_id
         checked = workspace.check([Put(workspace.paths.task(user_id, context.context_id), context)])
         expires_at = context.expires_at or context.created_at
@@ -363,12 +363,12 @@ class Tasks:
 
 
 def is_expired(expires_at: datetime | None, now: datetime) -> bool:
-    """Return whether a moment of expiry has come; nothing is read any more from that very moment on."""
+    """Return True from the moment of expiry on; an expired record is never read."""
     return expires_at is not None and now >= expires_at
 
 
 class Removed(NamedTuple):
-    """Task contexts that were removed: their number, those the index can forget, and reasons of refusals."""
+    """Result of a sweep: contexts removed, entries that the index can drop, and reasons of failures."""
 
     contexts: int
     gone: list[tuple[str, str]]
@@ -376,7 +376,7 @@ class Removed(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Contexts that one thread removes while it holds one lock, and their number; ``due`` is by user."""
+    """Contexts that one thread removes under one lock, and their number; ``due`` is by user."""
 
     shard: int
     contexts: int
@@ -384,7 +384,7 @@ class Batch(NamedTuple):
 
 
 def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
-    """Remove the task contexts whose 24 hours are over; a refused one stays for the next sweep.
+    """Remove expired task contexts; one that cannot be removed stays for the next sweep.
 
     All removals share one synchronisation, after which the index forgets them. Many are removed by several
     threads, as each one may wait for the medium.
@@ -420,7 +420,7 @@ def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
 
 
 def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
-    """Return due contexts in batches per lock, those of one lock apart, so that other writers have a turn."""
+    """Batch due contexts per lock; batches of one lock are spread out so that other writers can take it."""
     batches: dict[tuple[int, int], Batch] = {}
     turns: dict[int, int] = {}
     for user_id, context_ids in due.items():
@@ -437,7 +437,7 @@ def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
 def _discard(
     files: Files, directory: Path, context_ids: Sequence[str]
 ) -> Iterator[tuple[str, bool | OSError]]:
-    """Remove contexts and their temporary files; yield for each whether there was one, or the refusal."""
+    """Remove contexts and their temporary files; yield for each True if it existed, or its error."""
     try:
         there = set(files.entries(directory))
     except OSError as problem:

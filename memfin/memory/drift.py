@@ -1,4 +1,4 @@
-"""Persona drift: detectors, thresholds, and the service of feedback and drift log (memory design §5.5, §9).
+"""Persona drift: detectors, thresholds, feedback, and the drift log (memory design §5.5, §9).
 
 Detectors are functions of the whole history on file and are given no profile. No model reads the words of
 feedback: ``memfin/data/memory/feedback_keywords.toml`` gives them their meaning. The log is kept while
@@ -46,7 +46,7 @@ Sign = Literal[-1, 1]
 
 
 class Word(NamedTuple):
-    """A word of a comment and which side of a topic it takes."""
+    """A word of a comment, its topic, and its side of that."""
 
     topic: str
     sign: Sign
@@ -54,7 +54,7 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The content of a comment: at most one word per topic, and the words that retract an earlier view."""
+    """Content of a comment: at most one word per topic, and the words that retract an earlier view."""
 
     words: tuple[Word, ...]
     retraction: str | None
@@ -66,7 +66,7 @@ class _Sides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dictionary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file."""
+    """Words of comments and ratings, as their data file holds them."""
 
     ratings: _Sides
     topics: dict[str, _Sides]
@@ -81,7 +81,7 @@ def load_dictionary() -> Dictionary:
 
 
 def polarity(rating: str) -> Sign | None:
-    """Return whether a rating is for (1) or against (-1); None for one that is neither."""
+    """Return 1 for a positive rating, -1 for a negative one, else None."""
     ratings = load_dictionary().ratings
     if rating in ratings.positive:
         return 1
@@ -89,7 +89,7 @@ def polarity(rating: str) -> Sign | None:
 
 
 def read(comment: str | None) -> Reading:
-    """Return what a comment says by the dictionary; a topic of which it says both sides is left out."""
+    """Read a comment by the dictionary; topics with words of both sides are left out."""
     if not comment:
         return Reading((), None)
     retraction = None
@@ -201,7 +201,7 @@ def shipped_thresholds() -> Thresholds:
 
 
 def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
-    """Return the words of a text, for Chinese pairs of neighbouring characters, folding width and case."""
+    """Return the words of a text in one width and case; for Chinese, pairs of neighbouring characters."""
     found: set[str] = set()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if not token.isascii() and re.match(f"[{_HAN}]", token) and len(token) > 1:
@@ -212,7 +212,7 @@ def keywords(text: str, ignored: Collection[str] = ()) -> frozenset[str]:
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how many of two sets' members are in both, as a share of all; 1 where there are none at all."""
+    """Return the Jaccard similarity of two sets; 1 if both are empty."""
     everything = one | other
     return len(one & other) / len(everything) if everything else 1.0
 
@@ -236,7 +236,7 @@ class _Side(NamedTuple):
 
 
 def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
-    """Yield ratings that are the opposite of the last one on the same object, soon enough after it."""
+    """Yield ratings that reverse the last one of the same object within the time limit."""
     last: dict[str, Feedback] = {}
     for each in _history(history):
         sign = polarity(each.rating)
@@ -253,7 +253,7 @@ def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iter
 
 
 def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
-    """Yield comments that contradict earlier ones on the same cognition object, once there are enough.
+    """Yield comments that contradict earlier ones on the same cognition object, from a minimum number on.
 
     A word contradicts the other side of its topic; a retraction contradicts the comment before it.
     """
@@ -279,7 +279,7 @@ def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> I
 def stance_flips(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], thresholds: Thresholds
 ) -> Iterator[DriftRecord]:
-    """Yield refreshes that change many inferences and leave a thesis that shares no keywords with the old.
+    """Yield refreshes that change many inferences and replace the thesis by one without shared keywords.
 
     The old thesis is the one that was current 14 days before, or the first of a younger thread.
     """
@@ -303,7 +303,7 @@ def stance_flips(
 def reopened_questions(
     thread: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime, thresholds: Thresholds
 ) -> tuple[list[DriftRecord], datetime | None]:
-    """Return the watch questions that were resolved and soon reopened, and when to look again, if ever.
+    """Return watch questions that were resolved and soon reopened, and the time of the next check, if any.
 
     A resolution is looked at an hour after it; a question by then resolved again was reopened by mistake.
     """
@@ -336,7 +336,7 @@ def reopened_questions(
 
 
 def simplified(cognition_object: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a cognition object: asset, theme or event; all of it when nothing does."""
+    """Return the asset, theme or event of a cognition object, or all of it without any of these."""
     named = {name: cognition_object[name] for name in _NAMES if name in cognition_object}
     return named or dict(cognition_object)
 
@@ -374,7 +374,7 @@ def _cut(text: str) -> str:
 
 
 class DriftIndexLine(Record):
-    """A line of the index: what there is in the log, without what was said."""
+    """A line of the index: one record of the log without its texts."""
 
     drift_id: Identifier
     signal_kind: SignalKind
@@ -384,7 +384,7 @@ class DriftIndexLine(Record):
 
 
 def index_line(record: DriftRecord) -> DriftIndexLine:
-    """Return the index's line for a record; when it was recorded stands in its id, if MemFin made that."""
+    """Return the index line of a record; ids made by MemFin contain the time of recording."""
     try:
         moment = datetime.strptime(record.drift_id[:-7], "drift_%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
@@ -399,7 +399,7 @@ def index_line(record: DriftRecord) -> DriftIndexLine:
 
 
 def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> Iterator[DriftRecord]:
-    """Yield the signals that the log does not hold: the same two things said in the same two places."""
+    """Yield the signals that are not in the log; two with the same values in the same objects are one."""
 
     def identity(record: DriftRecord) -> tuple[str, ...]:
         sides = (record.prior_signal, record.current_signal)
@@ -418,7 +418,7 @@ def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> It
 def warnings_of(
     log: Sequence[DriftIndexLine], new: Sequence[DriftIndexLine], now: datetime, thresholds: Thresholds
 ) -> list[str]:
-    """Return the warnings to operators that new lines of a person's log raise: counts, without names."""
+    """Return the warnings to operators about new lines of a user's log: counts, without names."""
     if not new:
         return []
     limits = thresholds.downstream
@@ -440,7 +440,7 @@ def _count(lines: Sequence[DriftIndexLine], kind: str) -> int:
 
 
 class DriftLog:
-    """The service of feedback and of the drift log that it and refreshes lead to."""
+    """Service of feedback, and of the drift log that feedback and refreshes fill."""
 
     def __init__(self, workspace: Workspace, thresholds: Thresholds) -> None:
         self._workspace = workspace
@@ -455,7 +455,7 @@ class DriftLog:
         rating: str,
         comment: str | None = None,
     ) -> Feedback:
-        """Put feedback into the review queue, and drift that it shows into the log (memory design §5.5).
+        """Add feedback to the review queue, and the drift it shows to the log (memory design §5.5).
 
         A person whose consent is revoked may give feedback, without a log; one who never consented may not.
         """
@@ -501,7 +501,7 @@ class DriftLog:
         )
 
     def scan_drift(self) -> int:
-        """Record the watch questions whose hour is over (§9.2), of readable people; return the number."""
+        """Record watch questions whose hour has passed (§9.2) for readable users; return the count."""
         workspace = self._workspace
         found = 0
         with workspace.faults():
@@ -523,7 +523,7 @@ class DriftLog:
     def refresh_steps(
         self, consent: ProfileConsent, header: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime
     ) -> Checked:
-        """Return the checked steps that record the drift of a refresh of now; call under the user's lock."""
+        """Return the checked steps that record drift of the current refresh; call under the user's lock."""
         known = [each for each in refreshes if each.created_at >= consent.granted_at]
         reopened, due = reopened_questions(header, known, now, self._thresholds)
         if due is not None:
@@ -550,7 +550,7 @@ class DriftLog:
         return sum(isinstance(step, Put) for step, _ in checked)
 
     def _steps(self, user_id: str, signals: Iterable[DriftRecord], now: datetime) -> Checked:
-        """Return the steps that bring signals into the log, and its index up to date with it."""
+        """Return the steps that add signals to the log and update its index."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
         taken = {record.drift_id for record in log}
@@ -578,7 +578,7 @@ class DriftLog:
             return list(load_sound(self._workspace.files, self._workspace.paths.drift(user_id), DriftRecord))
 
     def _lines_of(self, user_id: str) -> list[DriftIndexLine]:
-        """Return the readable lines of the index; the log's records are the authority."""
+        """Return the readable lines of the index, which is derived from the log's records."""
         lines: list[DriftIndexLine] = []
         data = self._workspace.files.load(self._workspace.paths.drift_index(user_id)) or b""
         for line in data.splitlines():

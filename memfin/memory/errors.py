@@ -1,4 +1,4 @@
-"""Refusals of the memory layer, each with a code; messages name fields and ids, never a person's text."""
+"""Errors of the memory layer, each with a code; messages name fields and ids, never a user's text."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from memfin.errors import UsageError
 
 
 class MemoryRefusal(UsageError):  # noqa: N818 - a refusal, not a malfunction
-    """Base of the refusals, with a stable code and plain details for programs; nothing was written."""
+    """Base class of refused calls, with a stable code and plain details for programs; nothing was written."""
 
     code: ClassVar[str] = "refused"
 
@@ -24,21 +24,21 @@ class MemoryRefusal(UsageError):  # noqa: N818 - a refusal, not a malfunction
 
 
 class InvalidInput(MemoryRefusal, code="invalid_input"):
-    """A value is not one of the contract; the message begins with its path."""
+    """A value violates the contract; the message begins with its path."""
 
 
 def invalid_value(problem: msgspec.ValidationError, prefix: str = "", default: str = "") -> InvalidInput:
-    """Return the refusal of a value that msgspec refuses, with its path, or a default, in front."""
+    """Translate an error of msgspec; the message begins with the path of the value, or a default."""
     reason, _, where = str(problem).partition(" - at `$.")
     return InvalidInput(f"{prefix}{where.removesuffix('`') or default}: {reason}")
 
 
 class InvalidId(InvalidInput, code="invalid_id"):
-    """A string is no id, or is the id of another user but for upper and lower case."""
+    """A string is not an id, or differs from another user's id only in case."""
 
 
 class NotFound(MemoryRefusal, code="not_found"):
-    """There is no such object, or it is another user's: the two look the same."""
+    """The object does not exist or is another user's; the two cannot be told apart."""
 
 
 class ConsentRequired(MemoryRefusal, code="profile_consent_required"):
@@ -49,19 +49,19 @@ class ConsentRequired(MemoryRefusal, code="profile_consent_required"):
 
 
 class ConsentUnreadable(MemoryRefusal, code="consent_unreadable"):
-    """The consent on file cannot be read, so that nothing counts as consented to; it can be revoked."""
+    """The stored consent cannot be read, so it allows nothing; it can be revoked."""
 
 
 class ConsentNotInForce(MemoryRefusal, code="consent_not_in_force"):
-    """The consent that a request names is not the one in force."""
+    """The consent named by a request is not the one in force."""
 
 
 class ThreadClosed(MemoryRefusal, code="thread_closed"):
-    """The thread is closed: it can be read and not changed."""
+    """The thread is closed: it can be read, not changed."""
 
 
 class AccountDeleted(MemoryRefusal, code="account_deleted"):
-    """The account was deleted; its id is not given again."""
+    """The account was deleted; its id is not reused."""
 
 
 class SensitiveInput(MemoryRefusal, code="sensitive_input"):
@@ -76,4 +76,4 @@ class SensitiveInput(MemoryRefusal, code="sensitive_input"):
 
 
 class ProfileWriteRefused(MemoryRefusal, code="profile_write_refused"):
-    """Something other than onboarding or an explicit review set out to write a profile."""
+    """A profile was about to be written by something other than onboarding or an explicit review."""

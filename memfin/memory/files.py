@@ -1,4 +1,4 @@
-"""Durable files, the locks of writers, the space kept for revocations, and staged imports.
+"""Durable files, writers' locks, disk space reserved for revocations, and staged imports.
 
 A file is written beside its place, synchronised, renamed, and its directory synchronised. The primitives
 are those of `memfin.journal.disk.Disk`; a test that overrides them sees, fails or kills every step.
@@ -37,13 +37,13 @@ def temporary(path: Path) -> Path:
 
 
 class Files(Disk):
-    """Files that only their owner may read; every method raises `OSError` where the system refuses."""
+    """File operations with private permissions; every method raises `OSError` of the system."""
 
     reserves: ClassVar[tuple[int, ...]] = tuple(RESERVED >> halvings for halvings in range(4))
     """Sizes of the reserve: all of it or, on a disk that is still nearly full, as much as there is."""
 
     def open(self, path: Path, flags: int) -> int:
-        """Open a file, created when the flags say so; temporary files of killed writers are overwritten."""
+        """Open a file, with the flags of `os.open`; temporary files of killed writers are overwritten."""
         if flags & os.O_EXCL:
             flags = flags & ~os.O_EXCL | os.O_TRUNC
         return os.open(path, flags, _PRIVATE_FILE)
@@ -61,7 +61,7 @@ class Files(Disk):
         return FileLock(path, poll_interval=POLL, mode=_PRIVATE_FILE)
 
     def database(self, path: Path) -> str:
-        """Return the name of a database for SQLite; its file is private from the first byte on."""
+        """Return the path of a database for SQLite, whose file is created private."""
         self.touch(path)
         return str(path)
 
@@ -70,11 +70,11 @@ class Files(Disk):
         self.close(self.open(path, os.O_RDWR | os.O_CREAT))
 
     def sync(self) -> None:
-        """Return when everything done so far is on the medium, in whichever files."""
+        """Synchronise all files written so far to the medium."""
         os.sync()
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file or a directory of that name."""
+        """Return True if there is a file or a directory of that name."""
         return path.exists()
 
     def load(self, path: Path) -> bytes | None:
@@ -103,7 +103,7 @@ class Files(Disk):
             return []
 
     def names(self, directory: Path, suffix: str = ".json") -> list[str]:
-        """Return the names in a directory that end so, sorted, without that end; no temporary files."""
+        """Return the names in a directory with a suffix, sorted and without it; no temporary files."""
         found = self.entries(directory)
         return [name.removesuffix(suffix) for name in found if name.endswith(suffix) and name[0] != "."]
 
@@ -115,13 +115,13 @@ class Files(Disk):
             yield from (Path(top, name) for name in found)
 
     def save(self, path: Path, data: bytes) -> None:
-        """Write a whole file durably, and the directories above it that are missing."""
+        """Write a whole file durably, with its missing parent directories."""
         self.make(path.parent)
         self.write_whole(path, data)
         self.fsync_directory(path.parent)
 
     def make(self, directory: Path) -> None:
-        """Create a directory and those above it, durably, where they are missing."""
+        """Create a directory durably, with its missing parents."""
         if directory.is_dir():
             return
         self.make(directory.parent)
@@ -130,14 +130,14 @@ class Files(Disk):
         self.fsync_directory(directory.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file and its temporary file, durably; that there is none is fine."""
+        """Remove a file and its temporary file durably, if they exist."""
         if path.parent.is_dir():
             self.unlink(path)
             self.unlink(temporary(path))
             self.fsync_directory(path.parent)
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a directory with its content, durably, of a link only itself; that there is none is fine."""
+        """Remove a directory with its content durably, if it exists; links are not followed."""
         if directory.is_symlink():
             self.unlink(directory)
         elif directory.is_dir():
@@ -196,7 +196,7 @@ class Locks:
 
 
 class Reserve:
-    """A file whose space is given up on a full disk, so that taking consent back does not wait for it.
+    """A file whose space is released on a full disk, so that consent can still be revoked.
 
     A revocation writes before it removes, in this space, which is then taken again from the removed files.
     """
@@ -206,7 +206,7 @@ class Reserve:
         self._path = path
 
     def keep(self) -> None:
-        """Take the space, or some more of it; where there is none, log that and go on."""
+        """Reserve the space, as far as there is any; log a failure."""
         taken = self._files.load(self._path) or b""
         refused = ""
         for size in self._files.reserves:
@@ -222,19 +222,19 @@ class Reserve:
         _LOG.warning("memory: no space can be kept for revocations: %s", refused)
 
     def give_up(self) -> None:
-        """Give the space back to the file system."""
+        """Release the space."""
         self._files.remove(self._path)
 
 
 def is_full(problem: BaseException | None) -> bool:
-    """Return whether the system refused for want of space, or of a user's share of it."""
+    """Return True if an error means a full disk or an exhausted quota."""
     if isinstance(problem, sqlite3.Error):
         return getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     return isinstance(problem, OSError) and problem.errno in _FULL
 
 
 def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, bytes]) -> None:
-    """Write the files of an import, by their paths, beside their places; the last one settles it.
+    """Stage the files of an import beside their final paths; the last one commits it.
 
     Call it and `move_in` under the user's lock and with the user marked, so that the next one finishes it.
     """
@@ -246,7 +246,7 @@ def stage(files: Files, paths: Paths, user_id: str, contents: Mapping[Path, byte
 
 
 def move_in(files: Files, paths: Paths, user_id: str) -> None:
-    """Finish an import that was settled, the consent last, or remove the parts of one that was not."""
+    """Finish a committed import, the consent last, or remove the parts of an uncommitted one."""
     staging = paths.tree("imports", user_id)
     if files.exists(staging / _STAGED):
         for place in (*paths.trees(user_id), paths.history(user_id), paths.consent(user_id)):

@@ -1,4 +1,4 @@
-"""Index of ids and expiries in SQLite, derived from the files and rebuilt from them when it is lost.
+"""Index of ids and expiries in SQLite, derived from the files and rebuilt from them when lost.
 
 A row is written before its file and removed after it, so every file has its row whatever is interrupted.
 Bytes that are deleted are overwritten.
@@ -32,7 +32,7 @@ TaskRow = tuple[str, str, datetime]  # user, context, expiry
 
 
 class Index:
-    """The index of a data root, open, for several threads; methods raise `sqlite3.Error`."""
+    """Open index of a data root, for several threads; methods raise `sqlite3.Error`."""
 
     def __init__(self, path: Path, files: Files) -> None:
         self._files = files
@@ -45,11 +45,11 @@ class Index:
             self._connection.close()
 
     def is_built(self) -> bool:
-        """Return whether the tables are there and of this layout."""
+        """Return True if the tables exist in this layout."""
         return self._rows("PRAGMA user_version") == [(LAYOUT,)]
 
     def build(self, users: Iterable[str], tasks: Iterable[TaskRow]) -> None:
-        """Fill the index in one transaction; what other processes noted meanwhile stays."""
+        """Fill the index in one transaction; entries of other processes stay."""
         with self._changing() as connection:
             rows = ((folded(user_id), user_id) for user_id in users)
             connection.executemany("INSERT OR IGNORE INTO users VALUES (?, ?)", rows)
@@ -60,12 +60,12 @@ class Index:
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def namesake(self, user_id: str) -> str | None:
-        """Return the id that was claimed and equals this one but for case; None when none was."""
+        """Return the claimed id that equals this one apart from case, or None."""
         rows = self._rows("SELECT user_id FROM users WHERE folded = ?", folded(user_id))
         return rows[0][0] if rows else None
 
     def claim(self, user_id: str) -> None:
-        """Claim an id for a user, whoever had it."""
+        """Claim an id for a user, replacing an earlier claim."""
         self._change("INSERT OR REPLACE INTO users VALUES (?, ?)", [(folded(user_id), user_id)])
 
     def users(self) -> list[str]:
@@ -73,13 +73,13 @@ class Index:
         return [user_id for (user_id,) in self._rows("SELECT user_id FROM users ORDER BY user_id")]
 
     def expect(self, user_id: str, context_id: str, expires_at: datetime) -> None:
-        """Note when a task context expires."""
+        """Record the expiry of a task context."""
         self._change(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", [(user_id, context_id, _number(expires_at))]
         )
 
     def expired(self, now: datetime) -> dict[str, list[str]]:
-        """Return the task contexts whose time has come, by user."""
+        """Return the expired task contexts by user."""
         found: dict[str, list[str]] = {}
         query = "SELECT user_id, context_id FROM tasks WHERE expires_at <= ? ORDER BY user_id, context_id"
         for user_id, context_id in self._rows(query, _number(now)):
@@ -87,13 +87,13 @@ class Index:
         return found
 
     def still_expired(self, user_id: str, context_ids: Sequence[str], now: datetime) -> list[str]:
-        """Return those of a user's contexts whose time has come, still; ask under the user's lock."""
+        """Return a user's contexts that are still expired; call under the user's lock."""
         query = "SELECT context_id FROM tasks WHERE user_id = ? AND +expires_at <= ?"
         due = {context_id for (context_id,) in self._rows(query, user_id, _number(now))}
         return [context_id for context_id in context_ids if context_id in due]
 
     def forget(self, contexts: Iterable[tuple[str, str]], now: datetime) -> None:
-        """Remove contexts, by user and id, whose files are gone, unless they were written anew since."""
+        """Remove contexts, by user and id, whose files are gone, unless they were written again since."""
         self._change(
             "DELETE FROM tasks WHERE user_id = ? AND context_id = ? AND expires_at <= ?",
             ((*context, _number(now)) for context in contexts),
@@ -125,7 +125,7 @@ class Index:
 
 
 def _connected(path: Path, files: Files) -> sqlite3.Connection:
-    """Return a connection; a database that cannot be read, or is of another layout, is made anew."""
+    """Return a connection; a database that is unreadable or of another layout is created again."""
     try:
         return _tried(files.database(path))
     except sqlite3.DatabaseError as problem:

@@ -89,7 +89,7 @@ _UNLIKE_A_CONSENT: Final = re.compile(rb"[^A-Za-z0-9_:.+' \n-]")
 
 
 class FileEntry(Record):
-    """One file of a package: its path below the package's directory, its bytes, their checksum."""
+    """One file of a package: its path below the package's directory, its size, and its checksum."""
 
     path: str
     size: Count
@@ -97,7 +97,7 @@ class FileEntry(Record):
 
 
 class Manifest(Record, kw_only=True):
-    """The list of the files of a package, but for the manifest itself, by path."""
+    """Manifest of a package: its files by path, without the manifest itself."""
 
     schema_version: str = SCHEMA_VERSION
     user_id: str
@@ -115,7 +115,7 @@ def manifest_of(user_id: str, exported_at: str, files: Mapping[str, bytes]) -> M
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the one form in which a manifest is written: YAML, with its own checksum in the last line."""
+    """Encode a manifest in its canonical form: YAML, with its own checksum in the last line."""
     text = (
         f'schema_version: "{manifest.schema_version}"\n'
         f'user_id: "{manifest.user_id}"\n'
@@ -129,7 +129,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Return the content of a manifest, in the one form that `encode_manifest` writes.
+    """Decode a manifest in the canonical form of `encode_manifest`.
 
     No general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
     """
@@ -150,11 +150,11 @@ def decode_manifest(data: bytes) -> Manifest:
     )
     manifest = Manifest(user_id=head["user_id"], exported_at=head["exported_at"], files=entries)
     if encode_manifest(manifest) != data:
-        raise UsageError(f"{MANIFEST}: written in another form than an export's")
+        raise UsageError(f"{MANIFEST}: not in the form that an export writes")
     paths = [entry.path for entry in entries]
     folded = {path.casefold() for path in paths}
     if paths != sorted(paths) or len(folded) != len(paths) or MANIFEST in folded:
-        raise UsageError(f"{MANIFEST}: the paths are not in order, or one is there twice")
+        raise UsageError(f"{MANIFEST}: the paths are not in order, or one occurs twice")
     return manifest
 
 
@@ -203,18 +203,18 @@ def open_package(path: Path) -> Iterator[Package]:
         except OSError as problem:
             raise UsageError(f"{problem.filename or path}: {problem.strerror or problem}") from problem
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as problem:
-            raise UsageError(f"{path}: no zip archive of an export: {problem}") from problem
+            raise UsageError(f"{path}: not a zip archive of an export: {problem}") from problem
         yield package
 
 
 def _package_directory(path: Path) -> Path:
-    """Return the directory with the manifest: this one, or the only one in it."""
+    """Return the directory with the manifest: the given one, or the only one in it."""
     if (path / MANIFEST).exists():
         return path
     inner = list(path.iterdir())
     if len(inner) == 1 and not inner[0].is_symlink() and (inner[0] / MANIFEST).exists():
         return inner[0]
-    raise UsageError(f"{path}: no export package: there is no {MANIFEST} in it")
+    raise UsageError(f"{path}: not an export package: it has no {MANIFEST}")
 
 
 def _add_directory(package: Package, directory: str, below: str) -> None:
@@ -237,7 +237,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def _check_end(archive: BinaryIO, path: Path) -> None:
-    """Look at the end of an archive before its directory is loaded, which may claim to be gigabytes."""
+    """Check the end of an archive before its directory is loaded, which may claim to be gigabytes."""
     size = archive.seek(0, os.SEEK_END)
     if size > 2 * MAX_PACKAGE:
         raise UsageError(f"{path}: {size} bytes; an export has at most {MAX_PACKAGE}")
@@ -265,7 +265,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
         if info.flag_bits & 1:
             raise UsageError(f"{where}: encrypted; an export is not")
         if path in package.files or path in package.foreign:
-            raise UsageError(f"{where}: {path} is there twice")
+            raise UsageError(f"{where}: {path} occurs twice")
         if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
             package.foreign[path] = _FOREIGN_KIND
         elif not plain or not _PATH.fullmatch(path.removesuffix("/") or "_"):
@@ -277,7 +277,7 @@ def _add_archive(package: Package, archive: zipfile.ZipFile, where: Path) -> Non
 
 
 def zipped(user_id: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the zip archive of a package, uncompressed and without times: equal bytes on every machine."""
+    """Return the zip archive of a package, uncompressed and without times: the same bytes everywhere."""
     target = BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for path, data in sorted(files.items()):
@@ -350,7 +350,7 @@ def _differences(package: Package, manifest: Manifest) -> Iterator[tuple[str, st
 
 
 def _change(package: Package, entry: FileEntry) -> str | None:
-    """Return the change of a file against its entry; no more of it is read than it should have."""
+    """Return the change of a file against its entry; at most the listed size is read."""
     digest, size = hashlib.sha256(), 0
     try:
         for piece in package.pieces(entry.path):
@@ -362,7 +362,7 @@ def _change(package: Package, entry: FileEntry) -> str | None:
         return f"unreadable: {problem}"
     if size < entry.size:
         return f"changed: {size} bytes instead of the {entry.size} listed"
-    return None if digest.hexdigest() == entry.sha256 else "changed: another content than listed"
+    return None if digest.hexdigest() == entry.sha256 else "changed: the content differs from the one listed"
 
 
 class Imported(Record):
@@ -373,20 +373,20 @@ class Imported(Record):
 
 
 class Packages:
-    """The service of export and import."""
+    """Service of export and import."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def export_user(self, user_id: str) -> dict[str, bytes]:
-        """Return a user's package at one moment, path to content; equal memory and clock make equal bytes."""
+        """Export a user's package, path to content; the same data and time give the same bytes."""
         workspace = self._workspace
         with workspace.writing(user_id):
             consent = workspace.consent_on_file(user_id).consent
             return package_of(workspace.files, workspace.paths, user_id, consent, workspace.now())
 
     def export_to(self, user_id: str, out: Path, *, as_zip: bool = False) -> Path:
-        """Write a user's package, whole or not at all, and return its path: ``out/user_id``, or a zip."""
+        """Write a user's package atomically and return its path: ``out/user_id``, or a zip."""
         package = self.export_user(user_id)
         files = self._workspace.files
         target = out / (f"{user_id}.zip" if as_zip else user_id)
@@ -406,7 +406,7 @@ class Packages:
             return target
 
     def import_package(self, path: Path) -> Imported:
-        """Take in an export, checked whole before any write, of a user who is not known here.
+        """Import a package of an unknown user, completely checked before the first write.
 
         Once the last file is staged, the import is finished whatever interrupts it.
         """
@@ -415,7 +415,7 @@ class Packages:
         with workspace.writing(user_id):
             if workspace.has_files(user_id):
                 raise UsageError(
-                    f"user {user_id}: is known here already; an import is for a user of whom there is nothing"
+                    f"user {user_id}: exists already; only a user without any data can be imported"
                 )
             workspace.admit(user_id)
             workspace.mark(user_id)
@@ -428,7 +428,7 @@ class Packages:
 
 
 class Placed(NamedTuple):
-    """A file of a package: its path in the data root, its kind of record, the ids in its package path."""
+    """A file of a package: its path in the data root, its record type, and the ids in its package path."""
 
     path: Path
     kind: type[Record]
@@ -442,7 +442,7 @@ def current_consent(user_id: str) -> str:
 
 
 def placed(paths: Paths, user_id: str, path: str) -> Placed | None:
-    """Return the place of a file of a user's package, or None for a file that is none of theirs."""
+    """Return the place of a file of a user's package, or None for a foreign file."""
     if path == current_consent(user_id):
         return Placed(paths.consent(user_id), ProfileConsent)
     for pattern, kind, own in _KINDS:
@@ -513,12 +513,12 @@ def read_import(path: Path, paths: Paths, gate: Gate) -> tuple[str, dict[Path, b
         if verified.manifest is None or verified.discrepancies:
             first, *others = verified.discrepancies
             more = f", and {len(others)} more; memfin memory verify {path} lists them" if others else ""
-            raise UsageError(f"{path}: not as it was exported: {first}{more}")
+            raise UsageError(f"{path}: changed since its export: {first}{more}")
         user_id = check_id(verified.manifest.user_id)
         for entry in verified.manifest.files:
             place = placed(paths, user_id, entry.path)
             if place is None:
-                raise UsageError(f"{entry.path}: no file of an export of user {user_id}")
+                raise UsageError(f"{entry.path}: not a file of an export of user {user_id}")
             data = targets[place.path] = package.content(entry.path, min(entry.size, MAX_FILE))
             records[entry.path] = _checked(place, user_id, entry.path, data, gate)
     held = [record for found in records.values() for record in found]
@@ -528,7 +528,7 @@ def read_import(path: Path, paths: Paths, gate: Gate) -> tuple[str, dict[Path, b
 
 
 def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) -> list[Record]:
-    """Return the records of a file, if they are the user's and in the form that the layer writes."""
+    """Return the records of a file, checked for their user and the canonical form."""
     if name == DRIFT_INDEX:
         return _index_lines(data, name)
     try:
@@ -538,7 +538,7 @@ def _checked(place: Placed, user_id: str, name: str, data: bytes, gate: Gate) ->
         detail = str(problem)
         raise UsageError(detail if detail.startswith(name) else f"{name}: {detail}") from problem
     if as_written != data:
-        raise UsageError(f"{name}: not in the form in which the memory layer writes a {place.kind.__name__}")
+        raise UsageError(f"{name}: not in the form of a {place.kind.__name__} written by the memory layer")
     _names_itself(user_id, name, place, record)
     return [record]
 
@@ -547,21 +547,21 @@ def _index_lines(data: bytes, name: str) -> list[Record]:
     try:
         lines: list[Record] = [_LINE.decode(line) for line in data.split(b"\n")[:-1]]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise UsageError(f"{name}: is no index of a drift log") from problem
+        raise UsageError(f"{name}: is not an index of a drift log") from problem
     if b"".join(msgspec.json.encode(line) + b"\n" for line in lines) != data:
-        raise UsageError(f"{name}: not in the form in which the memory layer writes an index")
+        raise UsageError(f"{name}: not in the form of an index written by the memory layer")
     return lines
 
 
 def _consent(data: bytes, name: str) -> ProfileConsent:
-    """Return a consent of a stranger's making, which no parser in C is given."""
+    """Parse an untrusted consent, without any parser in C."""
     if len(data) > MAX_RECORD or _UNLIKE_A_CONSENT.search(data):
-        raise RecordDamaged(f"{name}: is no readable ProfileConsent")
+        raise RecordDamaged(f"{name}: is not a readable ProfileConsent")
     try:
         plain = yaml.load(data.decode(), Loader=yaml.SafeLoader)
         return msgspec.convert(plain, ProfileConsent)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise RecordDamaged(f"{name}: is no readable ProfileConsent") from problem
+        raise RecordDamaged(f"{name}: is not a readable ProfileConsent") from problem
 
 
 def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> None:
@@ -569,13 +569,13 @@ def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> Non
         raise UsageError(f"{name}: belongs to another user")
     of_another_thread = len(place.ids) > 1 and record.get("thread_id") != place.ids[0]
     if of_another_thread or (place.own and place.ids[-1:] != (str(record[place.own]),)):
-        raise UsageError(f"{name}: its content has another id than its name")
+        raise UsageError(f"{name}: its id differs from its file name")
     if isinstance(record, UserContext) and f"user_contexts/_{record.scope}/" not in name:
-        raise UsageError(f"{name}: its content is of another scope than its name")
+        raise UsageError(f"{name}: its scope differs from its file name")
 
 
 def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Record]) -> None:
-    """Check that the records fit each other, and that the consent allows them."""
+    """Check that the records are consistent and allowed by the consent."""
     versions = sorted(each.version for each in held if isinstance(each, ProfileConsent))
     if versions != list(range(1, len(versions) + 1)):
         raise UsageError("consents: the versions are not 1, 2, 3 and so on without a gap")
@@ -585,14 +585,14 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
         raise UsageError(f"{current_consent(user_id)}: is not the last version of the consent")
     profiles = {each.context_id for each in held if isinstance(each, UserContext) and each.scope == "profile"}
     if profiles - {_profile_in_force(consent)}:
-        raise UsageError("user_contexts/_profile: there is a profile that the consent does not put in force")
+        raise UsageError("user_contexts/_profile: the consent does not allow the profile")
     drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
     if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
-        raise UsageError(f"{DRIFT_INDEX}: has a line that no record of the drift log stands behind")
+        raise UsageError(f"{DRIFT_INDEX}: has a line without a record in the drift log")
     if drifted and (consent is None or consent.revoked_at is not None):
-        raise UsageError("persona_drift: there is a drift log without a consent")
+        raise UsageError("persona_drift: there is a drift log without consent")
     if not allows(consent, "save_to_thread") and any(map(_is_open_thread, held)):
-        raise UsageError("threads: there is one whose context may be read without a consent")
+        raise UsageError("threads: one has a context that is readable without consent")
 
 
 def _is_open_thread(record: Record) -> bool:

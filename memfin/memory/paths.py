@@ -30,24 +30,24 @@ _DIGITS: Final = 6
 
 
 def is_id(value: str) -> bool:
-    """Return whether a string is an id: 1 to 64 ASCII letters, digits, ``_`` and ``-``."""
+    """Return True if a string is an id: 1 to 64 ASCII letters, digits, ``_`` and ``-``."""
     return _ID.fullmatch(value) is not None
 
 
 def check_id(value: object, what: str = "user id") -> str:
-    """Return an id as it is; raise `InvalidId` for what is none."""
+    """Return an id unchanged; raise `InvalidId` for an invalid one."""
     if isinstance(value, str) and is_id(value):
         return value
     raise InvalidId(f"{what}: must be 1 to 64 ASCII letters, digits, '_' or '-'")
 
 
 def folded(user_id: str) -> str:
-    """Return the form in which ids that differ only in case are equal."""
+    """Return an id folded, for comparing ids without regard to case."""
     return user_id.lower()
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment as it stands in ids: ``20261122T051100Z``."""
+    """Return a time in the form of ids: ``20261122T051100Z``."""
     return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
@@ -66,7 +66,7 @@ def new_id(prefix: Prefix, user_id: str, moment: datetime, taken: Callable[[str]
 
 
 def with_prefix(prefix: Prefix, other: str) -> str:
-    """Return the id that shares all but its prefix with another one, as a task and its context do."""
+    """Return an id with another prefix, as a task and its context share the rest."""
     return f"{prefix}_{other.partition('_')[2]}"
 
 
@@ -91,7 +91,7 @@ class Directory(NamedTuple):
 
 
 class Paths:
-    """The paths of a data root; of a user's records, by user id and the ids of the records."""
+    """Paths of a data root; those of a user's records by user id and record ids."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -157,16 +157,16 @@ class Paths:
         return self._tops[name] / check_id(user_id)
 
     def trees(self, user_id: str) -> tuple[Path, ...]:
-        """Return every directory that is a user's own."""
+        """Return all directories of a user."""
         return tuple(self.tree(name, user_id) for name in TREES)
 
     def shared(self) -> tuple[Path, ...]:
-        """Return the directories that are there before any user is; only users' own are made later."""
+        """Return the directories that exist before the first user; only users' own are created later."""
         consents = (self.consents, self.consents / "_history", self.stubs)
         return (self.locks, self.pending, *consents, *self._tops.values())
 
     def is_profile(self, path: Path) -> bool:
-        """Return whether a path is that of a profile context."""
+        """Return True for the path of a profile context."""
         parts = path.relative_to(self.root).parts
         return len(parts) > 2 and parts[0] == "user_contexts" and parts[2] == "_profile"  # noqa: PLR2004
 

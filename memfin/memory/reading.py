@@ -1,4 +1,4 @@
-"""Memory as a task reads it: slices, order of advisors, hints, suggestions (memory design §6 to §8)."""
+"""Reads for tasks: memory slices, order of advisors, hints, suggestions (memory design §6 to §8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -76,13 +76,13 @@ def advisor_order(route: Route, preference: RiskPromptPreference | None) -> tupl
 
 
 def advisors_for(memory: LoadedMemory) -> tuple[Advisor, ...]:
-    """Return the advisors of a task in the order of its slice S3, ``balanced`` where that is not loaded."""
+    """Return the advisors of a task in the order of its slice S3, ``balanced`` if that is not loaded."""
     loaded = memory.value("S3")
     return advisor_order(memory.route, next((each for each in ORDERS if each == loaded), None))
 
 
 class HintShown(Record):
-    """The last hint that a user was shown, as it is on file."""
+    """Record of the last hint that a user was shown."""
 
     hint: Hint
     shown_at: Moment
@@ -92,7 +92,7 @@ class HintShown(Record):
 def hint_for(
     state: OnboardingState, shown_at: datetime | None, now: datetime, *, preferred: bool
 ) -> Hint | None:
-    """Return the hint that a result may carry, or None; nobody gets one again before `PAUSE` is over."""
+    """Return the hint for a result, or None; a user gets at most one per `PAUSE`."""
     if shown_at is not None and now - shown_at < PAUSE:
         return None
     if state == "revoked":
@@ -101,14 +101,14 @@ def hint_for(
 
 
 class Skill(Record):
-    """A skill as it is listed: its id, and the words that say what it is about."""
+    """A skill: its id, and the words that describe its topic."""
 
     skill_id: str
     topics: tuple[str, ...] = ()
 
 
 def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
-    """Return all the skills, those that the user's recent threads are about first, newer threads first.
+    """Sort skills: those about the user's recent threads first, newer threads first.
 
     A skill is related to a thread when the thread's line in S6 holds one of its topics.
     """
@@ -124,18 +124,18 @@ def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
 
 
 def suggested_tasks(used: Iterable[Route]) -> tuple[Route, ...]:
-    """Return the three kinds of task to suggest: those used last, the latest first, then the usual ones."""
+    """Return three kinds of task to suggest: the most recently used ones, then the defaults."""
     return tuple(dict.fromkeys((*used, *_TABLES.first_tasks)))[: len(_TABLES.first_tasks)]
 
 
 def example_question(memory: LoadedMemory) -> str:
-    """Return the example for the first task after onboarding, in the language and depth that were set."""
+    """Return the example for the first task after onboarding, in the language and depth of the profile."""
     examples = _TABLES.examples["zh" if memory.value("S1") == "zh" else "en"]
     return examples.get(str(memory.value("S2")), examples["standard"])
 
 
 class Suggestions(Record):
-    """Suggestions of a page to a person; refresh conditions are by type of object, or ``other``."""
+    """Suggestions for a user; refresh conditions are by type of object, or ``other``."""
 
     task_types: tuple[Route, ...]
     example_question: str
@@ -143,7 +143,7 @@ class Suggestions(Record):
 
 
 class StartedTask(Record):
-    """A task that has begun: its context, its memory, and the advisors in the person's order."""
+    """A started task: its context, its memory, and the advisors in the user's order."""
 
     context: UserContext
     memory: LoadedMemory
@@ -151,7 +151,7 @@ class StartedTask(Record):
 
 
 class Reading:
-    """Memory as a task sees it. Reading takes no lock and writes nothing."""
+    """Service of reads for tasks; it takes no lock and writes nothing but the time of a hint."""
 
     def __init__(
         self, workspace: Workspace, tasks: Tasks, telemetry: "MemoryTelemetry | None" = None
@@ -196,7 +196,7 @@ class Reading:
         thread_id: str | None = None,
         prompt: str = "",
     ) -> StartedTask:
-        """Begin a task and return it with its memory; see `Tasks.begin_task` for its errors."""
+        """Start a task and return it with its memory; see `Tasks.begin_task` for its errors."""
         _check_route(route)
         given = _fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
@@ -204,7 +204,7 @@ class Reading:
         return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
 
     def take_hint(self, user_id: str) -> Hint | None:
-        """Return the hint to show with a result, at most one in 24 hours, and note the time (§8.3)."""
+        """Return the hint to show with a result, at most one in 24 hours, and record its time (§8.3)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             on_file = workspace.consent_on_file(user_id)
@@ -223,7 +223,7 @@ class Reading:
             return hint
 
     def suggestions(self, user_id: str) -> Suggestions:
-        """Return the kinds of task done last, an example question, and refresh conditions (§7.4).
+        """Return the latest kinds of task, an example question, and refresh conditions (§7.4).
 
         Without consent in force, the answer is that of a person of whom nothing was ever known.
         """
@@ -256,7 +256,7 @@ class Reading:
             return slices.assemble(plan, self._material(user_id, plan, consent), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
-        """Return the routes of a person's last tasks, the latest first."""
+        """Return the routes of a user's last tasks, the latest first."""
         workspace, now = self._workspace, self._workspace.now()
         directory = workspace.paths.tasks(user_id)
         found: list[UserContext] = []
@@ -270,7 +270,7 @@ class Reading:
         return [each.route for each in found if each.route and each.created_at >= consent.granted_at]
 
     def _material(self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None) -> Material:
-        """Read the sources that a plan leaves open, and nothing else; damaged records count as missing."""
+        """Read only the sources that a plan opens; damaged records count as missing."""
         workspace = self._workspace
         files, paths = workspace.files, workspace.paths
         header: ThreadHeader | None = None
@@ -297,7 +297,7 @@ class Reading:
         )
 
     def _drift_signals(self, user_id: str) -> int:
-        """Return the number of drift records younger than 30 days, by their names alone."""
+        """Return the number of drift records of the last 30 days, from their file names."""
         oldest = f"drift_{stamp(self._workspace.now() - _DRIFT_COUNTED)}"
         names = self._workspace.files.names(self._workspace.paths.drift(user_id))
         return sum(name[: len(oldest)] > oldest for name in names)
@@ -305,7 +305,7 @@ class Reading:
 
 def _check_route(route: Route) -> None:
     if route not in slices.MATRIX:
-        raise InvalidInput(f"route: there is none of that name; there are {', '.join(slices.MATRIX)}")
+        raise InvalidInput(f"route: unknown; known routes: {', '.join(slices.MATRIX)}")
 
 
 def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:

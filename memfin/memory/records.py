@@ -1,4 +1,4 @@
-"""Records, the bytes of their files, and write plans that are checked whole before the first byte.
+"""Encoding of records, and write plans that are checked completely before the first byte.
 
 A profile needs the token that only `onboarded` and `reviewed` give (memory design §5.1).
 """
@@ -43,11 +43,11 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 
 class RecordDamaged(RunFault):
-    """A file of the layer does not hold what it must; the message names the file, not the content."""
+    """A stored file is damaged; the message names the file, not its content."""
 
 
 def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None) -> bytes:
-    """Return the bytes of a record's file, YAML or JSON as its name says.
+    """Encode a record as YAML or JSON, depending on the file's name.
 
     The gate is spared text that is on file there already: it passed once, and a record must stay
     revocable under a gate that has become stricter since.
@@ -64,7 +64,7 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
     except UnicodeEncodeError:
         raise InvalidInput(f"{kind.__name__}: holds text that is not Unicode") from None
     except (TypeError, OverflowError, RecursionError):
-        raise InvalidInput(f"{kind.__name__}: holds a value that JSON has no form for") from None
+        raise InvalidInput(f"{kind.__name__}: holds a value that JSON cannot represent") from None
     if len(data) > MAX_RECORD:
         raise InvalidInput(f"{kind.__name__}: is larger than {MAX_RECORD} bytes")
     kept: dict[str, Any] = {}
@@ -80,30 +80,30 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
 
 
 def decode(data: bytes, path: Path, kind: type[RecordT]) -> RecordT:
-    """Return the record of a file."""
+    """Decode the record of a file."""
     try:
         if path.suffix == ".yaml":
             return msgspec.convert(_plain_of(data), kind)
         decoder: msgspec.json.Decoder[RecordT] = _decoder(kind)
         return decoder.decode(data)
     except _DAMAGES:
-        raise RecordDamaged(f"{path}: is no readable {kind.__name__}; restore or remove it") from None
+        raise RecordDamaged(f"{path}: is not a readable {kind.__name__}; restore or remove it") from None
 
 
 def load(files: Files, path: Path, kind: type[RecordT]) -> RecordT | None:
-    """Return the record of a file, None where there is no such file."""
+    """Read the record of a file; None if there is no such file."""
     data = files.load(path)
     return None if data is None else decode(data, path, kind)
 
 
 def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """Yield the records of a directory by id; those that vanish meanwhile are left out."""
+    """Yield the records of a directory by id; those removed meanwhile are skipped."""
     for name, data in files.loaded(directory):
         yield decode(data, directory / name, kind)
 
 
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """Yield the records of a directory by id, without those that cannot be read."""
+    """Yield the readable records of a directory by id."""
     for name, data in files.loaded(directory):
         with suppress(RecordDamaged):
             yield decode(data, directory / name, kind)
@@ -111,7 +111,7 @@ def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[R
 
 @functools.cache
 def text_fields(kind: type[Record]) -> tuple[str, ...]:
-    """Return the fields of a record that can hold what a person wrote."""
+    """Return the fields of a record that can contain a user's text."""
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - records are structs
     return tuple(field.name for field in described.fields if _may_hold_text(field.type))
@@ -123,7 +123,7 @@ def _decoder(kind: type[RecordT]) -> msgspec.json.Decoder[RecordT]:
 
 
 def _plain_of(data: bytes) -> object:
-    """Return the content of a YAML file; libyaml would overflow the stack on deep nesting."""
+    """Parse a YAML file without libyaml, which would overflow the stack on deep nesting."""
     depth = 0
     for event in yaml.parse(data, _LOADER) if len(data) > _MAX_UNCHECKED else ():
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -148,7 +148,7 @@ def _may_hold_text(kind: inspect.Type) -> bool:
 
 
 def _check_plain(value: object) -> None:
-    """Refuse what is nested too deeply to walk through, and numbers that JSON has no form for."""
+    """Refuse data that is nested too deeply, and numbers that JSON cannot represent."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH + 1):
         if not level:
@@ -166,7 +166,7 @@ def _check_plain(value: object) -> None:
 
 
 class EarlyGate:
-    """A gate that checks the texts of an operation before it takes a lock, and refuses them when asked.
+    """Sensitive-input gate that scans the texts of an operation before it takes a lock.
 
     A result counts for exactly the value that was checked; others are checked when asked.
     """
@@ -177,7 +177,7 @@ class EarlyGate:
 
     @contextmanager
     def reading(self, texts: Mapping[str, Any]) -> Iterator[None]:
-        """Check texts, by the names of their fields in records, and remember the results within."""
+        """Scan texts, by the names of their fields in records, and keep the results within the context."""
         results: dict[str, tuple[Any, MemoryRefusal | None]] = {}
         for name, value in texts.items():
             # What is refused for its type or its size is not read.
@@ -192,7 +192,7 @@ class EarlyGate:
             self._here.results = {}
 
     def __call__(self, texts: Any, field: str) -> None:
-        """Refuse texts that are never saved."""
+        """Raise `SensitiveInput` for texts that are never saved."""
         results: Mapping[str, tuple[Any, MemoryRefusal | None]] = getattr(self._here, "results", {})
         if not field and isinstance(texts, Mapping):
             known = [name for name, value in texts.items() if name in results and results[name][0] == value]
@@ -225,7 +225,7 @@ _NO_FIELDS: Final = ContextFields()
 
 
 class ProfileWriteToken:
-    """Permission to write a profile; only `onboarded` and `reviewed` give the one that counts."""
+    """Permission to write a profile, created by `onboarded` and `reviewed` alone."""
 
     __slots__ = ()
 
@@ -255,7 +255,9 @@ def reviewed(
     """Return the profile with its owner's changes, None to delete a field, and the token to write it."""
     for name in changes:
         if name not in REVIEWABLE:
-            raise InvalidInput(f"{name[:40]!r}: is no field of a profile; there are {', '.join(REVIEWABLE)}")
+            raise InvalidInput(
+                f"{name[:40]!r}: is not a field of a profile; known fields: {', '.join(REVIEWABLE)}"
+            )
     given = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
     fields = msgspec.structs.asdict(profile) | given | {"updated_at": now, "consent_version": version}
     try:
@@ -266,14 +268,14 @@ def reviewed(
 
 
 def preferences_of(profile: UserContext | None) -> Preferences:
-    """Return the preferences of a profile, those of nobody where there is none."""
+    """Return the preferences of a profile, the defaults without one."""
     if profile is None:
         return Preferences()
     return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
 
 
 class Put(NamedTuple):
-    """Write a record in the place of what is there."""
+    """Write a record, replacing an earlier one."""
 
     path: Path
     record: Record
@@ -281,27 +283,27 @@ class Put(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Add a record as the last line of a file; the file is rewritten, so that it is whole at any time."""
+    """Append a record as a line; the file is rewritten and so is complete at any time."""
 
     path: Path
     record: Record
 
 
 class Keep(NamedTuple):
-    """Write bytes that are on file elsewhere: a version of a consent that is superseded."""
+    """Write stored bytes to another file: a superseded version of a consent."""
 
     path: Path
     data: bytes
 
 
 class Remove(NamedTuple):
-    """Remove a file; that there is none is fine."""
+    """Remove a file if it exists."""
 
     path: Path
 
 
 class RemoveTree(NamedTuple):
-    """Remove a directory with all that is in it; that there is none is fine."""
+    """Remove a directory with its content if it exists."""
 
     path: Path
 
@@ -312,7 +314,7 @@ Checked = list[tuple[Step, bytes]]  # steps that may be done, with the bytes tha
 
 
 class Writer:
-    """Carries out plans."""
+    """Executor of write plans."""
 
     def __init__(self, files: Files, paths: Paths, gate: Gate, observer: Observer | None = None) -> None:
         self._files = files
@@ -321,11 +323,11 @@ class Writer:
         self._observer = observer
 
     def check(self, plan: Iterable[Step]) -> Checked:
-        """Return a plan's steps with the bytes that they write; nothing is written if one is refused."""
+        """Return a plan's steps with the bytes to write; one refused step refuses the plan."""
         return [(step, self._checked(step)) for step in plan]
 
     def do(self, checked: Checked) -> None:
-        """Do the steps in order."""
+        """Execute the steps in order."""
         for step, data in checked:
             # A removal of nothing is not observed.
             changes = not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)
@@ -346,12 +348,12 @@ class Writer:
             case Put(path, record, write_token):
                 if self._paths.is_profile(path) and write_token is not _TOKEN:
                     raise ProfileWriteRefused(
-                        "a profile is written by onboarding and by the person's own review, by nothing else"
+                        "a profile is written only by onboarding and by the person's own review"
                     )
                 return encode(record, path, self._gate, self._files.load(path))
             case Append(path, record):
                 if self._paths.is_profile(path):
-                    raise ProfileWriteRefused("a profile is no log")
+                    raise ProfileWriteRefused("a profile cannot be appended to")
                 return encode(record, path, self._gate)
             case Keep(path, data):
                 if path.parent.parent != self._paths.consents / "_history":

@@ -41,7 +41,7 @@ class RoutePlan(Record, forbid_unknown_fields=True):
 
 
 class SliceForm(Record, forbid_unknown_fields=True):
-    """One slice, as the data file explains it."""
+    """One slice, as defined in the data file."""
 
     label: str
     sources: tuple[Source, ...]
@@ -84,7 +84,7 @@ def wanted_slices(route: Route, *, prompt: str = "", of_thread: bool = False) ->
 
 
 def refers_to_threads(prompt: str) -> bool:
-    """Return whether a prompt, Chinese or English, speaks of the user's own threads."""
+    """Return True if a prompt, Chinese or English, mentions the user's own threads."""
     return any(pattern.search(prompt) for pattern in _patterns())
 
 
@@ -104,32 +104,32 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 
 
 class UserContextBlock(Record):
-    """The text that memory adds to a system prompt, of a type of its own; made by `block_of` alone."""
+    """Text that memory adds to a system prompt; its own type, created only by `block_of`."""
 
     text: str
 
 
 def block_of(lines: Iterable[str]) -> UserContextBlock:
-    """Return the block of slices' lines, as `line_of` makes them (memory design §6.2)."""
+    """Return the block of the slices' lines, made by `line_of` (memory design §6.2)."""
     return UserContextBlock(text="\n".join((OPENING, *lines, CLOSING)))
 
 
 def injected(system_prompt: str, block: UserContextBlock) -> str:
     """Return a system prompt with memory at its end, right before the user's message (§6.4)."""
     if not isinstance(system_prompt, str):
-        raise TypeError(f"memory goes into a prompt of text, not into {type(system_prompt).__name__}")
+        raise TypeError(f"memory is added to a prompt of type str, not to {type(system_prompt).__name__}")
     if OPENING in system_prompt or CLOSING in system_prompt:
         raise UsageError(f"the system prompt holds {OPENING} already: inject memory once, into the prompt")
     return f"{system_prompt}\n\n{block.text}" if system_prompt else block.text
 
 
 def line_of(label: str, value: str | int | Sequence[str], *, quoted: bool) -> str:
-    """Return a slice's line; ``quoted`` for what people wrote, which `escaped` has seen already."""
+    """Return a slice's line; ``quoted`` for users' text, which has been `escaped`."""
     return f"{label}: {msgspec.json.encode(value).decode() if quoted else value}"
 
 
 def escaped(text: str) -> str:
-    """Return a person's words as one line without tags, control tokens and invisible characters."""
+    """Escape a user's text: one line without tags, control tokens and invisible characters."""
     text = flat(visible(text, spell=lambda _: ""))
     text = _BRACKETS.sub(lambda found: _WIDE[found.group()], text)
     # Full-width and other forms of the tag's name count as the name.
@@ -162,7 +162,7 @@ class LoadedMemory(Record):
 
 
 class ReadPlan(Record):
-    """The slices that a route wants, in order, and the sources that consent opens and closes for them."""
+    """Slices of a route, in order, and the sources that consent opens and closes for them."""
 
     route: Route
     wanted: tuple[SliceName, ...]
@@ -198,7 +198,7 @@ def plan_reads(
 
 
 def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
-    """Return the block and its attributes, of the records read and the fields of the task itself (§6.4).
+    """Return the block and its attributes from the records read and the fields of the task (§6.4).
 
     A slice without a value is named as blocked where consent closes one of its sources, else as missing.
     """
@@ -235,7 +235,7 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
 def _first(
     name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
 ) -> tuple[Source, Any] | None:
-    """Return the first value that a slice's sources have, those that win first."""
+    """Return the first value among a slice's sources, in order of precedence."""
     form = SLICES[name]
     contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
     profile = material.profile if material.profile and not material.profile.consent_blocked else None
@@ -262,7 +262,7 @@ def _first(
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:
-    """Return the active threads touched last, the newest first, by title and what they are about."""
+    """Return the latest active threads, newest first, by title and topic."""
     active = [each for each in threads if each.status == "active" and not each.consent_blocked]
     newest = sorted(active, key=lambda each: (each.updated_at, each.thread_id), reverse=True)
     return [_named(each) for each in newest[:THREADS_NAMED]]
@@ -277,7 +277,7 @@ def _named(thread: ThreadHeader) -> str:
 
 
 def _made(name: SliceName, source: Source, value: Any) -> LoadedSlice | None:
-    """Return the slice of a value, escaped and within its budget; None where nothing is left of it."""
+    """Return the slice of a value, escaped and within its budget; None if it is empty after that."""
     form = SLICES[name]
     label, budget, quoted = form.label, form.budget, form.written
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The memory store: a facade of services over one data root (spec §10), and one in this process's memory."""
+"""The memory store: a facade of services over one data root (spec §10), on disk or in memory."""
 
 import os
 import weakref
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def utc_now() -> datetime:
-    """Return the time of this machine."""
+    """Return the current UTC time."""
     return datetime.now(UTC)
 
 
 class MemoryStore:
-    """The memory of a data root: consents, and the records that they allow to keep.
+    """Memory store of a data root: consents, and the records that they allow.
 
     An operation that is refused has written nothing. Methods block; a host with an event loop calls them
     in worker threads. One store may be used by any number of threads, and a data root by any number of
@@ -97,7 +97,7 @@ class MemoryStore:
         self.rebuild_index = workspace.rebuild_index
 
     def close(self) -> None:
-        """Close the index; the store is of no use afterwards."""
+        """Close the index; the store cannot be used afterwards."""
         self.workspace.close()
 
     def __enter__(self) -> Self:
@@ -134,7 +134,7 @@ class _InMemoryFiles(Files):
         return path.name in self._directories.get(str(path.parent), ()) or str(path) in self._directories
 
     def open(self, path: Path, flags: int) -> int:
-        """Create a file when the flags say so; the descriptor is good for nothing but closing."""
+        """Create a file if the flags ask for it; the descriptor can only be closed."""
         if flags & os.O_CREAT and not self.exists(path):
             self.save(path, b"")
         return _NO_DESCRIPTOR
@@ -189,7 +189,7 @@ class _InMemoryFiles(Files):
 
 
 class IsolatedStore(MemoryStore):
-    """A memory store of its own, gone with the object; may begin with the `contents` of another one."""
+    """Isolated memory store that lives with the object; may start from the `contents` of another one."""
 
     def __init__(self, clock: Clock, contents: Mapping[str, bytes] | None = None) -> None:
         self._in_memory = _InMemoryFiles(contents or {})
@@ -202,6 +202,6 @@ class IsolatedStore(MemoryStore):
 
 
 def _refuse_values(texts: Mapping[str, Any], _: str) -> None:
-    """Refuse sensitive text in a record; the names of its fields are the layer's own."""
+    """Refuse sensitive text in a record; its field names are not checked."""
     for name, value in texts.items():
         refuse_sensitive(value, name)

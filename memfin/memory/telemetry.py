@@ -46,7 +46,7 @@ class MemoryTelemetry:
         self._drifts = Counter("persona_drift", "Drift signals recorded", labels, registry=self.registry)
 
     def observer(self, root: Path) -> Callable[[Step], None]:
-        """Return the observer of the steps that are done under a data root."""
+        """Return the observer of the write steps under a data root."""
 
         def observe(step: Step) -> None:
             scope, slice_id = _scope_of(step.path.relative_to(root))
@@ -67,13 +67,13 @@ class MemoryTelemetry:
             self._operation("delete", "task", "", "", count)
 
     def consent_granted(self, consent_id: str, version: int) -> None:
-        """Record a consent granted, anew or in a further version."""
+        """Record a consent granted, new or as a further version."""
         self._granted.inc()
         with self._tracer.start_as_current_span("profile_consent_grant") as span:
             span.set_attributes({"consent_id_ref": consent_id, "version": version})
 
     def onboarding_step(self, step: str) -> None:
-        """Record a step of onboarding; a name of a closed set."""
+        """Record a step of onboarding, one of a closed set of names."""
         self._steps.labels(step).inc()
 
     def context_built(self, attributes: SliceAttributes) -> None:

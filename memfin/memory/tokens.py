@@ -1,4 +1,4 @@
-"""Token estimates, and cutting text to a budget at safe boundaries.
+"""Token estimates, and truncation of text to a budget at safe boundaries.
 
 Tokenizers of current models take between half and one and a half times the estimate. Cuts never fall
 inside an extended grapheme cluster (UAX #29), as far as the standard library's properties tell them.
@@ -29,7 +29,7 @@ _FLAG_LETTERS: Final = re.compile("[\U0001f1e6-\U0001f1ff]+")
 
 
 def boundary_before(text: str, at: int) -> int:
-    """Return the last position not after ``at`` at which no character is cut in two."""
+    """Return the last grapheme boundary at or before ``at``."""
     if at >= len(text):
         return len(text)
     while at > 0 and _joined(text, at):
@@ -38,7 +38,7 @@ def boundary_before(text: str, at: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Return whether the code points on both sides of a position are parts of one character."""
+    """Return True if the code points around a position belong to one grapheme."""
     left, right = text[at - 1], text[at]
     if left < "\u0300" and right < "\u0300":
         return left == "\r" and right == "\n"
@@ -70,7 +70,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def fitted_text(text: str, budget: int, line: Callable[[str], str]) -> str:
-    """Return as much of a text's beginning as keeps its line, as ``line`` makes it, below a budget of tokens.
+    """Truncate a text so that its line, made by ``line``, stays within a budget of tokens.
 
     A cut text ends in `OMITTED`, behind a clause or word in the latter half of what fits if there is one, and
     never inside a number: "12" is not "12万". Empty when nothing fits.
@@ -89,7 +89,7 @@ def fitted_text(text: str, budget: int, line: Callable[[str], str]) -> str:
 
 
 def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str]], str]) -> list[str]:
-    """Return the first items that keep their line below a budget, then `OMITTED`; a first one may be cut."""
+    """Return the first items that fit a budget, then `OMITTED`; the first one may be cut."""
     if not items or estimate_tokens(line(items)) < budget:
         return list(items)
     for count in range(len(items) - 1, 0, -1):
@@ -101,7 +101,7 @@ def fitted_items(items: Sequence[str], budget: int, line: Callable[[Sequence[str
 
 
 def safe_cut(text: str, max_length: int) -> int:
-    """Return the position at which to cut a text so that at most ``max_length`` code points stay."""
+    """Return the position to cut a text at so that at most ``max_length`` code points stay."""
     if max_length >= len(text):
         return len(text)
     head = text[:max_length]
@@ -116,5 +116,5 @@ def safe_cut(text: str, max_length: int) -> int:
 
 
 def _late_end(pattern: re.Pattern[str], head: str) -> int:
-    """Return where the pattern's last match ends if that is in the latter half, else 0."""
+    """Return the end of the pattern's last match if it is in the latter half, else 0."""
     return max((found.end() for found in pattern.finditer(head) if 2 * found.end() > len(head)), default=0)

@@ -52,20 +52,20 @@ ValueT = TypeVar("ValueT")
 
 
 class ConsentOnFile(NamedTuple):
-    """The bytes of a user's consent file, None without a file, and the consent if they can be read."""
+    """Bytes of a user's consent file, None without a file, and the consent if readable."""
 
     data: bytes | None
     consent: ProfileConsent | None
 
     @property
     def in_force(self) -> ProfileConsent | None:
-        """The consent, where there is one that is not revoked."""
+        """The consent, unless it is missing or revoked."""
         return self.consent if self.consent is not None and self.consent.revoked_at is None else None
 
 
 @lru_cache(maxsize=1024)
 def _consent_of(data: bytes) -> ProfileConsent | None:
-    """Return the consent in the bytes of a file; it is read for every answer, and YAML is slow."""
+    """Parse a consent file, cached: it is read for every answer, and YAML is slow."""
     try:
         return decode(data, Path("consent.yaml"), ProfileConsent)
     except RecordDamaged:
@@ -73,17 +73,17 @@ def _consent_of(data: bytes) -> ProfileConsent | None:
 
 
 def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
-    """Return whether a consent allows something; a revoked one, and none, allows nothing."""
+    """Return True if a consent allows a scope; a revoked or missing one allows nothing."""
     return consent is not None and consent.revoked_at is None and bool(consent.scopes[scope])
 
 
 def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
-    """Return whether a purge that is not finished should have been."""
+    """Return True if an unfinished purge is past its deadline."""
     return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
 
 
 class Sweep(Record):
-    """The counts of a sweep: task contexts removed and refused, interrupted operations finished and failed.
+    """Counts of a sweep: task contexts removed and failed, interrupted operations finished and failed.
 
     Overdue ones are finished revocations of more than 48 hours ago.
     """
@@ -96,7 +96,7 @@ class Sweep(Record):
 
 
 class Workspace:
-    """A data root, open for reading and writing; see `memfin.memory.MemoryStore` for the arguments."""
+    """Open data root for reading and writing; see `memfin.memory.MemoryStore` for the arguments."""
 
     def __init__(
         self, root: Path, clock: Clock, gate: Gate, files: Files, observer: Observer | None = None
@@ -122,7 +122,7 @@ class Workspace:
         self.index.close()
 
     def now(self) -> datetime:
-        """Return the time, in UTC."""
+        """Return the current UTC time."""
         moment = self._clock()
         if moment.tzinfo is None:
             raise InvalidInput("the clock of a memory store must give times with their zone")
@@ -131,7 +131,7 @@ class Workspace:
     # Reading takes no lock.
 
     def consent_on_file(self, user_id: str) -> ConsentOnFile:
-        """Return the consent of a user as it is on file; one that is damaged, or another user's, is None."""
+        """Read the consent of a user; a damaged one, or another user's, is None."""
         with self.faults():
             data = self.files.load(self.paths.consent(user_id))
         consent = None if data is None else _consent_of(data)
@@ -150,7 +150,7 @@ class Workspace:
                     return value
 
     def profile_of(self, consent: ProfileConsent | None) -> UserContext | None:
-        """Return the profile that a consent puts in force; None without one, or when it cannot be read."""
+        """Return the profile that a consent allows; None without one, or if it cannot be read."""
         if consent is None or not consent.scopes.save_to_profile or consent.profile_context_id is None:
             return None
         path = self.paths.profile(consent.user_id, consent.profile_context_id)
@@ -164,7 +164,7 @@ class Workspace:
 
     @contextmanager
     def writing(self, user_id: str, texts: Mapping[str, Any] = _NO_TEXTS) -> Iterator[None]:
-        """Hold the user's lock, with nothing left to finish from before.
+        """Hold the user's lock, after finishing interrupted operations.
 
         Texts of the person, by the names of their fields, pass the gate before the lock is taken.
         """
@@ -173,11 +173,11 @@ class Workspace:
             if self.files.exists(self.paths.marker(user_id)):
                 self.finish(user_id)
             if self.files.exists(self.paths.stub(user_id)):
-                raise AccountDeleted("user: the account was deleted, and its id is not given again")
+                raise AccountDeleted("user: the account was deleted, and its id is not reused")
             yield
 
     def despite_full_disk(self, work: Callable[[], ValueT]) -> ValueT:
-        """Return the result of repeatable work; on a full disk it is done again in the reserve's space."""
+        """Return the result of repeatable work; on a full disk it is repeated in the reserve's space."""
         try:
             return work()
         except RunFault as fault:
@@ -191,7 +191,7 @@ class Workspace:
             self.reserve.keep()
 
     def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
-        """Do checked steps in order, under the user's lock; with ``settle``, the steps of consent, too."""
+        """Execute checked steps in order, under the user's lock; with ``settle``, those of consent too."""
         several = settle or len(checked) > 1
         if several:
             self.mark(user_id)
@@ -202,19 +202,19 @@ class Workspace:
             self.files.unlink(self.paths.marker(user_id))
 
     def mark(self, user_id: str) -> None:
-        """Mark a user as one with an operation under way; if it is interrupted, the mark stays."""
+        """Mark a user's operation as in progress; the mark of an interrupted one stays."""
         marker = self.paths.marker(user_id)
         self.files.touch(marker)
         self.files.fsync_directory(marker.parent)
 
     def _settle(self, user_id: str) -> None:
-        """Make a user's files match the consent on file (memory design §10.4)."""
+        """Make a user's files match the stored consent (memory design §10.4)."""
         for tree in self.paths.trees(user_id):
             self._writer.do(self.check(map(Remove, self.files.strays(tree))))
         self._writer.do(self.check(self._purge_steps(user_id)))
 
     def _purge_steps(self, user_id: str) -> Iterator[Step]:
-        """Yield the steps that remove what consent does not allow; none while it cannot be read."""
+        """Yield the steps that remove records without consent; none while the consent is unreadable."""
         files, paths = self.files, self.paths
         on_file = self.consent_on_file(user_id)
         consent = on_file.consent
@@ -244,14 +244,14 @@ class Workspace:
                     yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
 
     def block_steps(self, directory: Path, kind: type[UserContext] | type[ThreadHeader]) -> Iterator[Step]:
-        """Yield the steps that block the records of a directory: they stay, and are read for no answer."""
+        """Yield the steps that block the records of a directory: they stay, but no answer reads them."""
         for found in load_sound(self.files, directory, kind):
             if not found.consent_blocked:
                 name = found.thread_id if isinstance(found, ThreadHeader) else found.context_id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
 
     def has_files(self, user_id: str) -> bool:
-        """Return whether there is anything of a user but a stub."""
+        """Return True if a user has any file but a stub."""
         return any(map(self.files.exists, self._places(user_id)))
 
     def _places(self, user_id: str) -> tuple[Path, ...]:
@@ -273,11 +273,11 @@ class Workspace:
         return sorted(int(name) for name in names if name.isdecimal())
 
     def id_for(self, prefix: Prefix, user_id: str, directory: Path, now: datetime) -> str:
-        """Return the next free id in a directory; use it under the user's lock."""
+        """Return the next free id in a directory; call under the user's lock."""
         return new_id(prefix, user_id, now, lambda name: self.files.exists(directory / f"{name}.json"))
 
     def admit(self, user_id: str) -> None:
-        """Claim the id of a user who gives consent for the first time."""
+        """Claim the id of a user who consents for the first time."""
         namesake = self.index.namesake(user_id)
         if namesake == user_id:
             return
@@ -290,7 +290,7 @@ class Workspace:
     # Recovery.
 
     def rebuild_index(self) -> None:
-        """Finish interrupted operations of all users, and build the index from the files anew."""
+        """Finish interrupted operations of all users, and rebuild the index from the files."""
         with self.faults():
             users = self._users_on_file()
             for user_id in users:
@@ -363,7 +363,7 @@ class Workspace:
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Turn refusals of the system into one-line faults."""
+        """Translate errors of the system into one-line faults."""
         try:
             yield
         except OSError as problem:

@@ -1,4 +1,4 @@
-"""Summary of the RAG suite, from exact sums that may be added up in any order (spec section 9)."""
+"""Summary of the RAG suite, from exact sums that are independent of the order (spec section 9)."""
 
 import operator
 from collections import defaultdict
@@ -95,7 +95,7 @@ class RagState:
         }
 
     def summary(self, run_id: str, **names: Any) -> RagSummary:
-        """Return the summary so far, without the individual results; ``names`` are its names."""
+        """Return the summary so far, without the individual results; ``names`` are further fields."""
         total = self._groups["all", ""]
         names |= {f"by_{kind}": self._by(kind) for kind in ("type", "difficulty", "category", "tag")}
         return RagSummary(
@@ -115,7 +115,7 @@ class RagState:
 
 
 def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
-    """Yield the groups of a result; a tag that is given twice counts once."""
+    """Yield the groups of a result; a repeated tag counts once."""
     yield "all", ""
     for kind in ("type", "difficulty", "category"):
         if result[kind] is not None:
@@ -125,18 +125,18 @@ def _groups_of(result: RagResult) -> Iterator[tuple[str, str]]:
 
 
 def regressions(right_before: Container[str], now: Iterable[AnyResult]) -> list[str]:
-    """Return the ids of fact questions, in their order, that are wrong now and were right before."""
+    """Return the sorted ids of fact questions that are wrong now and were right before."""
     wrong = (result.id for result in now if result.type == "fact_exact" and not is_right_fact(result))
     return sorted(name for name in wrong if name in right_before)
 
 
 def is_right_fact(result: AnyResult) -> bool:
-    """Return True for a fact question answered with the expected values, whatever it cites."""
+    """Return True for a fact question answered with the expected values, with or without citations."""
     return result.type == "fact_exact" and result.error is None and result.details.get("exact_match") == 1
 
 
 def headline_values(summary: RagSummary) -> dict[str, float]:
-    """Return the values to follow over repetitions, by name.
+    """Return the headline values by name, for tracking over repetitions.
 
     ``rag.overall_percentage`` and ``rag.pass_rate`` are of the summary, ``rag.TYPE.percentage`` and
     ``rag.TYPE.pass_rate`` of the questions of one type, and ``rag.judge.MARK`` are the means of a judge.

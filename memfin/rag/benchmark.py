@@ -1,4 +1,4 @@
-"""Benchmark: loading, checking, and the comparison with its document (spec section 9)."""
+"""Benchmarks: loading, validation, and comparison with their document (spec section 9)."""
 
 import hashlib
 import zlib
@@ -28,7 +28,7 @@ _CHUNK: Final = 64  # records that are compressed, and made anew, at a time
 
 
 class Packed(Collection[T], Generic[T]):
-    """Immutable records of one type; every iteration makes them anew."""
+    """Immutable records of one type, stored encoded; every iteration decodes them again."""
 
     def __init__(self, kind: Any, records: Iterable[T] = ()) -> None:
         """Pack records; ``kind`` is their type, one that msgspec encodes and decodes."""
@@ -63,7 +63,7 @@ _SUFFIXES: Final = ("", *sorted(TEXT_SUFFIXES), ".pdf")
 
 
 class Benchmark(NamedTuple):
-    """A benchmark as it is run.
+    """A loaded benchmark.
 
     ``questions`` are in the order of files and of the questions in each. ``document`` is the path of the
     document that the files name, None if there is none; ``document_name`` is the name in the files.
@@ -107,7 +107,7 @@ def load_benchmark(path: str | Path) -> Benchmark:
 
 
 def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:
-    """Return the path of the document of question files, and its name in them; None where there is none.
+    """Return the path of the document of question files, and its name in them; None without one.
 
     ``files`` are the files with the document that each names: a path within the benchmark's directory, with
     or without its suffix. A name that leads out of the directory finds nothing.
@@ -164,7 +164,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def check_benchmark(path: str | Path, document: str | Path | None = None) -> Iterator[Finding]:
-    """Yield every finding in a benchmark, and those of its sound files against the document.
+    """Yield every finding in a benchmark, including those of valid files against the document.
 
     Without ``document`` the one that the question files name is read, if it is there.
 
@@ -185,7 +185,7 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
 
 
 def unfounded(files: Iterable[Path], index: "DocumentIndex") -> Iterator[Finding]:
-    """Yield a finding for all evidence of sound question files that the document lacks, file by file.
+    """Yield a finding for all evidence of valid question files that the document lacks, file by file.
 
     Raises:
         UsageError: a file cannot be read, or is not sound any more.
@@ -216,7 +216,7 @@ def _violations(content: RagBenchmark, index: "DocumentIndex") -> Iterator[Viola
             known = page is not None and index.page_span(page) is not None
             if quote is not None and not index.locate(quote_parts(quote), page if known else None):
                 where = f"on page {page}" if known else f"in {index.document.name}"
-                yield Violation((*steps, *field_steps), f"{shown(quote)} does not stand {where}")
+                yield Violation((*steps, *field_steps), f"{shown(quote)} is not {where}")
         if location is not None:
             field, message = _location(location, entry.required_quote, index)
             if message:
@@ -230,12 +230,12 @@ def _evidence(evidence: RequiredEvidence, index: "DocumentIndex") -> tuple[str, 
         return "page", f"{index.document.name} has no page {page}"
     places = index.required_spans(evidence.replace(section=None, speaker=None))
     if not places:
-        return "must_include", f"{shown(evidence.must_include)} does not stand on page {page}"
+        return "must_include", f"{shown(evidence.must_include)} is not on page {page}"
     if not index.is_record or any(index.meets(span, evidence) for span in places):
         return "", ""
     in_section = any(index.meets(span, evidence.replace(speaker=None)) for span in places)
     name, place = ("speaker", f"the {speaker}") if in_section and speaker else ("section", f"{section}")
-    return name, f"{shown(evidence.must_include)} does not stand in {place} on page {page}"
+    return name, f"{shown(evidence.must_include)} is not in {place} on page {page}"
 
 
 def _location(location: EvidenceLocation, quote: str | None, index: "DocumentIndex") -> tuple[str, str]:
@@ -252,5 +252,5 @@ def _location(location: EvidenceLocation, quote: str | None, index: "DocumentInd
     if ranges and index.locate(parts, page.number):
         named = [line for low, high in ranges for line in lines[low - page.first_line :][: high - low + 1]]
         if not any(find_quote(parts, fold("\n".join(named)))):
-            return "lines", "the required_quote does not stand on these lines"
+            return "lines", "the required_quote is not on these lines"
     return "", ""

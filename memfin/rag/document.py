@@ -1,4 +1,4 @@
-"""A benchmark's document and its pages: Markdown, plain text, PDF, or a directory of one file a page."""
+"""A benchmark's document and its pages: Markdown, plain text, PDF, or a directory of one file per page."""
 
 import hashlib
 import os
@@ -25,19 +25,19 @@ _PAGE_FILE: Final = re.compile(
 
 
 class Page(NamedTuple):
-    """A page: its number, its text with lines ended by line feeds, and the file's line it begins on."""
+    """A page: its number, its text with line feeds as line ends, and its first line in the file."""
 
     number: int
     text: str
     first_line: int = 1
 
     def line(self, offset: int) -> int:
-        """Return the line of the file, from 1, that the character at an offset into the text stands on."""
+        """Return the line of the file, from 1, of the character at an offset into the text."""
         return self.first_line + self.text.count("\n", 0, offset)
 
 
 class Document:
-    """The pages of a document in ascending order of their numbers, of which some may be missing.
+    """Pages of a document in ascending order; numbers may be missing.
 
     ``name`` is the name of its file or directory.
     """
@@ -48,7 +48,7 @@ class Document:
         self._by_number = {page.number: page for page in pages}
 
     def page(self, number: int) -> Page | None:
-        """Return the page of that number, or None when there is none."""
+        """Return the page with that number, or None."""
         return self._by_number.get(number)
 
     @cached_property
@@ -83,7 +83,7 @@ def load_document(path: str | Path) -> Document:
         raise UsageError(f"document {str(path)!r}: {problem}") from None
     pages = tuple(_directory_pages(place) if is_directory else _file_pages(place))
     if not any(page.text.strip() for page in pages):
-        raise UsageError(f"document {path}: holds no text")
+        raise UsageError(f"document {path}: has no text")
     return Document(place.name, pages)
 
 
@@ -176,7 +176,9 @@ def _text(file: BinaryIO, path: Path) -> str:
         raise UsageError(f"document {path}:{line}: not UTF-8; save it as UTF-8 and try again") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise UsageError(f"document {path}:{line}: holds a NUL, so it is no text; use Markdown, text or PDF")
+        raise UsageError(
+            f"document {path}:{line}: contains a NUL, so it is not text; use Markdown, text or PDF"
+        )
     return _LINE_END.sub("\n", text.removeprefix(_BOM))
 
 
@@ -197,11 +199,11 @@ FURNITURE: Final = re.compile(
     rf"){_DECORATION}$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Lines outside of turns: the number of a page, a line to sign on, the words above it."""
+"""Page furniture, lines outside of turns: page numbers, signature lines, the words above them."""
 
 
 class Segment(NamedTuple):
-    """A part of a page: half-open character offsets into its text, and whose words these are.
+    """A part of a page: half-open character offsets into its text, and its speaker.
 
     ``speaker`` is None in the head; ``pair`` numbers each question with its answer from 1, and is 0 there.
     The name of the speaker is part of the first segment of a turn.
@@ -216,7 +218,7 @@ class Segment(NamedTuple):
 
 
 def segments(document: Document) -> tuple[Segment, ...]:
-    """Return the parts of a record in their order; none when no turn is found, as in other documents."""
+    """Return the parts of a transcript in order; none for other documents, without speakers."""
     found: list[Segment] = []
     speaker: RagSpeaker | None = None
     pair = 0
@@ -237,7 +239,7 @@ def segments(document: Document) -> tuple[Segment, ...]:
 
 
 def _parts(page: Page, start: int, end: int, speaker: RagSpeaker | None, pair: int) -> Iterator[Segment]:
-    """Yield the parts between the beginnings of two turns, with furniture in parts of its own."""
+    """Yield the parts between the beginnings of two turns, with page furniture in separate parts."""
     section: RagSection = "qa_pair" if pair else "header"
     position = start
     for line in FURNITURE.finditer(page.text, start, end):

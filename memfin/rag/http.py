@@ -85,7 +85,7 @@ def application(
     names: Iterable[str] = (),
     token: str | None = None,
     timeout: float = TIMEOUT,
-    largest_body: int = MAX_BODY_BYTES,
+    max_body_bytes: int = MAX_BODY_BYTES,
 ) -> web.Application:
     """Return an aiohttp application that serves a RAG system; it may be a sub-application of another.
 
@@ -97,7 +97,7 @@ def application(
         names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.
         timeout: seconds that the system may take for a question.
-        largest_body: bytes of a request's body, at most.
+        max_body_bytes: bytes of a request's body, at most.
 
     Raises:
         UsageError: the system is none, or the document cannot be read.
@@ -124,7 +124,7 @@ def application(
         host=host,
         names=names,
         token=token,
-        largest_body=largest_body,
+        max_body_bytes=max_body_bytes,
     )
     app.router.add_post(PATH, query)
     app.router.add_post("/", query)
@@ -149,7 +149,7 @@ def serve(
         host: address to listen on.
         port: port to listen on; 0 takes a free one, which the line names.
         token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
-        options: ``names``, ``timeout`` and ``largest_body`` of `application`.
+        options: ``names``, ``timeout`` and ``max_body_bytes`` of `application`.
 
     Raises:
         UsageError: the address cannot be listened on, or is open to the network without a token; or the

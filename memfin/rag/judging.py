@@ -152,11 +152,11 @@ def read_answer(text: str) -> RagVerdict:
         answer = msgspec.convert(value, Answer)
         msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
     except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is no verdict: {problem}") from problem
+        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
     for mark in MARKS:
         score = getattr(answer, mark)
         if score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python
-            raise InvalidAnswer(f"the answer is no verdict: {mark} {score} is not a whole number 1 to 5")
+            raise InvalidAnswer(f"the answer is not a verdict: {mark} {score} is not a whole number 1 to 5")
     values: dict[str, Any] = msgspec.structs.asdict(answer)
     for name, each in values.items():
         values[name] = each[:MAX_REASON] if isinstance(each, str) else float(each)
@@ -168,13 +168,13 @@ def _spread(votes: Sequence[RagVerdict]) -> float:
 
 
 class RagVotes(VoteStats):
-    """Stats of the votes on answers and of their agreement, one mark at a time."""
+    """Statistics of the votes on answers and of their agreement, mark by mark."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(MARKS, "interval"))
 
     def add(self, judgements: Iterable[RagJudgement]) -> None:
-        """Count votes, those on one answer in a row; one that failed leaves nothing to compare."""
+        """Count the votes on one answer; a failed one cannot be compared."""
         for _, group in groupby(judgements, key=lambda vote: vote.question_index):
             votes = list(group)
             self.add_votes(votes)
@@ -302,7 +302,7 @@ _ORDER: Final = {
 
 
 class RagControl(NamedTuple):
-    """A control and its request."""
+    """Control answer of known quality, with its request."""
 
     kind: ControlKind
     request: RagJudgeRequest
@@ -330,7 +330,7 @@ def rag_control_result(control: RagControl, result: JudgeResult[RagVerdict]) -> 
 
 
 def rag_control_warnings(results: Sequence[RagJudgeControl]) -> list[str]:
-    """Return a warning for every defect of the judge that the controls show."""
+    """Return a warning for every defect of the judge shown by the controls."""
     judged = [control for control in results if control.error is None]
     null = {control.id: control for control in judged if control.kind == "null"}
     warnings: list[str] = []

@@ -32,7 +32,7 @@ _NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
 
 
 class Sentence(NamedTuple):
-    """A sentence as it stands on a page, without its line breaks."""
+    """A sentence on a page, without its line breaks."""
 
     page: int
     text: str
@@ -59,7 +59,7 @@ class Passage(NamedTuple):
         return joined(sentence.text for sentence in self.body)
 
     def quotes(self) -> list[Sentence]:
-        """Return the body, or the rest without one, in quotes of bounded length, each from one page."""
+        """Return the body, or the rest if there is none, in quotes of bounded length, each from one page."""
         quotes: list[Sentence] = []
         for page, text in self.body or self.asked:
             if quotes and quotes[-1].page == page and len(quotes[-1].text) + len(text) <= MAX_QUOTE_CHARS:
@@ -85,7 +85,7 @@ class Hit(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The shipped words; ``patterns`` are tables of patterns in the order of matching."""
+    """Vocabulary that ships with MemFin; ``patterns`` are tables of patterns in the order of matching."""
 
     synonyms: tuple[tuple[str, ...], ...]
     idle: re.Pattern[str]
@@ -97,7 +97,7 @@ class Vocabulary(NamedTuple):
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Load the shipped words."""
+    """Load the vocabulary, once per process."""
     content = _VOCABULARY.read_bytes()
     data = tomllib.loads(content.decode())
     return Vocabulary(
@@ -143,20 +143,20 @@ def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
 
 
 class PassageIndex:
-    """A search over passages by the share of a question that each meets, rare words weighing more."""
+    """Search index over passages by the share of a question they meet; rare words weigh more."""
 
     def __init__(self, passages: tuple[Passage, ...]) -> None:
         self.passages = passages
         self._stemmed = [stemmed(f"{passage.question}\n{passage.answer}") for passage in passages]
 
     def search(self, units: Sequence[Unit]) -> list[Hit]:
-        """Return all passages, those first that meet most of the `weighted` units of a question."""
+        """Rank all passages by the share of the `weighted` units of a question that they meet."""
         pairs = enumerate(zip(self.passages, self._stemmed, strict=True))
         hits = [Hit(number, passage, share(text, units)) for number, (passage, text) in pairs]
         return sorted(hits, key=lambda hit: -hit.score)
 
     def weighted(self, units: list[Unit]) -> list[Unit]:
-        """Return the units with their shares weighted by how few passages meet them."""
+        """Return the units with their shares weighted by their rarity among passages."""
 
         def weight(unit: Unit) -> float:
             counts = (sum(_has(text, form) for text in self._stemmed) for form in unit.forms)
@@ -192,7 +192,7 @@ def _has(text: str, form: str) -> bool:
 
 
 def _record(document: Document, parts: tuple[Segment, ...]) -> Iterator[Passage]:
-    """Yield the head of a record page by page, then each question with its answer."""
+    """Yield the head of a transcript page by page, then each question with its answer."""
     text = {page.number: page.text for page in document.pages}
     head = takewhile(lambda part: not part.pair, parts)
     for page, near in groupby(head, key=lambda part: part.page):

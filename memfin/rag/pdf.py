@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page, through pypdf."""
+"""Text extraction from PDF, page by page, with pypdf."""
 
 import logging
 import os
@@ -62,7 +62,7 @@ def pdf_pages(file: BinaryIO, path: Path) -> list[str]:
 
 
 def _pages(file: BinaryIO, path: Path, check: Callable[..., None]) -> Iterator[str]:
-    """Yield the text of every page; ``check`` is called again and again and ends the reading by raising."""
+    """Yield the text of every page; ``check`` is called repeatedly and may stop the reading by raising."""
     reader = pypdf.PdfReader(file)
     if reader.is_encrypted and not _opened(reader):
         raise UsageError(f"document {path}: the PDF is encrypted; save a copy without a password")
@@ -77,7 +77,7 @@ def _pages(file: BinaryIO, path: Path, check: Callable[..., None]) -> Iterator[s
 
 
 def _opened(reader: pypdf.PdfReader) -> bool:
-    """Try the empty password, which opens files whose owner has only restricted what may be done."""
+    """Try the empty password, which opens files with an owner's restrictions only."""
     try:
         return bool(reader.decrypt(""))
     except Exception:  # noqa: BLE001 - also where a cipher would need another library

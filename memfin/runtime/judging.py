@@ -61,7 +61,7 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
         rpm=config.judge_rpm,
         tpm=config.judge_tpm,
         max_down=config.judge_patience,
-        on_notice=warn,
+        on_warning=warn,
         name="the judge's endpoint",
     )
     return setup._replace(gate=gate)

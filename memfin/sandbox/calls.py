@@ -1,4 +1,4 @@
-"""Calls into untrusted user code, isolated from the run.
+"""Calls into untrusted user code, isolated from the run, with time limits.
 
 An agent or a judge may raise, hang, swallow cancellation, block its thread or end the process. Every call
 runs in a task of its own outside the runtime's task group, bounded in time. Inside a cancel scope a
@@ -43,7 +43,7 @@ class CallTimedOut(CallFailed):
 
 
 def is_async(call: object) -> bool:
-    """Return True if calling the object gives an awaitable, as far as its signature shows."""
+    """Return True if calling the object returns an awaitable, as far as its signature shows."""
     while isinstance(call, partial):
         call = call.func
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
@@ -77,7 +77,7 @@ class UserCalls:
 
     @property
     def stuck(self) -> bool:
-        """True while an earlier plain call runs in its thread beyond its time limit."""
+        """True while an earlier plain call still runs in its thread after its time limit."""
         return self._thread.busy
 
     async def freed(self, limit: float) -> bool:
@@ -88,7 +88,7 @@ class UserCalls:
         return not self.stuck
 
     def stop(self) -> None:
-        """End the thread; a stuck one counts as abandoned and ends when its call returns."""
+        """End the thread; a stuck one is counted as abandoned and ends when its call returns."""
         if self._thread.busy:
             self.abandoned += 1
         self._thread.stop()
@@ -101,7 +101,7 @@ class UserCalls:
     async def bounded(
         self, start: Callable[[], Coroutine[Any, Any, T]], limit: float, *, short_grace: bool = False
     ) -> T:
-        """Return what the coroutine of ``start`` returns, within ``limit`` seconds.
+        """Await the coroutine of ``start`` for at most ``limit`` seconds and return its result.
 
         With ``short_grace`` a call over its time limit has `SHORT_GRACE` to end, else `CANCEL_GRACE`.
 
@@ -136,7 +136,7 @@ class UserCalls:
         return self._outcome(task)
 
     async def _cancel(self, task: asyncio.Task[Any], state: "_CallState", grace: float) -> None:
-        """Cancel the call; if it swallows that, end its task without delivering anything more to it."""
+        """Cancel the call; if it suppresses that, end its task without resuming it."""
         task.add_done_callback(_retrieve)
         task.cancel()
         if not await _finished(task, state, grace):
@@ -210,7 +210,7 @@ class FactoryCalls(UserCalls):
         return made
 
     async def _close_late(self) -> None:
-        """Close an object that was made after its caller had stopped waiting."""
+        """Close an object whose factory returned after its caller had stopped waiting."""
         await self._thread.call(lambda: None)  # runs after the factory
         close = getattr(self._late, "close", None)
         if callable(close):
@@ -218,7 +218,7 @@ class FactoryCalls(UserCalls):
 
 
 def check_listener(what: str, call: Callable[..., object]) -> None:
-    """Refuse an asynchronous listener, which nobody would await.
+    """Refuse an asynchronous listener, which would never be awaited.
 
     Raises:
         UsageError: it is.
@@ -234,7 +234,7 @@ class Listener:
     """A plain callback that is dropped after its first error."""
 
     def __init__(self, name: str, on_failure: Callable[[str], None]) -> None:
-        """Prepare; ``on_failure`` gets one line with ``name`` and the error that dropped the listener."""
+        """Prepare; ``on_failure`` gets one line with ``name`` and the error of the dropped listener."""
         self._name = name
         self._on_failure = on_failure
         self._dropped = False
@@ -250,7 +250,7 @@ class Listener:
             return
         if inspect.iscoroutine(result):  # as a lambda around an asynchronous function gives
             result.close()
-            self._drop("it returned a coroutine, which nobody awaits")
+            self._drop("it returned a coroutine, which is never awaited")
 
     def _drop(self, why: str) -> None:
         self._dropped = True
@@ -279,7 +279,7 @@ class _CallState:
 
 
 async def _isolated(start: Callable[[], Coroutine[Any, Any, T]], state: _CallState, what: str) -> T:
-    """Run the call; stop exceptions that would end the event loop itself."""
+    """Run the call; contain exceptions that would end the event loop itself."""
     try:
         return await _stepped(start(), state)
     except SystemExit as stop:
@@ -292,7 +292,7 @@ async def _isolated(start: Callable[[], Coroutine[Any, Any, T]], state: _CallSta
 
 @types.coroutine
 def _stepped(call: Coroutine[Any, Any, T], state: _CallState) -> Generator[Any, Any, T]:
-    """Run a coroutine step by step, so that it can be abandoned at any of them."""
+    """Run a coroutine step by step, so that it can be abandoned at any step."""
     step: Callable[[], Any] = partial(call.send, None)
     watch = state.watch
     while True:

@@ -11,14 +11,14 @@ from memfin.secrets import scrubber_of_environment
 from memfin.text import lines
 
 MAX_LINE: Final = 2000
-"""Characters of an error message that are kept."""
+"""Maximum characters of an error message."""
 
 MAX_SECRET: Final = 8192
 """Characters beyond these that are scrubbed, so that no cut leaves the beginning of a key."""
 
 
 def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
-    """Return the callable that ``pkg.module:name`` names.
+    """Import the callable of ``pkg.module:name``.
 
     ``what`` is the option the reference was given for, ``forms`` lists the valid forms.
 
@@ -82,14 +82,14 @@ def reference_of(factory: Callable[..., Any]) -> str:
 
 
 def package_version(module_name: str) -> str | None:
-    """Return ``__version__`` of the imported package that a module belongs to, if any."""
+    """Return ``__version__`` of the imported package of a module, if any."""
     package = sys.modules.get(module_name.partition(".")[0])
     version = getattr(package, "__version__", None)
     return version if isinstance(version, str) else None
 
 
 def kind_of(value: object) -> str:
-    """Describe the type of a value, for an error that expected another."""
+    """Describe the type of a value for an error message."""
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""One thread per object for user code with plain functions, and the watch of a run over its user code."""
+"""One thread per object for plain user functions, and the registry of a run's calls."""
 
 import asyncio
 import queue
@@ -31,7 +31,7 @@ class CallThread:
 
     @property
     def busy(self) -> bool:
-        """True while a call is running, wanted or not."""
+        """True while a call is running, even one without a waiting caller."""
         return self._busy
 
     async def call(self, func: Callable[..., T], *args: Any) -> T:
@@ -77,7 +77,7 @@ class CallThread:
         return await future
 
     async def finish(self, func: Callable[..., T], *args: Any) -> T:
-        """Return ``func(*args)`` like `call`, and wait for its end even when cancelled meanwhile."""
+        """Return ``func(*args)`` like `call`, and wait for its end even when cancelled."""
         ended: list[T] = []
         with anyio.CancelScope(shield=True):
             ended.append(await self.call(func, *args))
@@ -110,18 +110,18 @@ class CallThread:
 
 
 PRUNE_AT: Final = 256
-"""Number of threads at which the ended ones are forgotten."""
+"""Number of registered threads at which ended ones are removed."""
 
 
 class Callee(NamedTuple):
-    """The object of a call: ``what`` it is, such as ``agent``, and its ``name``, such as a dialogue's id."""
+    """The called object: ``what`` it is, such as ``agent``, and its ``name``, such as a dialogue's id."""
 
     what: str
     name: str
 
 
 class CallWatch:
-    """The calls of one run into user code.
+    """Registry of the calls of one run into user code.
 
     Attributes:
         on_loop: the callee whose coroutine runs on the event loop now. Other threads may read it while
@@ -150,4 +150,4 @@ class CallWatch:
 
 
 WATCH: Final[ContextVar[CallWatch | None]] = ContextVar("memfin_call_watch", default=None)
-"""The watch of the run that a task belongs to; tasks that the run starts inherit it."""
+"""The registry of the current run; tasks started by the run inherit it."""

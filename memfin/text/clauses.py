@@ -19,7 +19,7 @@ _CLAUSE: Final = re.compile(r"[^,，。;；!！?？\n]+")
 
 
 def sentence_bounds(text: str) -> list[tuple[int, int]]:
-    """Return the half-open offsets of the sentences with their end marks and the blanks behind them.
+    """Return the half-open offsets of the sentences, including their end marks and following blanks.
 
     Line breaks and semicolons separate sentences too; what is blank is none.
     """
@@ -38,7 +38,7 @@ def clauses(text: str) -> list[str]:
 
 
 def between_marks(text: str, start: int, end: int, marks: str) -> tuple[int, int]:
-    """Return the span between two of the given marks that ``text[start:end]`` stands in.
+    """Return the span around ``text[start:end]`` between two of the given marks.
 
     It reaches up to 200 characters to each side.
     """

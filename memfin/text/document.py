@@ -1,4 +1,4 @@
-"""A reply read as a Markdown document: lines with their kinds, sentences, tables, lead-ins.
+"""Parser of replies as Markdown: lines with their kinds, sentences, tables, lead-ins.
 
 Models write Markdown loosely (bold lines as headings, lists inside code fences, tables without a rule), so
 the reader is a line reader and not a CommonMark parser. See ADR 0019 for the parsers that were measured.
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 
 class Document:
-    """A reply prepared for reading.
+    """A parsed reply.
 
     Attributes:
         source: The reply as it was written.
@@ -139,7 +139,7 @@ class Document:
         return self.line(self.line_number(offset))
 
     def quantities(self, start: int, end: int) -> list[Quantity]:
-        """Return the quantities that stand wholly in ``text[start:end]``, a part of one line."""
+        """Return the quantities within ``text[start:end]``, a part of one line."""
         number = self.line_number(start)
         found = self._quantities.get(number)
         if found is None:
@@ -156,7 +156,7 @@ class Document:
         return self.text[line.start : line.end]
 
     def leads(self, offset: int) -> Iterator[str]:
-        """Yield the lines that introduce the line at the offset, the nearest first: lead-ins, then headings.
+        """Yield the lines that introduce the one at the offset, nearest first: lead-ins, then headings.
 
         A lead-in of a list item or table row is the nearest line above that is neither, or that is less
         indented; a heading, or a short line that ends in a colon, introduces everything below it.
@@ -213,7 +213,7 @@ class Document:
 
     @cached_property
     def _dropped(self) -> tuple[list[int], list[int]]:
-        """Offsets in `text` behind which marks were dropped, and the number of characters dropped so far."""
+        """Offsets in `text` after which marks were dropped, with the number of characters dropped so far."""
         lengths = [len(part) for part in _MARK.split(self._norm)]  # words and marks by turns
         return list(itertools.accumulate(lengths[:-1:2])), list(itertools.accumulate(lengths[1::2]))
 

@@ -1,4 +1,4 @@
-"""Printable text: invisible characters and those that act on a display are spelt out.
+"""Printable text: invisible characters and display controls are escaped.
 
 Control characters, direction marks, zero-width characters and lone surrogates are spelt out (⟨U+202E⟩).
 Escaping for HTML or Markdown comes after this.
@@ -31,12 +31,12 @@ def _unseen(character: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return a name with all but its spaces spelt out that cannot be seen, line ends included."""
+    """Return a name with all invisible characters but spaces escaped, line ends included."""
     return "".join(_spelt(each) if _unseen(each) and each not in EMOJI_MARKS else each for each in text)
 
 
 def visible(text: str, *, kept: frozenset[str] = EMOJI_MARKS, spell: Callable[[str], str] = _spelt) -> str:
-    r"""Return text with each line end as ``\n``, each blank as a space, and the rest spelt out if unseen.
+    r"""Return text with ``\n`` as line ends, spaces as blanks, and other invisible characters escaped.
 
     ``kept`` are unseen characters that stay; ``spell`` returns what stands for the others.
     """

@@ -31,7 +31,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @cache
 def _traditional() -> re.Pattern[str]:
-    """Return a pattern for characters that only traditional texts use."""
+    """Return a pattern of characters that only traditional texts use."""
     signs = (files("memfin") / "data" / "traditional.txt").read_text("utf-8").replace("\n", "")
     return re.compile(f"[{signs}]")
 
@@ -74,5 +74,5 @@ def normalize(text: str) -> str:
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of a text in normal form, for comparing texts whatever their layout."""
+    """Return the letters and digits of a text in normal form, for comparing texts without their layout."""
     return "".join(filter(str.isalnum, normalize(text)))

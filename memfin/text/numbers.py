@@ -67,12 +67,12 @@ LONGEST: Final = 60
 
 
 def informal(text: str) -> str:
-    """Return the text with formal numerals in their plain shapes. Offsets are kept."""
+    """Return the text with formal numerals as plain ones; offsets stay valid."""
     return text.translate(_PLAIN) if _FORMAL.search(text) else text
 
 
 def digit_string(text: str) -> str | None:
-    """Return the digits of a number that is read out digit by digit (一三八零), or None."""
+    """Return the digits of a number written digit by digit (一三八零), or None."""
     values = [_DIGIT_VALUES.get(mark) for mark in text.translate(_PLAIN)]
     return None if None in values or not values else "".join(map(str, values))
 
@@ -115,7 +115,7 @@ def chinese_number(text: str) -> float | None:
 
 
 def _scaled(text: str) -> Decimal | None:
-    """Return the value of a number, which is split at its greatest scale."""
+    """Return the value of a number, split at its greatest scale."""
     for scale, factor in (("亿", 10**8), ("万", 10**4)):
         head, mark, tail = text.rpartition(scale)
         if mark:

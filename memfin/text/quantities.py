@@ -107,7 +107,7 @@ _LONG: Final = rf"(?:(?<=[\d{_CN}.．,{_SIGNS}][\d{_CN}万亿萬億])|(?<=[{_SIG
 
 @cache
 def _figure() -> re.Pattern[str]:
-    """Return the pattern of a figure. Compiling it takes 20 ms.
+    """Return the pattern of a figure, cached as compiling it takes 20 ms.
 
     A number of several characters is matched without a unit too, so that no part of it is tried again.
     """
@@ -145,7 +145,7 @@ def _unit(written: str) -> tuple[QuantityKind, float, float]:
 
 
 def _ends(number: str, kind: QuantityKind = "share") -> tuple[float, float] | None:
-    """Return both ends of what a numeral says: 两三 is 2 to 3. 八五 is a number in 八五折 only."""
+    """Return both ends of a numeral: 两三 is 2 to 3. 八五 is a number only in 八五折."""
     if number and number.isascii():
         value = float(number.replace(",", ""))
         return value, value
@@ -156,7 +156,7 @@ def _ends(number: str, kind: QuantityKind = "share") -> tuple[float, float] | No
 
 
 def _measured(number: str, own_unit: str | None, last: str, unit: str) -> _Reading | None:
-    """Return what a number with its unit says, or a range whose first number may lack the unit."""
+    """Return the quantity of a number with its unit, or of a range whose first number may lack the unit."""
     kind, factor, addition = _unit(unit)
     own_kind, own_factor, own_addition = (kind, factor, addition) if own_unit is None else _unit(own_unit)
     scale = _TRAILING_SCALE.search(last)
@@ -189,7 +189,7 @@ def _read(
     number: str, over: str | None, over_high: str | None, divisor: str | None, half: str | None,
     unit: str | None, last: str | None, last_unit: str | None,
 ) -> _Reading | None:  # fmt: skip
-    """Return what the groups of a figure say."""
+    """Return the quantity of the groups of a figure."""
     if half is not None:
         return "share", 0.5, 0.5, number + half
     if over is not None:
@@ -207,7 +207,7 @@ def _read(
 
 
 def _in_context(match: re.Match[str], before: str, start: int, reading: _Reading | None) -> Quantity | None:
-    """Return a figure with regard to the sign before it: of a currency, an ordinal or a date."""
+    """Adjust a figure to the sign before it: of a currency, an ordinal or a date."""
     first, last = match.span()
     if before in _SIGNS:
         first = max(start, match.string.rindex(before, 0, first))
@@ -278,7 +278,7 @@ _ENGLISH: Final = re.compile(
 
 @lru_cache(maxsize=512)
 def _count(words: str) -> float:
-    """Return the value of a count in English words. An article alone stands for one."""
+    """Return the value of a count in English words; an article alone is one."""
     value = numbers.english_number(words)
     return 1.0 if value is None else value
 
@@ -339,7 +339,7 @@ _AT_LEAST_AFTER: Final = re.compile(r"(?i)\s*(?:及?以上|起(?![伏点])|打�
 
 
 def bound(text: str, quantity: Quantity) -> Bound:
-    """Return the bound that the words beside a quantity make of it."""
+    """Return the bound that adjacent words make of a quantity."""
     before = text[max(0, quantity.start - 18) : quantity.start]
     after = text[quantity.end : quantity.end + 10]
     if _AT_LEAST_AFTER.match(after):

@@ -1,4 +1,4 @@
-"""Findings in one labelled reply, by the detectors as in a run, or by a judge."""
+"""Findings in one labelled reply, by the detectors or by a judge."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,7 +20,7 @@ from memfin.scoring.statements import Analysis
 
 
 class Found(Record):
-    """The findings in one reply that are compared with its labels; None for parts that were not read.
+    """Findings in one reply to compare with its labels; None for parts that were not read.
 
     ``findings`` are the evidence of the detectors, ``reason`` that of a judge.
     """
@@ -40,7 +40,7 @@ def given_labels(labels: Mapping[str, bool | None] | None) -> dict[str, bool]:
 
 
 def found_by_detectors(row: LabelledReply) -> Found:
-    """Return the findings of the offline detectors in a reply; a blank one has none."""
+    """Return the findings of the offline detectors in a reply; none for a blank one."""
     if not row.text.strip():
         return Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
     analysis = Analysis(row.text)
@@ -69,7 +69,7 @@ def found_by_detectors(row: LabelledReply) -> Found:
 
 
 def judge_request(row: LabelledReply, scope: JudgeScope) -> JudgeRequest | None:
-    """Return the request to a judge about a reply, None without a label that a judge reads.
+    """Return the request to a judge about a reply, None without a label for a judge.
 
     Its rubric items are those that are labelled.
     """
@@ -90,7 +90,7 @@ def judge_request(row: LabelledReply, scope: JudgeScope) -> JudgeRequest | None:
 
 
 def found_by_judge(row: LabelledReply, verdict: Verdict, scope: JudgeScope) -> Found:
-    """Return a verdict's readings: in the scope ``m5`` the rubric alone; forbidden categories never."""
+    """Return the findings of a verdict: in the scope ``m5`` the rubric alone, never forbidden categories."""
     everything = scope == "all"
     return Found(
         risk_tags=verdict.risk_tags if everything else None,
@@ -103,7 +103,7 @@ def found_by_judge(row: LabelledReply, verdict: Verdict, scope: JudgeScope) -> F
 
 
 def evidence_of(findings: Sequence[Finding], field: str, value: str) -> list[Finding]:
-    """Return the findings that support a reading, in the order of the reply.
+    """Return the findings that support a result, in the order of the reply.
 
     Most readings are findings of a rule themselves. Some are implied: a product push without a risk
     disclosure, a statement of limits by disclosed risks, and a compliance label (``value`` is empty) by

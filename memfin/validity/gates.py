@@ -63,7 +63,7 @@ def check_gate(name: str) -> None:
 
 
 def failed_gates(report: ValidityReport, gates: Mapping[str, float]) -> list[str]:
-    """Return one line for every threshold that is not reached; a value that was not measured reaches none.
+    """Return one line per missed threshold; a value that was not measured misses all.
 
     Raises:
         UsageError: a report holds no value of a name.
@@ -75,7 +75,7 @@ def failed_gates(report: ValidityReport, gates: Mapping[str, float]) -> list[str
     for name, threshold in gates.items():
         value = values.get(name)
         if value is None:
-            problems.append(f"--fail-under {name}={threshold:g}: nothing was measured that it speaks of")
+            problems.append(f"--fail-under {name}={threshold:g}: the value was not measured")
         elif value < threshold:
             problems.append(f"--fail-under {name}={threshold:g}: the value is {value:.6g}")
     return problems

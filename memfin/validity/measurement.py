@@ -45,10 +45,10 @@ from memfin.validity.stats import SECTIONS, Section
 from memfin.version import __version__
 
 MAX_FINDINGS: Final = 1000
-"""Things wrong with the labels that are named."""
+"""Maximum number of reported errors in labels."""
 
 MAX_FAILURES: Final = 20
-"""Failed judgements that the report names."""
+"""Maximum number of failed judgements in the report."""
 
 LEAD: Final = 4
 """Replies per worker that are judged before an earlier one is."""
@@ -57,13 +57,13 @@ _BATCH_CHARACTERS: Final = 1_000_000
 _BATCH_ROWS: Final = 64
 
 OnDisagreement = Callable[[Disagreement], object]
-OnNotice = Callable[[str], object]
+OnWarning = Callable[[str], object]
 OnProgress = Callable[[int, int], object]
-"""Takes how many replies are done, and of how many."""
+"""Called with the number of finished replies and the total."""
 
 
 class InvalidLabels(UsageError):  # noqa: N818 - names what was read, as the other errors do
-    """Error of files that hold no labelled replies, with up to `MAX_FINDINGS` ``findings``."""
+    """Files of labelled replies are invalid; ``findings`` has up to `MAX_FINDINGS` of the errors."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = findings
@@ -77,7 +77,7 @@ class _Labelled(NamedTuple):
 
 
 class _Labels:
-    """Files of labelled replies; `check` reads them once through before anything is measured."""
+    """Files of labelled replies; `check` reads all of them before anything is measured."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         self.paths = [Path(path) for path in paths]
@@ -92,7 +92,7 @@ class _Labels:
                 raise UsageError(f"{path} is given twice; its replies would count twice")
 
     def check(self) -> None:
-        """Check every line, and learn what has to be known of the whole before the first is counted.
+        """Check every line, and collect the names that the count of the first line depends on.
 
         Raises:
             InvalidLabels: something is wrong with a line.
@@ -110,7 +110,7 @@ class _Labels:
             self.categories |= rules.categories
 
     async def rows(self) -> AsyncIterator[_Labelled]:
-        """Yield the replies, which a thread reads in lists of bounded size."""
+        """Yield the replies, read by a thread in lists of bounded size."""
         batches = self._batches()
         while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
             for labelled in batch:
@@ -137,7 +137,7 @@ async def measure_validity(
     judge_scope: JudgeScope = "all",
     on_disagreement: OnDisagreement | None = None,
     on_progress: OnProgress | None = None,
-    on_notice: OnNotice | None = None,
+    on_warning: OnWarning | None = None,
     **settings: Any,
 ) -> ValidityReport:
     """Measure the detectors, or a judge, against labelled replies.
@@ -150,14 +150,14 @@ async def measure_validity(
         on_disagreement: called with each disagreement, in the order of the files. The report then
             holds none, so that memory does not grow with them.
         on_progress: called with how many replies are done and how many there are.
-        on_notice: called with the warnings of the judge, one line each time.
+        on_warning: called with the warnings of the judge, one line each time.
         settings: the other fields of `memfin.contracts.RunConfig` that speak of the judge, such as
             ``judge_rpm`` and ``workers_judge``.
 
     A judgement that fails is in no figure; the report counts them.
 
     Raises:
-        InvalidLabels: a line is no labelled reply, stands twice, or contradicts itself.
+        InvalidLabels: a line is not a labelled reply, occurs twice, or contradicts itself.
         UsageError: a setting, a file or the judge is unusable.
         RunFault: the judge's endpoint went away for good.
     """
@@ -165,7 +165,7 @@ async def measure_validity(
     judge_scope = "all" if judge_scope == "uncertain" else judge_scope
     config = make_config({**settings, "judge_scope": judge_scope})
     if judge == NO_JUDGE:
-        raise UsageError("judge 'none': there is nobody to measure; leave it out to measure the detectors")
+        raise UsageError("judge 'none': there is no judge to measure; omit it to measure the detectors")
     await anyio.to_thread.run_sync(files.check, abandon_on_cancel=True)
     offline = judge is None or judge == HEURISTIC_JUDGE  # to measure it is to measure the detectors
     kept: list[Disagreement] = []
@@ -181,8 +181,8 @@ async def measure_validity(
         loop = asyncio.get_running_loop()
 
         def warn(line: str) -> None:
-            if on_notice is not None:
-                loop.call_soon_threadsafe(on_notice, line)
+            if on_warning is not None:
+                loop.call_soon_threadsafe(on_warning, line)
 
         asked = await anyio.to_thread.run_sync(make_judge, judge, config, warn)
         if asked is None:
@@ -197,14 +197,14 @@ async def measure_validity(
 
 
 def _reads(scope: JudgeScope | None) -> tuple[Section, ...]:
-    """Return what is measured; forbidden categories are not a judge's, they stay with the rules in a run."""
+    """Return the measured parts; a judge has no forbidden categories, which stay with the rules in a run."""
     if scope is None:
         return SECTIONS
     return ("rubric",) if scope == "m5" else tuple(name for name in SECTIONS if name != "forbidden")
 
 
 class _Count:
-    """Everything counted so far."""
+    """Counts of a measurement."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _Count:
             self._on_progress(self._done, self._total)
 
     def report(self, under_test: JudgeUnderTest | None) -> ValidityReport:
-        """Return the figures."""
+        """Return the validity report."""
         return ValidityReport(
             measured=under_test.name if under_test is not None else DETECTORS,
             memfin_version=__version__,
@@ -248,7 +248,7 @@ class _Count:
 
 
 class _Session:
-    """Judgement of labelled replies: several at a time, counted in the order of the files."""
+    """Measurement of a judge: several replies at a time, counted in the order of the files."""
 
     def __init__(self, judge: DialogJudge, scope: JudgeScope, workers: int, count: _Count) -> None:
         self._judge = judge
@@ -285,7 +285,7 @@ class _Session:
         )
 
     async def _judge_all(self, files: _Labels) -> None:
-        """Begin to judge a reply when a worker is free, and count each once all before it are counted."""
+        """Judge replies as workers become free, and count each after all before it."""
         begun: deque[tuple[_Labelled, asyncio.Task[JudgeResult[Verdict] | None]]] = deque()
         async with asyncio.TaskGroup() as group:
             async for labelled in files.rows():

@@ -62,7 +62,7 @@ def accuracy(table: Table) -> float | None:
 
 
 def constant_accuracy(support: Iterable[int]) -> float | None:
-    """Return the accuracy of always giving the most frequent answer; ``support`` counts each answer."""
+    """Return the accuracy of a constant answer, the most frequent one; ``support`` counts each answer."""
     counts = list(support)
     return _share(max(counts, default=0), sum(counts))
 
@@ -118,7 +118,7 @@ def f1_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
 
 
 class PooledShare:
-    """A share over the decisions on many replies, of which each carries several.
+    """A share over decisions on many replies, each with several decisions (clusters).
 
     Decisions on one reply are not independent. The interval is Wilson's with the equivalent number of
     independent decisions: their number over the design effect, which is the variance of the ratio with
@@ -146,7 +146,7 @@ class PooledShare:
 
     @property
     def value(self) -> float | None:
-        """The share."""
+        """The pooled share."""
         return _share(self._successes, self._trials)
 
     def interval(self) -> tuple[float, float] | None:

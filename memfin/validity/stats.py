@@ -59,7 +59,7 @@ class _Decision(NamedTuple):
 
 
 class _Questions:
-    """Yes-or-no questions by name, each answered once per reply at most, and all of them pooled."""
+    """Tables of yes-or-no questions by name, at most one answer per reply, and their pooled table."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -210,7 +210,7 @@ class ValidityStats:
                 yield _Difference(f"rubric.{item}", expected, got, spans)
 
     def risk_tags(self) -> RiskTagScores | None:
-        """Return the agreement on risk tags, None where they are not read; the others likewise."""
+        """Return the agreement on risk tags, None if these are not read, as the other methods do."""
         if "risk_tags" not in self._reads:
             return None
         whole, pooled = self._tags.whole(), self._tags
@@ -311,7 +311,7 @@ class _Difference(NamedTuple):
 
 
 def binary_scores(table: Table) -> BinaryScores:
-    """Return every measure of a two-by-two table; each decision is another reply's."""
+    """Return every measure of a two-by-two table with one decision per reply."""
     tp, fp, fn, tn = table
     return BinaryScores(
         precision=measures.precision(table),

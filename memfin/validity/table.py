@@ -18,7 +18,7 @@ _COLUMNS: Final = ("prec.", "rec.", "F1", "95 % of F1", "kappa", "pos.", "rows")
 
 
 def tables(report: ValidityReport) -> Iterator["RenderableType"]:
-    """Yield the parts of a report for `rich.console.Console.print`; a part without labels is left out.
+    """Yield the parts of a report for `rich.console.Console.print`, without those that have no labels.
 
     rich is imported here, so that nobody loads it who wants JSON.
     """

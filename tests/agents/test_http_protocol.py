@@ -137,7 +137,7 @@ async def opened(call: DocumentedClient, dialog: str = "d") -> str:
 
 async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every status of every operation but the server's own failure is brought about here."""
-    async with documented_client(most_sessions=1, largest_body=2000, token="t") as call:  # noqa: S106 - of this test alone
+    async with documented_client(max_sessions=1, max_body_bytes=2000, token="t") as call:  # noqa: S106 - of this test alone
         for method, path in (
             ("POST", "/sessions"),
             ("DELETE", "/sessions/x"),
@@ -185,7 +185,7 @@ async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.Monk
         other.seen, other.codes = call.seen, call.codes
         path = await opened(other)
         assert (await other("POST", f"{path}/commit", {"turn": 1, "assistant_text": "x"}))[0] == 409
-    async with documented_client(most_sessions=1) as other:
+    async with documented_client(max_sessions=1) as other:
         other.seen, other.codes = call.seen, call.codes
         path = await opened(other)
         monkeypatch.setattr(Agent, "commit", _unreachable)
@@ -400,7 +400,7 @@ async def test_a_session_opened_twice_at_once_has_one_agent() -> None:
 
 async def test_idle_sessions_expire_and_make_room() -> None:
     clock = Clock()
-    async with documented_client(most_sessions=2, idle_limit=100.0, clock=clock) as call:
+    async with documented_client(max_sessions=2, idle_limit=100.0, clock=clock) as call:
         first = await opened(call, "a")
         clock.now = 60.0
         second = await opened(call, "b")
@@ -435,7 +435,7 @@ async def test_an_application_inside_another_one() -> None:
 
 
 async def test_a_compressed_bomb_is_too_large() -> None:
-    async with documented_client(largest_body=100_000) as call:
+    async with documented_client(max_body_bytes=100_000) as call:
         bomb = gzip.compress(b'{"protocol": 1, "x": "' + b" " * 50_000_000)
         assert len(bomb) < 100_000
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}

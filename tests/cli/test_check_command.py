@@ -384,7 +384,7 @@ def test_a_missing_argument_is_bad_usage() -> None:
     assert check().returncode == 2
 
 
-def test_a_reader_that_leaves_ends_the_command_without_words(tmp_path: Path) -> None:
+def test_a_reader_that_leaves_ends_the_command_without_message(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "replies.jsonl", [{"text": SEVERE}] * 5000)
     line = f"{sys.executable} -m memfin check {path} | head -1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)  # noqa: S607

@@ -95,7 +95,7 @@ class FaultyServer:
     ``script`` is used up first, one entry a request (None: no fault), then a ``share`` of requests
     meets one of ``faults``, by ``seed``. ``latency`` seconds pass before every answer. ``usage`` is what
     the answers say they cost. ``elsewhere`` is where ``redirect_elsewhere`` points. Attributes
-    ``arrivals``, ``most_in_flight`` and ``open_connections`` say what happened; ``arrived`` is set at every
+    ``arrivals``, ``max_in_flight`` and ``open_connections`` say what happened; ``arrived`` is set at every
     arrival.
     """
 
@@ -125,7 +125,7 @@ class FaultyServer:
         self.arrivals: list[Arrival] = []
         self.arrived = asyncio.Event()
         self.in_flight = 0
-        self.most_in_flight = 0
+        self.max_in_flight = 0
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._serve)
         self._server = TestServer(app)
@@ -171,7 +171,7 @@ class FaultyServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         at = asyncio.get_running_loop().time()
         self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             fault = self._next_fault()
             body = await request.json()

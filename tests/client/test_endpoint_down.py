@@ -28,7 +28,7 @@ class Bench:
         self.limiter = CallLimiter(
             workers=workers,
             rpm=rpm,
-            on_notice=self.notices.append,
+            on_warning=self.notices.append,
             name="judge",
             max_down=max_down,
             clock=self.clock,

@@ -24,13 +24,13 @@ class Endpoint:
         self.always: Callable[[], RequestError | None] = lambda: None
         self.arrivals: list[tuple[float, object]] = []
         self.in_flight = 0
-        self.most_in_flight = 0
+        self.max_in_flight = 0
 
     def attempt(self, name: object = None) -> Callable[[], Awaitable[object]]:
         async def attempt() -> object:
             self.arrivals.append((self.clock.time, name))
             self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            self.max_in_flight = max(self.max_in_flight, self.in_flight)
             try:
                 fault = next(self.script, None) or self.always()
                 await self.clock.sleep(self.latency)
@@ -64,7 +64,7 @@ class Bench:
             rpm=rpm,
             tpm=tpm,
             max_attempts=max_attempts,
-            on_notice=self.notices.append,
+            on_warning=self.notices.append,
             name="judge",
             max_down=max_down,
             clock=self.clock,
@@ -87,7 +87,7 @@ def failure(kind: ErrorKind, **details: float) -> RequestError:
     return RequestError(kind, f"it was {kind}", status=status, retry_after=details.get("retry_after"))
 
 
-def most_within(times: Iterable[float], period: float) -> int:
+def max_within(times: Iterable[float], period: float) -> int:
     times = sorted(times)
     return max(sum(first <= at <= first + period for at in times) for first in times)
 
@@ -121,7 +121,7 @@ async def test_a_call_that_succeeds_is_made_once() -> None:
 async def test_no_more_calls_than_workers_are_under_way() -> None:
     bench = Bench(workers=7)
     await finished(bench, 100)
-    assert bench.endpoint.most_in_flight == 7
+    assert bench.endpoint.max_in_flight == 7
 
 
 @pytest.mark.parametrize("rpm", [30.0, *([600.0, 900.0] if LONG else [120.0, 300.0])])
@@ -130,8 +130,8 @@ async def test_requests_hold_in_every_window_and_nine_tenths_are_used(rpm: float
     outcomes = await finished(bench, round(rpm * 2), 200.0)
     assert all(isinstance(outcome, CallResult) for outcome in outcomes)
     times = [at for at, _ in bench.endpoint.arrivals]
-    assert most_within(times, 60.0) <= rpm
-    assert most_within(times, 1.0) <= max(1.0, rpm / 60)
+    assert max_within(times, 60.0) <= rpm
+    assert max_within(times, 1.0) <= max(1.0, rpm / 60)
     assert times[-1] - times[0] <= 120 / 0.9
 
 
@@ -141,7 +141,7 @@ async def test_attempts_after_a_failure_count_like_first_ones() -> None:
     outcomes = await finished(bench, 200)
     assert all(isinstance(outcome, CallResult) for outcome in outcomes)
     assert len(bench.endpoint.arrivals) == 300
-    assert most_within([at for at, _ in bench.endpoint.arrivals], 1.0) <= 10
+    assert max_within([at for at, _ in bench.endpoint.arrivals], 1.0) <= 10
 
 
 @pytest.mark.parametrize(("estimate", "real"), [(100, 100), (300, 100), (40, 100), (100, 7)])
@@ -162,10 +162,10 @@ async def test_tokens_hold_in_every_minute_by_real_usage(estimate: int, real: in
     times = [at for at, _ in bench.endpoint.arrivals]
     # Calls under way when the first answer tells their real cost cannot be called back.
     unknown = round(max(0, real - estimate) * bench.endpoint.latency * 1000 / estimate) + real
-    per_minute = most_within(times, 60.0) * real
+    per_minute = max_within(times, 60.0) * real
     assert per_minute <= 60_000 + (unknown if real > estimate else 0)
     settled = [at for at in times if at > started + 2]
-    assert most_within(settled, 1.0) * real <= 1000
+    assert max_within(settled, 1.0) * real <= 1000
     if real >= 100:
         assert len(times) * real >= 0.9 * 1000 * seconds
 
@@ -434,7 +434,7 @@ async def test_a_loop_that_stands_still_does_not_break_the_promise(standstill: f
             group.start_soon(bench.limiter.call, attempt)
         await bench.clock.run(120)
     assert len(arrivals) == 150
-    assert most_within(arrivals, 1.0) <= 10
+    assert max_within(arrivals, 1.0) <= 10
     bench.at_rest()
 
 
@@ -451,7 +451,7 @@ async def test_cancelled_waiters_consume_nothing() -> None:
     await bench.clock.run(30)
     assert all(task.done() for task in keep)
     times = [at for at, name in bench.endpoint.arrivals]
-    assert most_within(times, 1.0) <= 10
+    assert max_within(times, 1.0) <= 10
     kept = [at for at, name in bench.endpoint.arrivals if isinstance(name, int) and name % 3 == 0]
     assert len(kept) == 100
     assert max(kept) - min(kept) <= 10 / 0.9 + 1

@@ -27,7 +27,7 @@ from memfin.client.limiter import (
 from tests.support import each_case, length
 
 
-def most_within(starts: Sequence[tuple[float, int]], period: float) -> int:
+def max_within(starts: Sequence[tuple[float, int]], period: float) -> int:
     """Return the most that any window of that length holds, its ends included."""
     return max(
         (sum(weight for at, weight in starts if first <= at <= first + period) for first, _ in starts),
@@ -56,14 +56,14 @@ def test_every_window_holds_and_nine_tenths_are_used(per_minute: float) -> None:
         allowed = max(1, math.floor(per_minute / 60 * period + 1e-9))
         whole = math.ceil(per_minute / 60 * period - 1e-9)
         # Where no whole number fits into the window, neither does an even pace.
-        assert most_within(starts[:1500], period) <= (allowed if whole == allowed else whole)
+        assert max_within(starts[:1500], period) <= (allowed if whole == allowed else whole)
     assert len(starts) >= 0.9 * per_minute / 60 * seconds
 
 
 def test_starts_are_spread_over_the_second() -> None:
     starts = greedy(SlidingWindow.of_requests(600), 5)
-    assert most_within(starts, 0.5) <= 6
-    assert most_within(starts, 0.05) <= 1
+    assert max_within(starts, 0.5) <= 6
+    assert max_within(starts, 0.05) <= 1
 
 
 def test_a_request_may_be_late_on_its_way_without_breaking_the_promise() -> None:
@@ -81,7 +81,7 @@ def test_late_timers_cost_no_use() -> None:
             continue
         window.start(now)
         starts.append((now, 1))
-    assert most_within(starts, 1.0) == 10
+    assert max_within(starts, 1.0) == 10
     assert len(starts) >= 180
 
 

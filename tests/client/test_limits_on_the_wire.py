@@ -93,7 +93,7 @@ async def load(limiter: CallLimiter, usage: tuple[int, int]) -> Seen:
         return Seen([arrival.at for arrival in server.arrivals], late)
 
 
-def most_within(times: list[float], period: float) -> int:
+def max_within(times: list[float], period: float) -> int:
     return max(sum(first <= at <= first + period for at in times) for first in times)
 
 
@@ -102,18 +102,18 @@ async def test_the_server_never_sees_more_than_the_limit_in_any_second() -> None
     notices: list[str] = []
     by_requests = by_tokens = Seen([], 0.0)
     for _ in range(3):
-        requests = CallLimiter(workers=WORKERS, rpm=600, on_notice=notices.append)
-        tokens = CallLimiter(workers=WORKERS, tpm=60_000, on_notice=notices.append)
+        requests = CallLimiter(workers=WORKERS, rpm=600, on_warning=notices.append)
+        tokens = CallLimiter(workers=WORKERS, tpm=60_000, on_warning=notices.append)
         by_requests, by_tokens = await asyncio.gather(load(requests, (10, 5)), load(tokens, (60, 40)))
         if max(by_requests.latest, by_tokens.latest) <= ON_TIME:
             break  # a loop that others kept from running says when it woke, not when requests came
     assert notices == []
-    assert most_within(by_requests.times, 1.0) <= 10
+    assert max_within(by_requests.times, 1.0) <= 10
     assert len(by_requests.times) >= 0.9 * SECONDS * 10
     # The estimate was 40: what was under way before the first answer came was taken for cheaper.
     settled = [at for at in by_tokens.times if at > by_tokens.times[0] + 1.0]
-    assert most_within(settled, 1.0) * 100 <= 1000
-    assert most_within(by_tokens.times, 1.0) * 100 <= 1400
+    assert max_within(settled, 1.0) * 100 <= 1000
+    assert max_within(by_tokens.times, 1.0) * 100 <= 1400
     assert len(by_tokens.times) * 100 >= 0.9 * SECONDS * 1000
 
 
@@ -121,7 +121,7 @@ async def outcomes_of(server: FaultyServer, calls: int) -> tuple[dict[int, str],
     """Ask so many questions with 24 workers; return the answers and the failures by kind."""
     answers: dict[int, str] = {}
     failures: Counter[str] = Counter()
-    limiter = CallLimiter(workers=24, on_notice=lambda _: None, max_pause=0.02, draw=lambda: 0.02)
+    limiter = CallLimiter(workers=24, on_warning=lambda _: None, max_pause=0.02, draw=lambda: 0.02)
     numbers = iter(range(calls))
     async with server, asked(server, limiter) as ask:
 
@@ -160,7 +160,7 @@ async def test_what_comes_out_of_a_faulty_server_is_what_comes_out_of_a_sound_on
 async def test_a_server_that_is_down_for_a_while_loses_no_call() -> None:
     answers: list[str] = []
     notices: list[str] = []
-    limiter = CallLimiter(workers=4, on_notice=notices.append, name="judge", draw=lambda: 0.0)
+    limiter = CallLimiter(workers=4, on_warning=notices.append, name="judge", draw=lambda: 0.0)
     async with FaultyServer(script=["503"] * 8, responder=answer) as server, asked(server, limiter) as ask:
 
         async def one(number: int) -> None:
@@ -185,7 +185,7 @@ async def test_a_dead_endpoint_ends_in_counted_failures() -> None:
     failures: Counter[str] = Counter()
     async with FaultyServer() as server:
         base_url = server.base_url
-    limiter = CallLimiter(workers=8, on_notice=notices.append, max_down=0.5, draw=lambda: 0.0)
+    limiter = CallLimiter(workers=8, on_warning=notices.append, max_down=0.5, draw=lambda: 0.0)
     client = ChatClient(Endpoint(base_url), total=5, read=5)
 
     async def one(number: int) -> None:

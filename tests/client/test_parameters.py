@@ -94,7 +94,7 @@ def test_other_complaints_are_no_refusals(body: bytes) -> None:
 
 def test_a_request_is_fitted_with_one_notice() -> None:
     parameters, notices = Parameters(), list[str]()
-    parameters.on_notice = notices.append
+    parameters.on_warning = notices.append
     assert parameters.fitted(REQUEST) == REQUEST.body()
     for name in ("max_tokens", "max_tokens", "seed"):
         parameters.refuse(name)
@@ -170,7 +170,7 @@ async def test_the_next_request_goes_without(stream: bool) -> None:
 async def test_a_server_that_does_not_stream_is_asked_for_the_whole_answer_from_then_on() -> None:
     async with Choosy("stream_options", "stream") as server:
         client, notices = client_of(server), list[str]()
-        client.parameters.on_notice = notices.append
+        client.parameters.on_warning = notices.append
         for name in ("stream_options", "stream"):
             with pytest.raises(RequestError) as refused:
                 await client.stream(REQUEST)
@@ -205,8 +205,8 @@ async def test_a_stream_without_usage_is_read() -> None:
 async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() -> None:
     async with Choosy("temperature", "seed", "max_tokens", latency=0.01) as server:
         client, notices = client_of(server), list[str]()
-        client.parameters.on_notice = notices.append
-        limiter = CallLimiter(workers=32, max_attempts=1, on_notice=notices.append)
+        client.parameters.on_warning = notices.append
+        limiter = CallLimiter(workers=32, max_attempts=1, on_warning=notices.append)
         texts: list[str] = []
 
         async def one() -> None:
@@ -226,7 +226,7 @@ async def test_many_calls_at_once_get_over_it_without_using_up_their_attempts() 
 async def test_a_server_that_refuses_what_is_not_sent_is_a_failure() -> None:
     async with Choosy("seed", lasting=True) as server:
         client = client_of(server)
-        limiter = CallLimiter(workers=1, on_notice=lambda line: None)
+        limiter = CallLimiter(workers=1, on_warning=lambda line: None)
         with pytest.raises(RequestError) as refused:
             await limiter.call(lambda: client.complete(REQUEST))
         await client.close()

@@ -252,7 +252,10 @@ def test_a_missing_url_names_the_variables() -> None:
 def test_a_key_that_no_header_can_carry_is_refused_without_its_value(key: str) -> None:
     with pytest.raises(UsageError) as caught:
         Endpoint.from_environment("agent", {"OPENAI_BASE_URL": "http://h/v1", "OPENAI_API_KEY": key})
-    assert str(caught.value) == "the key in OPENAI_API_KEY holds a character that no HTTP header can carry"
+    assert (
+        str(caught.value)
+        == "the key in OPENAI_API_KEY contains a character that is not allowed in an HTTP header"
+    )
 
 
 def test_all_keys_of_an_environment_are_masked() -> None:

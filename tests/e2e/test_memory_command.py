@@ -130,7 +130,7 @@ def test_verify_lists_what_differs_and_fails(memfin: Memfin, tmp_path: Path) -> 
     verified = memfin("verify", "out/alice")
     assert verified.returncode == 1
     assert verified.stdout == (
-        "consents/alice.yaml: changed: another content than listed\n"
+        "consents/alice.yaml: changed: the content differs from the one listed\n"
         "extra: added: the manifest does not list it\n"
     )
     assert verified.stderr == "memfin: out/alice: 2 differences\n"

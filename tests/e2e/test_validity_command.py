@@ -169,7 +169,7 @@ def test_bad_rows_are_one_line_each(memfin: Memfin, tmp_path: Path) -> None:
         (("labels.jsonl", "--fail-under", "risk_tags.f1=1"), "unknown value 'risk_tags.f1'"),
         (("labels.jsonl", "--fail-under", "x"), "expected NAME=number"),
         (("labels.jsonl", "--judge", "openai:m"), "MEMFIN_JUDGE_BASE_URL"),
-        (("labels.jsonl", "--judge", "none"), "nobody to measure"),
+        (("labels.jsonl", "--judge", "none"), "no judge to measure"),
         (("labels.jsonl", "--judge", "openai:m", "--judge-votes", "99"), "judge_votes"),
         (("labels.jsonl", "--config", "none.toml"), "none.toml"),
         ((), "Missing argument"),

@@ -137,7 +137,7 @@ def test_a_log_cut_at_any_byte_gives_the_commits_before_the_cut() -> None:
     for place in [place + 1 for place in places(len(LOG), *borders)]:
         whole = sum(end <= place for end in JOURNAL.log_ends) - 1
         if whole == 0:
-            with pytest.raises(JournalDamaged, match="not a single line"):
+            with pytest.raises(JournalDamaged, match="every line is damaged"):
                 recovered(JOURNAL.files | {COMMITS: LOG[:place]})
         else:
             assert recovered(JOURNAL.files | {COMMITS: LOG[:place]}) == JOURNAL.states[whole], place
@@ -275,7 +275,7 @@ async def test_a_damaged_run_is_refused_and_left_as_it_is(tmp_path: Path) -> Non
     path.write_bytes(b"trade\n")
     (tmp_path / "r" / TURN_EVAL).write_bytes(b"torn")
     with pytest.raises(
-        JournalDamaged, match=r"dialog_trace\.jsonl: offset 0: replay of dialogue 'd1': the rows are not as"
+        JournalDamaged, match=r"dialog_trace\.jsonl: offset 0: replay of dialogue 'd1': the rows do not match"
     ):
         async with directory(tmp_path, existing=True):
             raise AssertionError("opened")

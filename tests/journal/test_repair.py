@@ -90,7 +90,7 @@ async def test_a_changed_trace_costs_its_dialogue_alone(tmp_path: Path) -> None:
     repaired = repair(run, tmp_path / "new")
     assert (repaired.replays, repaired.judgements) == (DIALOGS - 1, DIALOGS - 2)
     assert [str(dropped) for dropped in repaired.dropped] == [
-        f"dialog_trace.jsonl: offset {place}: replay of dialogue 'd7': the rows are not as they were written",
+        f"dialog_trace.jsonl: offset {place}: replay of dialogue 'd7': the rows do not match their checksum",
         f"commits.log: offset {repaired.dropped[1].offset}: judged of dialogue 'd7': its replay is lost",
     ]
     del sound[7]

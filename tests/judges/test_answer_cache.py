@@ -221,7 +221,7 @@ async def test_what_is_no_regular_file_is_a_damaged_entry_and_blocks_nothing(
         assert await kept.claim("abc", as_it_is) is None
     kept.release("abc")
     assert (kept.misses, kept.damaged) == (1, 1)
-    assert "is no regular file" in notices[0]
+    assert "is not a regular file" in notices[0]
     await kept.close()
 
 

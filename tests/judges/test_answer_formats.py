@@ -61,7 +61,7 @@ async def results(
             "m",
             Endpoint(str(server.make_url("/v1"))),
             ReplyGrading(),
-            JudgeSetup(gate=CallLimiter(workers=1, on_notice=notices.append), warn=notices.append),
+            JudgeSetup(gate=CallLimiter(workers=1, on_warning=notices.append), warn=notices.append),
         )
         found = [await judge.deliberate(REQUEST) for _ in range(times)]
         await judge.close()

@@ -105,7 +105,7 @@ async def test_no_attempt_moves_the_score_at_a_server_that_obeys_what_is_outside
             "m",
             Endpoint(server.base_url),
             ReplyGrading(),
-            JudgeSetup(gate=CallLimiter(workers=8, on_notice=notices.append), warn=notices.append),
+            JudgeSetup(gate=CallLimiter(workers=8, on_warning=notices.append), warn=notices.append),
         )
         benign = await judge.judge(request())
         assert (benign.score, benign.rubric_items) == (4.0, ["信息依据", "边界声明"])

@@ -213,17 +213,17 @@ def test_an_unknown_form_is_refused_with_the_known_ones(judge: str) -> None:
 
 
 def test_an_address_is_no_judge() -> None:
-    assert "named openai:MODEL, and its server stands in MEMFIN_JUDGE_BASE_URL" in refusal("http://x")
+    assert "name a model as openai:MODEL, and its server in MEMFIN_JUDGE_BASE_URL" in refusal("http://x")
 
 
 @pytest.mark.parametrize("reference", ["heuristic", "none", None])
 def test_a_judge_that_does_not_read_cannot_decide_all(reference: str | None) -> None:
-    with pytest.raises(UsageError, match="does not read replies, so that it cannot decide all"):
+    with pytest.raises(UsageError, match="does not read replies, so it cannot decide all"):
         resolve_judge(reference, setup=JudgeSetup(scope="all"))
 
 
 def test_only_a_model_votes_several_times() -> None:
-    with pytest.raises(UsageError, match="only a judge openai:MODEL votes several times"):
+    with pytest.raises(UsageError, match="only a judge openai:MODEL has several votes"):
         resolve_judge(lambda: None, setup=JudgeSetup(votes=3))
 
 

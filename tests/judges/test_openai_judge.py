@@ -53,7 +53,7 @@ async def judge_of(  # noqa: PLR0913 - each setting stands alone
         JudgeSetup(
             gate=CallLimiter(
                 workers=8,
-                on_notice=notices.append,
+                on_warning=notices.append,
                 max_attempts=attempts,
                 max_pause=0.01,
                 max_down=max_down,
@@ -169,7 +169,7 @@ async def test_an_answer_that_is_no_verdict_gives_no_score(tmp_path: Path, conte
     ):
         result = await judge.deliberate(REQUEST)
     assert isinstance(result.outcome, JudgeFailure)
-    assert "no verdict" in result.outcome.reason or "is not JSON" in result.outcome.reason
+    assert "not a verdict" in result.outcome.reason or "is not JSON" in result.outcome.reason
     assert result.votes[0].raw_answer == content
     assert len(server.arrivals) == 2
 
@@ -397,9 +397,9 @@ async def test_thoughts_before_the_answer_are_taken_off(tmp_path: Path, before: 
         ("So: <think>a</think>{}", "it begins 'So: <think>a</think>{"),
         ("<think>a</think><think>b</think>{}", "is not JSON"),
         ("<thinking>a</thinking>{}", "is not JSON"),
-        ("<think>a", "never ends"),
-        ("<think>a</think>", "nothing stands where the JSON should be"),
-        ("{}<think>a</think>", "after its JSON comes '<think>a</think>'"),
+        ("<think>a", "never closed"),
+        ("<think>a</think>", "the JSON is missing"),
+        ("{}<think>a</think>", "its JSON is followed by '<think>a</think>'"),
         (
             "Here you are: {}",
             "the answer is not JSON: Expecting value at character 0; it begins 'Here you are",
@@ -427,13 +427,13 @@ async def test_a_whole_score_may_be_written_with_a_point(tmp_path: Path) -> None
 async def test_any_other_score_is_none(tmp_path: Path, score: str) -> None:
     outcome, _, _ = await outcome_of(tmp_path, lambda body: sound(body, score="@").replace('"@"', score))
     assert isinstance(outcome, JudgeFailure)
-    assert "no verdict" in outcome.reason
+    assert "not a verdict" in outcome.reason
 
 
 async def test_a_number_without_end_is_told_in_plain_words(tmp_path: Path) -> None:
     outcome, _, _ = await outcome_of(tmp_path, lambda body: sound(body, score="@").replace('"@"', "9" * 6000))
     assert isinstance(outcome, JudgeFailure)
-    assert outcome.reason.endswith("the answer is no verdict: it holds a number of 6000 digits")
+    assert outcome.reason.endswith("the answer is not a verdict: it has a number of 6000 digits")
 
 
 @pytest.mark.parametrize("content", ["{", "", None])

@@ -165,34 +165,34 @@ def test_lists_to_which_nothing_can_belong_are_left_out() -> None:
     ("text", "why"),
     [
         ("", "no verdict"),
-        ("5", "no verdict"),
-        ("null", "no verdict"),
-        ("[]", "no verdict"),
-        (json.dumps(GOOD) + "x", "no verdict"),
-        (json.dumps(GOOD) + json.dumps(GOOD), "no verdict"),
+        ("5", "not a verdict"),
+        ("null", "not a verdict"),
+        ("[]", "not a verdict"),
+        (json.dumps(GOOD) + "x", "not a verdict"),
+        (json.dumps(GOOD) + json.dumps(GOOD), "not a verdict"),
         ("The verdict: " + json.dumps(GOOD), "not JSON"),
         (json.dumps(GOOD)[:-5], "not JSON"),
         (json.dumps(GOOD | {"score": 0}), "score 0 is not a whole number 1 to 5"),
         (json.dumps(GOOD | {"score": 6}), "score 6 is not a whole number 1 to 5"),
-        (json.dumps(GOOD | {"score": 4.5}), "no verdict"),
-        (json.dumps(GOOD | {"score": "4"}), "no verdict"),
-        (json.dumps(GOOD | {"score": True}), "no verdict"),
-        (json.dumps(GOOD | {"score": None}), "no verdict"),
-        (json.dumps(GOOD | {"compliance": "fine"}), "no verdict"),
+        (json.dumps(GOOD | {"score": 4.5}), "not a verdict"),
+        (json.dumps(GOOD | {"score": "4"}), "not a verdict"),
+        (json.dumps(GOOD | {"score": True}), "not a verdict"),
+        (json.dumps(GOOD | {"score": None}), "not a verdict"),
+        (json.dumps(GOOD | {"compliance": "fine"}), "not a verdict"),
         (json.dumps(GOOD | {"satisfied": ["R4"]}), "satisfied names 'R4', which was not given"),
         (json.dumps(GOOD | {"satisfied": ["信息依据"]}), "which was not given"),
-        (json.dumps(GOOD | {"satisfied": "R1"}), "no verdict"),
+        (json.dumps(GOOD | {"satisfied": "R1"}), "not a verdict"),
         (json.dumps(GOOD | {"contradicted": ["C3"]}), "contradicted names 'C3'"),
-        (json.dumps(GOOD | {"risk_tags": ["risk_disclosure_present"]}), "which is no tag"),
-        (json.dumps(GOOD | {"extra": 1}), "no verdict"),
+        (json.dumps(GOOD | {"risk_tags": ["risk_disclosure_present"]}), "which is not a tag"),
+        (json.dumps(GOOD | {"extra": 1}), "not a verdict"),
         (json.dumps({name: value for name, value in GOOD.items() if name != "satisfied"}), "missing"),
-        (json.dumps({name: value for name, value in GOOD.items() if name != "reason"}), "no verdict"),
-        ('{"score": 1, ' + json.dumps(GOOD)[1:], "a name stands twice"),
-        (json.dumps(GOOD).replace("4}", "NaN}"), "NaN is no number of JSON"),
-        (json.dumps(GOOD).replace("4}", "1e999}"), "no verdict"),
-        (json.dumps(GOOD).replace('"r"', '"\\ud800"'), "no verdict"),
+        (json.dumps({name: value for name, value in GOOD.items() if name != "reason"}), "not a verdict"),
+        ('{"score": 1, ' + json.dumps(GOOD)[1:], "a name occurs twice"),
+        (json.dumps(GOOD).replace("4}", "NaN}"), "NaN is not a number in JSON"),
+        (json.dumps(GOOD).replace("4}", "1e999}"), "not a verdict"),
+        (json.dumps(GOOD).replace('"r"', '"\\ud800"'), "not a verdict"),
         ("[" * 100_000, "characters, over"),
-        ("[" * 60_000, "no verdict"),
+        ("[" * 60_000, "not a verdict"),
         (json.dumps(GOOD | {"reason": "x" * MAX_ANSWER}), "characters, over"),
     ],
 )
@@ -208,7 +208,7 @@ def test_no_name_stands_twice_however_the_answer_is_read(name: str, escaped: boo
     first = json.dumps({name: GOOD[name]})[:-1]
     if escaped:
         first = first.replace(name[0], f"\\u{ord(name[0]):04x}", 1)
-    with pytest.raises(InvalidAnswer, match="a name stands twice"):
+    with pytest.raises(InvalidAnswer, match="a name occurs twice"):
         read_answer(f"{first}, {json.dumps(GOOD)[1:]}", REQUEST, PLAIN)
 
 

@@ -201,7 +201,7 @@ def test_the_type_checker_refuses_memory_on_these_paths() -> None:
 def test_text_with_a_block_of_memory_makes_no_case(field: str) -> None:
     text = f"x {MEMORY_OF_SOMEBODY.block.text}"
     fields = {"evidence": (evidence(1, statement=text),)} if field == "statement" else {field: text}
-    with pytest.raises(UsageError, match="memory does not belong on this path"):
+    with pytest.raises(UsageError, match="memory is not allowed on this path"):
         case(**fields)
     with pytest.raises(UsageError):
         msgspec.convert({"subject": "x", "thesis": "</USER_CONTEXT>", "as_of": NOW}, Case)

@@ -148,11 +148,11 @@ def test_a_review_edits_and_deletes_single_fields(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"context_id": "x"}, "'context_id': is no field of a profile"),
-        ({"user_id": "u2"}, "'user_id': is no field"),
-        ({"scope": "task"}, "'scope': is no field"),
-        ({"consent_blocked": True}, "'consent_blocked': is no field"),
-        ({"x" * 100: 1}, "'x{40}': is no field"),
+        ({"context_id": "x"}, "'context_id': is not a field of a profile"),
+        ({"user_id": "u2"}, "'user_id': is not a field"),
+        ({"scope": "task"}, "'scope': is not a field"),
+        ({"consent_blocked": True}, "'consent_blocked': is not a field"),
+        ({"x" * 100: 1}, "'x{40}': is not a field"),
         ({"language_preference": "fr"}, "language_preference: "),
         ({"research_depth": 3}, "research_depth: "),
         ({"constraints": ["ok", ""]}, "constraints"),
@@ -271,7 +271,7 @@ def test_a_damaged_profile_is_none_and_a_grant_replaces_it(store: MemoryStore) -
     path = store.workspace.paths.profile("u1", str(consent.profile_context_id))
     path.write_bytes(b"{")
     assert store.read_profile("u1") is None
-    with pytest.raises(ConsentUnreadable, match="grant consent with preferences anew"):
+    with pytest.raises(ConsentUnreadable, match="grant consent again with the preferences"):
         store.review_profile("u1", {"research_depth": "quick"})
     store.grant_consent("u1", EVERYTHING, Preferences(research_depth="quick"))
     profile = store.read_profile("u1")

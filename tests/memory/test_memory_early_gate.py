@@ -135,7 +135,7 @@ def test_what_cannot_be_a_record_is_not_read_early(tmp_path: Path) -> None:
         assert seen == []
     with MemoryStore(tmp_path, clock=Clock(), files=UnsyncedFiles()) as store:
         store.grant_consent(USER, EVERYTHING)
-        with pytest.raises(InvalidInput, match="no form for"):
+        with pytest.raises(InvalidInput, match="cannot represent"):
             store.save_thread(USER, "s", "t", {"x": object()})
         with pytest.raises(InvalidInput, match="larger than"):
             store.begin_task(USER, "snapshot", fields=ContextFields(constraints=["x" * 4000] * 50))

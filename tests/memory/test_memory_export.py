@@ -282,7 +282,7 @@ def test_imported_task_contexts_expire(store: MemoryStore, tmp_path: Path) -> No
 def test_an_import_is_for_users_who_are_not_known(store: MemoryStore, tmp_path: Path) -> None:
     where = store.export_to("alice", tmp_path / "out")
     before = tree(store.root)
-    with pytest.raises(UsageError, match="is known here already"):
+    with pytest.raises(UsageError, match="exists already; only a user without any data can be imported"):
         store.import_package(where)
     assert tree(store.root) == before
     store.delete_user("alice")
@@ -353,20 +353,26 @@ def move(part: str, to: str) -> Callable[[Package], Package]:
 
 
 CRAFTED: dict[str, tuple[Callable[[Package], Package], str]] = {
-    "unknown-file": (lambda package: package | {"evil.json": b"{}"}, "no file of an export"),
-    "state": (lambda package: package | {"_memfin/index": b"x"}, "no file of an export"),
+    "unknown-file": (lambda package: package | {"evil.json": b"{}"}, "not a file of an export"),
+    "state": (lambda package: package | {"_memfin/index": b"x"}, "not a file of an export"),
     "other-user": (edit("_profile/", b'"user_id":"alice"', b'"user_id":"bob"'), "another user"),
     "other-consent": (edit("consents/alice", b"user_id: alice", b"user_id: bob"), "another user"),
-    "no-record": (edit("feedback/", b'"rating":"', b'"rating":"UP'), "is no readable Feedback"),
+    "no-record": (edit("feedback/", b'"rating":"', b'"rating":"UP'), "is not a readable Feedback"),
     "spelling": (edit("feedback/", b'{"', b'{ "'), "not in the form"),
     "unknown-field": (edit("feedback/", b'{"', b'{"x":1,"'), "not in the form"),
-    "other-id": (move("user_contexts/_task", "user_contexts/_task/ctx_1.json"), "another id"),
+    "other-id": (
+        move("user_contexts/_task", "user_contexts/_task/ctx_1.json"),
+        "its id differs from its file name",
+    ),
     "other-thread": (
         move("user_contexts/_thread", "user_contexts/_thread/thread_1/ctx_1.json"),
-        "another id",
+        "its id differs from its file name",
     ),
-    "other-scope": (edit("_task/", b'"scope":"task"', b'"scope":"profile"'), "another scope"),
-    "gap": (move("_history/1", "consents/_history/3.yaml"), "another id"),
+    "other-scope": (
+        edit("_task/", b'"scope":"task"', b'"scope":"profile"'),
+        "its scope differs from its file name",
+    ),
+    "gap": (move("_history/1", "consents/_history/3.yaml"), "its id differs from its file name"),
     "lost-version": (
         lambda package: {path: data for path, data in package.items() if "_history" not in path},
         "without a gap",
@@ -388,24 +394,27 @@ CRAFTED: dict[str, tuple[Callable[[Package], Package], str]] = {
         lambda package: {path: data for path, data in package.items() if "drift" in path},
         "drift",
     ),
-    "index-of-nothing": (edit("_index", b'"drift_id":"drift_1"', b'"drift_id":"drift_2"'), "no record"),
-    "no-index": (edit("_index", b"{", b"["), "no index"),
+    "index-of-nothing": (
+        edit("_index", b'"drift_id":"drift_1"', b'"drift_id":"drift_2"'),
+        "without a record",
+    ),
+    "no-index": (edit("_index", b"{", b"["), "is not an index"),
     "index-spelling": (edit("_index", b"{", b"{ "), "not in the form"),
     "deep-yaml": (
         lambda package: package | {"consents/alice.yaml": b"- " * 30_000},
-        "is no readable ProfileConsent",
+        "is not a readable ProfileConsent",
     ),
     "bracket-yaml": (
         lambda package: package | {"consents/alice.yaml": b"[" * 30_000},
-        "is no readable ProfileConsent",
+        "is not a readable ProfileConsent",
     ),
     "alias-yaml": (
         lambda package: package | {"consents/alice.yaml": b"a: &a 1\nb: *a\n"},
-        "is no readable ProfileConsent",
+        "is not a readable ProfileConsent",
     ),
     "no-yaml": (
         lambda package: package | {"consents/alice.yaml": b"a: b: c"},
-        "is no readable ProfileConsent",
+        "is not a readable ProfileConsent",
     ),
 }
 

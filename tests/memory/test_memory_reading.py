@@ -211,9 +211,9 @@ def test_overrides_may_be_plain_data_and_are_checked(store: MemoryStore) -> None
 
 def test_what_is_no_route_or_id_is_refused(store: MemoryStore) -> None:
     route: Any = "chat"
-    with pytest.raises(InvalidInput, match="route: there is none"):
+    with pytest.raises(InvalidInput, match="route: unknown"):
         store.load_memory_slices("u1", route)
-    with pytest.raises(InvalidInput, match="route: there is none"):
+    with pytest.raises(InvalidInput, match="route: unknown"):
         store.start_task("u1", route)
     for user_id, thread_id in (("../u1", None), ("u1", "../t1"), ("", None)):
         with pytest.raises(InvalidId):

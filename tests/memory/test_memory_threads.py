@@ -72,7 +72,7 @@ def test_without_leave_to_save_it_a_context_is_not_saved(store: MemoryStore) -> 
     store.grant_consent("u1", NOTHING_KEPT)
     header = store.save_thread("u1", "snap_1", "gold", {}, context=STYLE)
     assert store.thread_contexts("u1", header.thread_id) == []
-    assert saved_without_words(store) == []
+    assert saved_without_message(store) == []
     consent = store.consent_on_file("u1").in_force
     assert consent is not None
     before = tree(store.root)
@@ -82,14 +82,14 @@ def test_without_leave_to_save_it_a_context_is_not_saved(store: MemoryStore) -> 
     assert tree(store.root) == before
 
 
-def saved_without_words(store: MemoryStore) -> list[Path]:
+def saved_without_message(store: MemoryStore) -> list[Path]:
     return list(store.root.glob("user_contexts/*/_thread/*/*"))
 
 
 def test_a_context_that_says_nothing_is_not_written(store: MemoryStore) -> None:
     saved(store, context=ContextFields())
     saved(store, context=None)
-    assert saved_without_words(store) == []
+    assert saved_without_message(store) == []
 
 
 @pytest.mark.parametrize("saving", [True, False], ids=["with-context", "without"])
@@ -161,7 +161,7 @@ def test_a_refresh_without_a_context_writes_none(store: MemoryStore) -> None:
     thread_id = saved(store, context=None)
     assert store.refresh_thread("u1", thread_id).context_id is None
     assert store.refresh_thread("u1", thread_id, user_supplied_context=ContextFields()).context_id is None
-    assert saved_without_words(store) == []
+    assert saved_without_message(store) == []
 
 
 def test_threads_are_read_only_without_consent(store: MemoryStore) -> None:

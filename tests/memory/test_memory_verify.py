@@ -296,7 +296,7 @@ def test_archives_that_lie_about_themselves_are_one_line(archive: Path) -> None:
     lies = {
         "list of files is too long": data[: end + 12] + b"\xff\xff\xff\x7f" + data[end + 16 :],
         "neither a directory nor a zip": data[:end],
-        "no zip archive": data[: end + 12] + b"\x05\0\0\0" + data[end + 16 :],
+        "not a zip archive": data[: end + 12] + b"\x05\0\0\0" + data[end + 16 :],
     }
     first = data.index(b"PK\x01\x02")
     lies["encrypted"] = data[: first + 8] + b"\x01" + data[first + 9 :]
@@ -316,7 +316,7 @@ def test_files_that_are_too_large_to_be_an_export_are_not_read(tmp_path: Path) -
 def test_what_is_no_package_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         verify_package(tmp_path / "none")
-    with pytest.raises(UsageError, match=r"no manifest\.yaml in it"):
+    with pytest.raises(UsageError, match=r"it has no manifest\.yaml"):
         verify_package(tmp_path)
     (tmp_path / "empty.zip").touch()
     with pytest.raises(UsageError, match="neither a directory nor a zip archive"):

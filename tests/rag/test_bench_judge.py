@@ -368,7 +368,7 @@ async def test_a_damaged_run_is_repaired_and_judges_what_was_lost(
     data = bytearray(rows.read_bytes())
     data[-3] ^= 1  # within the last line
     rows.write_bytes(data)
-    assert any("not as they were written" in finding.message for finding in validate_run(tmp_path / "r"))
+    assert any("do not match their checksum" in finding.message for finding in validate_run(tmp_path / "r"))
     repaired = repair(tmp_path / "r", tmp_path / "mended")
     assert (repaired.replays, repaired.judgements) == (5, 4)
     again = Counting()
@@ -435,7 +435,7 @@ def test_what_cannot_judge_answers_is_refused_in_one_line(tmp_path: Path) -> Non
     benchmark(tmp_path / "b", [fact("f0")])
     with pytest.raises(UsageError, match="judge 'heuristic': unknown reference; known forms: none, openai"):
         plan(tmp_path, "oracle", judge="heuristic")
-    with pytest.raises(UsageError, match="only a judge openai:MODEL votes"):
+    with pytest.raises(UsageError, match="only a judge openai:MODEL has several votes"):
         plan(tmp_path, "oracle", judge=OwnJudge, judge_votes=2)
     benchmark(tmp_path / "c", [fact("f0")], document=None)
     with pytest.raises(UsageError, match="name it with --document"):

@@ -221,7 +221,7 @@ async def test_a_damaged_run_is_found_repaired_and_completed(tmp_path: Path) -> 
     lines = path.read_bytes().split(b"\n")
     lines[4] = lines[4].replace(b"42000", b"42001")
     path.write_bytes(b"\n".join(lines))
-    assert any("not as they were written" in str(finding) for finding in validate_run(tmp_path / "broken"))
+    assert any("do not match their checksum" in str(finding) for finding in validate_run(tmp_path / "broken"))
     repaired = repair(tmp_path / "broken", tmp_path / "r")
     assert (repaired.replays, len(repaired.dropped)) == (QUESTIONS_OF_ALL - 1, 1)
     again = Counting()

@@ -360,8 +360,8 @@ async def test_what_a_model_says_meanwhile_is_a_warning(tmp_path: Path) -> None:
         def parameter_changes(self) -> list[ParameterChange]:
             return []
 
-        def listen(self, on_notice: Callable[[str], None]) -> None:
-            self.tell = on_notice
+        def listen(self, on_warning: Callable[[str], None]) -> None:
+            self.tell = on_warning
 
         async def query(self, question: str) -> dict[str, Any]:
             self.tell("the model is slow")

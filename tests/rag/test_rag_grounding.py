@@ -70,29 +70,29 @@ def test_what_stands_where_it_is_said_to_stand_is_fine(tmp_path: Path, question:
     ("question", "path", "told"),
     [
         (evidence(page=3), "required_evidence[0].page", "d.md has no page 3"),
-        (evidence(page=2), "required_evidence[0].must_include", "'42000元' does not stand on page 2"),
+        (evidence(page=2), "required_evidence[0].must_include", "'42000元' is not on page 2"),
         (
             evidence(page=2, must_include="2000元"),
             "required_evidence[0].must_include",
-            "'2000元' does not stand on page 2",
+            "'2000元' is not on page 2",
         ),
         (
             evidence(speaker="question"),
             "required_evidence[0].speaker",
-            "'42000元' does not stand in the question on page 1",
+            "'42000元' is not in the question on page 1",
         ),
         (
             evidence(section="header", speaker="answer"),
             "required_evidence[0].section",
-            "'42000元' does not stand in header on page 1",
+            "'42000元' is not in header on page 1",
         ),
-        (gap(required_quote="都记得"), "required_quote", "'都记得' does not stand in d.md"),
+        (gap(required_quote="都记得"), "required_quote", "'都记得' is not in d.md"),
         (
             gap(required_quote="都忘记了", evidence_location={"page": 1}),
             "required_quote",
-            "'都忘记了' does not stand on page 1",
+            "'都忘记了' is not on page 1",
         ),
-        (gap(additional_quotes=["都忘记了", "x"]), "additional_quotes[1]", "'x' does not stand in d.md"),
+        (gap(additional_quotes=["都忘记了", "x"]), "additional_quotes[1]", "'x' is not in d.md"),
         (
             gap(required_quote="都忘记了", evidence_location={"page": 7}),
             "evidence_location.page",
@@ -101,7 +101,7 @@ def test_what_stands_where_it_is_said_to_stand_is_fine(tmp_path: Path, question:
         (
             gap(required_quote="都忘记了", evidence_location={"page": 2, "lines": "6-9"}),
             "evidence_location.lines",
-            "the required_quote does not stand on these lines",
+            "the required_quote is not on these lines",
         ),
         (
             gap(evidence_location={"page": 2, "lines": "5"}),
@@ -144,7 +144,7 @@ def test_another_document_can_be_named(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("空白", "utf-8")
     (finding,) = check_benchmark(tmp_path / "questions" / "q.json", other)
-    assert finding.message == "'42000元' does not stand on page 1"
+    assert finding.message == "'42000元' is not on page 1"
     other.unlink()
     with pytest.raises(UsageError, match="cannot read"):
         list(check_benchmark(tmp_path, other))
@@ -153,4 +153,4 @@ def test_another_document_can_be_named(tmp_path: Path) -> None:
 def test_words_do_not_grow_together_over_what_stands_between(tmp_path: Path) -> None:
     text = "答：甲\n第1页\n乙\n问：甲乙"
     (finding,) = found(tmp_path, evidence(must_include="甲乙", speaker="answer"), text=text)
-    assert finding.message == "'甲乙' does not stand in the answer on page 1"
+    assert finding.message == "'甲乙' is not in the answer on page 1"

@@ -172,7 +172,7 @@ async def endless() -> AsyncIterator[bytes]:
 async def test_the_handlers_answer_as_the_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every status of the call but the server's own failure is brought about here."""
     document = openapi_document()
-    app = application(System, document=RECORD, timeout=0.05, largest_body=2000, token="t")  # noqa: S106
+    app = application(System, document=RECORD, timeout=0.05, max_body_bytes=2000, token="t")  # noqa: S106
     seen: set[int] = set()
     codes: set[str] = set()
     async with TestClient(TestServer(app)) as client:

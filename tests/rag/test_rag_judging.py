@@ -223,7 +223,7 @@ def test_an_answer_is_read_as_strictly_as_it_is_asked_for() -> None:
     ],
 )
 def test_what_is_no_verdict_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidAnswer, match="is no verdict"):
+    with pytest.raises(InvalidAnswer, match="is not a verdict"):
         read_answer(json.dumps(GOOD | change))
 
 

@@ -231,13 +231,13 @@ def _nested(depth: int) -> Any:
         ({"answer": "a", "evidence": "x"}, "$.evidence"),
         ({"answer": "a", "citation": [{"page": 1}]}, "$.citation[0]"),
         ({"answer": "a", "citation": [{"quote": "x", "page": "2"}]}, "$.citation[0].page"),
-        ({"answer": "a", "evidence": _nested(2000)}, "answer that is none"),
-        ({"answer": object()}, "answer that is none"),
+        ({"answer": "a", "evidence": _nested(2000)}, "an invalid answer"),
+        ({"answer": object()}, "an invalid answer"),
         ({"answer": "half a pair \ud83d"}, "lone surrogate"),
-        ({"answer": "x" * MAX_ANSWER_BYTES}, f"at most {MAX_ANSWER_BYTES} are taken"),
+        ({"answer": "x" * MAX_ANSWER_BYTES}, f"the limit is {MAX_ANSWER_BYTES}"),
         (RagAnswer(answer=5), "$.answer"),  # type: ignore[arg-type] # as a careless system builds it
-        ({"answer": "a", "usage": {"calls": -1}}, "a usage that is none"),
-        (RagReply(answer=FULL, usage="much"), "a usage that is none"),  # type: ignore[arg-type] # as above
+        ({"answer": "a", "usage": {"calls": -1}}, "an invalid usage"),
+        (RagReply(answer=FULL, usage="much"), "an invalid usage"),  # type: ignore[arg-type] # as above
     ],
     ids=[
         "none", "number", "list", "class", "empty", "null", "text-amount", "nan", "infinite", "part-count",

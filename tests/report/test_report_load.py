@@ -130,7 +130,7 @@ def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> 
     assert ", 8 characters of short-term window" in shown_items["Recall"][0].text
 
 
-def test_a_row_without_its_turn_in_the_trace_is_shown_without_words(tmp_path: Path) -> None:
+def test_a_row_without_its_turn_in_the_trace_is_shown_without_message(tmp_path: Path) -> None:
     rows = [row("a", 9, key_hit_flags=[0]), row("stranger", 1, key_hit_flags=[0])]
     model = load_report(write_run(tmp_path, [trace("a", [turn(1)])], rows))
     assert worst_cases(model)["Lowest key coverage"][0].question == "(the trace lacks this turn)"

@@ -258,7 +258,7 @@ async def test_an_agent_that_refuses_its_snapshot_starts_again_with_a_warning(
     warned = {event.dialog_id: event.message for event in events if isinstance(event, Warned)}
     assert set(warned) == set(begun)
     for message in warned.values():
-        assert message.endswith("the dialogue starts again: ValueError: of another version")
+        assert message.endswith("so the dialogue restarts: ValueError: of another version")
 
 
 async def test_an_agent_whose_snapshots_fail_goes_on_and_says_so(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ async def test_an_agent_whose_snapshots_fail_goes_on_and_says_so(tmp_path: Path)
     assert metrics[0] == metrics[1]
     warned = [event.message for event in events if isinstance(event, Warned)]
     assert len(warned) == DIALOGS
-    assert all(message.endswith("would have lost turns: OSError: no room") for message in warned)
+    assert all(message.endswith("so an interruption loses turns: OSError: no room") for message in warned)
 
 
 async def test_a_turn_log_that_is_damaged_costs_turns_and_a_warning(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ async def test_a_turn_log_that_is_damaged_costs_turns_and_a_warning(tmp_path: Pa
     await Run(again(tmp_path), events.append).run()
     assert (tmp_path / "runs" / "r" / SUMMARY).read_bytes() == expected
     assert [event.message for event in events if isinstance(event, Warned)] == [
-        f"{TURNS}: offset 0: a line that is not as it was written; its dialogue goes on from an earlier turn"
+        f"{TURNS}: offset 0: a damaged line; its dialogue continues from an earlier turn"
     ]
     assert asked.total() > DIALOGS * TURNS_EACH - begun.total()
 

@@ -74,7 +74,7 @@ def test_a_listener_that_turns_out_to_be_asynchronous_has_failed() -> None:
     listener.tell(later, "e")
     gc.collect()  # a coroutine that nobody awaits would warn now
     assert told == [
-        "on_event failed and is not called any more: it returned a coroutine, which nobody awaits"
+        "on_event failed and is not called any more: it returned a coroutine, which is never awaited"
     ]
 
 

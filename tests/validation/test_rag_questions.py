@@ -373,8 +373,7 @@ def test_the_command_tells_findings_in_questions_and_what_the_document_does_not_
     result = run_command("validate", *words, cwd=tmp_path)
     assert result.returncode == 1
     assert result.stdout == (
-        "questions/q.json:15: $.questions[0].required_evidence[0].must_include: "
-        "'42000元' does not stand on page 2\n"
+        "questions/q.json:15: $.questions[0].required_evidence[0].must_include: '42000元' is not on page 2\n"
     )
     assert result.stderr == "memfin: 1 finding in 1 file\n"
 

@@ -139,7 +139,7 @@ async def test_a_bad_row_is_found_before_a_judge_is_asked(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"judge": "none"}, "nobody to measure"),
+        ({"judge": "none"}, "no judge to measure"),
         ({"judge": "openai:m"}, "MEMFIN_JUDGE_BASE_URL"),
         ({"judge": "nowhere:x"}, "cannot be imported"),
         ({"judge_rpm": -1}, "judge_rpm"),
@@ -336,7 +336,7 @@ async def test_what_a_judge_has_to_say_is_passed_on(tmp_path: Path, monkeypatch:
     heard: list[str] = []
     async with judging(monkeypatch, script=["400"]):
         await measure_validity(
-            labels(tmp_path, FOR_JUDGE[0]), judge="openai:m", judge_cache="off", on_notice=heard.append
+            labels(tmp_path, FOR_JUDGE[0]), judge="openai:m", judge_cache="off", on_warning=heard.append
         )
     assert any("refuses response_format" in line for line in heard)
 

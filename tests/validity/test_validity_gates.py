@@ -120,14 +120,12 @@ def test_gates_fail_below_the_threshold_only() -> None:
 
 @pytest.mark.parametrize("name", ["forbidden.f1", "risk_tags.by_tag.policy_risk.f1", "compliance.kappa"])
 def test_what_was_not_measured_passes_no_gate(name: str) -> None:
-    assert failed_gates(report(), {name: 0.0}) == [
-        f"--fail-under {name}=0: nothing was measured that it speaks of"
-    ]
+    assert failed_gates(report(), {name: 0.0}) == [f"--fail-under {name}=0: the value was not measured"]
 
 
 def test_what_a_judge_does_not_read_passes_no_gate() -> None:
     problems = failed_gates(report(read=False), {"compliance.accuracy": 0.0, "rubric.accuracy": 0.0})
-    assert problems == ["--fail-under compliance.accuracy=0: nothing was measured that it speaks of"]
+    assert problems == ["--fail-under compliance.accuracy=0: the value was not measured"]
 
 
 def test_a_gate_in_python_may_not_be_unknown_either() -> None:

@@ -45,7 +45,7 @@ def protocol_application(
     host: str,
     names: Iterable[str],
     token: str | None,
-    largest_body: int,
+    max_body_bytes: int,
 ) -> web.Application:
     """Return an application with the checks and the public paths of a protocol; its calls are to be added.
 
@@ -62,7 +62,7 @@ def protocol_application(
         return json_answer(200, {"status": "ok", "version": __version__, **health()})
 
     app = web.Application(
-        client_max_size=largest_body,
+        client_max_size=max_body_bytes,
         middlewares=[_json_errors, HostCheck(host, names).middleware(Refusal), _bearer_middleware(token)],
     )
     app.router.add_get("/openapi.json", show_document, allow_head=False)

@@ -288,9 +288,9 @@ def application(
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
     token: str | None = None,
-    most_sessions: int = MAX_SESSIONS,
+    max_sessions: int = MAX_SESSIONS,
     idle_limit: float = IDLE_LIMIT,
-    largest_body: int = MAX_BODY_BYTES,
+    max_body_bytes: int = MAX_BODY_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return an aiohttp application that serves an agent; it may be a sub-application of another.
@@ -300,9 +300,9 @@ def application(
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as in a network or behind a proxy.
         token: the bearer token that callers must show; None asks for none.
-        most_sessions: dialogues open at a time, at most; further ones are answered with 503.
+        max_sessions: dialogues open at a time, at most; further ones are answered with 503.
         idle_limit: seconds without a call after which a session is closed.
-        largest_body: bytes of a request's body, at most.
+        max_body_bytes: bytes of a request's body, at most.
         clock: a monotonic clock in seconds.
 
     Raises:
@@ -310,9 +310,9 @@ def application(
     """
     if not callable(agent_factory):
         raise UsageError(f"agent factory: expected a callable, got {type(agent_factory).__name__}")
-    service = AgentService(agent_factory, most_sessions, idle_limit, clock)
+    service = AgentService(agent_factory, max_sessions, idle_limit, clock)
     app = protocol_application(
-        openapi_document(), service.health, host=host, names=names, token=token, largest_body=largest_body
+        openapi_document(), service.health, host=host, names=names, token=token, max_body_bytes=max_body_bytes
     )
     app.router.add_post("/sessions", service.open)
     app.router.add_post("/sessions/{id}/turns", service.turn)
@@ -338,7 +338,7 @@ def serve(
         host: address to listen on.
         port: port to listen on; 0 takes a free one, which the line names.
         token: bearer token; None takes it from ``MEMFIN_AGENT_API_KEY``, if that is set.
-        options: ``names``, ``most_sessions``, ``idle_limit`` and ``largest_body`` of `application`.
+        options: ``names``, ``max_sessions``, ``idle_limit`` and ``max_body_bytes`` of `application`.
 
     Raises:
         UsageError: the address cannot be listened on, or is open to the network without a token.

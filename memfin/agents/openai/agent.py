@@ -418,9 +418,9 @@ class OpenAIAgents:
         """Usage of the model so far, failed turns included."""
         return self.usage.of_run()
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
+    def listen(self, on_warning: Callable[[str], None]) -> None:
         """Take the receiver of notes for the user."""
-        self.chat.parameters.on_notice = lambda line: on_notice(f"agent {self.reference}: {line}")
+        self.chat.parameters.on_warning = lambda line: on_warning(f"agent {self.reference}: {line}")
 
     def parameter_changes(self) -> list[ParameterChange]:
         """Return the parameters that the model has refused so far."""

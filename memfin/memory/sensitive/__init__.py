@@ -1,4 +1,4 @@
-"""The sensitive-input gate in front of every write (memory design §10.2): what it finds is refused."""
+"""The sensitive-input gate: text with findings is never written (memory design §10.2)."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ _TAIWAN_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 
 
 def ruled(view: View, rules: Iterable[Rule]) -> Iterator[Finding]:
-    """Yield the matches of rules that count by a label or a check."""
+    """Yield the matches of rules that are confirmed by a label or a check."""
     for rule in rules:
         for match in compiled(rule.pattern).finditer(view.text):
             known = rule.label is not None and labelled(view, match.start(), rule.label, rule.reach)
@@ -57,7 +57,7 @@ def ruled(view: View, rules: Iterable[Rule]) -> Iterator[Finding]:
 
 
 def _is_random(match: re.Match[str]) -> bool:
-    """Return whether a value has digits among letters, or letters of changing case, as prose has not."""
+    """Return True if a value mixes digits with letters, or cases, unlike prose."""
     value = match["value"]
     letters = [each for each in value if each.isalpha()]
     changes = sum(one.isupper() and other.islower() for one, other in pairwise(letters))
@@ -81,7 +81,7 @@ def _is_password(match: re.Match[str]) -> bool:
 
 
 def _is_hong_kong(match: re.Match[str]) -> bool:
-    """Return whether the check digit is right and bracketed, as it is printed; other codes look alike."""
+    """Return True for a correct check digit in brackets, as it is printed; other codes look alike."""
     if match[3] is None or match[5] is None:
         return False
     letters = [ord(letter) - 55 for letter in match[1].upper()]
@@ -127,7 +127,7 @@ _MIN_DIGITS: Final = re.compile(r"(?:\d\D{0,6}){6}")
 
 
 def find_sensitive(text: str) -> tuple[Finding, ...]:
-    """Return the parts of a text that must never be saved, in order of place (memory design §10.2).
+    """Find the parts of a text that must never be saved, in order (memory design §10.2).
 
     The classifier knows the text and nothing else: no user, no profile, no setting changes its answer (§7.2).
     """
@@ -199,7 +199,7 @@ def _within(value: Any, path: str, depth: int) -> Iterator[Finding]:
 
 
 def _as_text(value: Any) -> str | None:
-    """Return how a value would be written where it is one text; None for what holds other values."""
+    """Return the text of a scalar value; None for a container."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -212,7 +212,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _across(items: Any, path: str) -> Iterator[Finding]:
-    """Yield what is sensitive only when the texts of a list are read one after the other."""
+    """Yield findings that span several texts of a list."""
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) < 2 or any(find_sensitive(text) for text in texts):  # noqa: PLR2004 - one text was searched
         return

@@ -35,7 +35,7 @@ class Coded(NamedTuple):
 
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
-    """Yield words, and neighbouring words taken together, that begin like a code and have a length of one."""
+    """Yield words, and joined neighbouring words, with the beginning and the length of a code."""
     max_words = max(2, lengths.stop // _MIN_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):
@@ -55,7 +55,7 @@ def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]
 
 
 def base58(text: str) -> bytes | None:
-    """Return the decoded bytes; None for text that is no Base58."""
+    """Decode Base58; None for invalid text."""
     if not _BASE58.issuperset(text):
         return None
     from stdnum.bitcoin import b58decode  # noqa: PLC0415 - loads slowly, and most text holds no such code
@@ -89,7 +89,7 @@ _REMOTE: Final = re.compile(r"(?::|/)[A-Za-z0-9._~-]+")
 
 
 def emails(view: View) -> Iterator[Finding]:
-    """Yield e-mail addresses; names of assets (``icon@2x.png``) and remotes (``git@host:path``) are none."""
+    """Yield e-mail addresses, without names of assets (``icon@2x.png``) and remotes (``git@host:path``)."""
     not_domains = load_vocabulary().email["not_domains"]
     if "@" in view.text:
         for match in pattern("address").finditer(view.text):
@@ -106,7 +106,7 @@ def _is_remote(view: View, match: re.Match[str]) -> bool:
 
 
 def _is_spelt(match: re.Match[str]) -> bool:
-    """Return whether both signs are marked or spelt: "meet at amazon.com" is a sentence."""
+    """Return True if both signs are marked or spelt: "meet at amazon.com" is a sentence."""
     between = match[0][len(match["local"]) : match.start("domain") - match.start()]
     return (
         any(sign in between for sign in "[({<【《")
@@ -137,7 +137,7 @@ _MIXED: Final = re.compile(r"(?=.*[a-z].*[a-z])(?=.*[A-Z].*[A-Z])(?=.*\d)")
 
 
 def wallet_addresses(view: View) -> Iterator[Finding]:
-    """Yield addresses: by their checksum, by their form where there is none, or by form and label."""
+    """Yield wallet addresses: by checksum, by form for those without one, or by form and label."""
     known = load_vocabulary().wallets
     for code in coded(view, _FIRST_BASE58, _BASE58_LENGTHS):
         payload = base58check(code.text)
@@ -176,7 +176,7 @@ _PACKED_BYTES: Final = 64
 
 
 def private_keys(view: View) -> Iterator[Finding]:
-    """Yield private keys in an encoding."""
+    """Yield encoded private keys."""
     for first, lengths, rule_of in _ENCODED_KEYS:
         for code in coded(view, first, lengths):
             if (found := rule_of(view, code)) is not None:
@@ -287,7 +287,7 @@ def _chinese(view: View, runs: Iterable[Sequence[Span]], *, known: bool) -> Iter
 
 
 def _checked(numbers: Sequence[int]) -> Iterator[Span]:
-    """Yield where a phrase with a right checksum begins, and its size."""
+    """Yield the start and the length of each phrase with a correct checksum."""
     for first in range(len(numbers) - _MIN_WORDS + 1):
         for size in SIZES:
             if first + size <= len(numbers) and _is_right(numbers[first : first + size]):

@@ -16,7 +16,7 @@ _MAX_GROUPS: Final = 9
 
 
 class Number(NamedTuple):
-    """Digits that may be one number, the lengths of its groups, and the signs between them."""
+    """Digits that may form one number, the lengths of its groups, and the characters between them."""
 
     digits: str
     sizes: tuple[int, ...]
@@ -33,12 +33,12 @@ class Number(NamedTuple):
 
     @property
     def uniform(self) -> bool:
-        """True for a number whose groups are divided in one way, line ends apart."""
+        """True for a number with the same character between all groups, line ends apart."""
         return len(set(self.gaps) - {"\n"}) <= 1
 
 
 def quiet(view: View) -> View:
-    """Return the view with UUIDs and digests blotted out, places kept."""
+    """Return the view with UUIDs and digests blanked out; offsets stay valid."""
     lower = pattern("digest").sub(lambda match: "=" * len(match[0]), view.lower)
     if lower == view.lower:
         return view
@@ -47,7 +47,7 @@ def quiet(view: View) -> View:
 
 
 def written_numbers(view: View) -> Iterator[Number]:
-    """Yield every number of at most 19 digits that neighbouring groups make up, nested ones too."""
+    """Yield every number of at most 19 digits made of neighbouring groups, nested ones too."""
     for sequence in _SEQUENCE.finditer(view.text):
         groups = [match.span() for match in _GROUP.finditer(view.text, *sequence.span())]
         gaps = [_sign(view.text[end:start]) for (_, end), (start, _) in pairwise(groups)]
@@ -81,7 +81,7 @@ _ID_REACH: Final = 24
 
 
 def identity_numbers(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield identity numbers without letters that have a right check digit or a label."""
+    """Yield identity numbers without letters with a correct check digit or a label."""
     for number in written:
         yield from _resident(view, number)
         yield from _social(view, number)
@@ -129,7 +129,7 @@ def _social(view: View, number: Number) -> Iterator[Finding]:
 
 
 def names_beside(view: View, identities: list[Finding]) -> Iterator[Finding]:
-    """Yield names that stand before an identity number or behind a label, where a text holds such numbers."""
+    """Yield names before an identity number or behind a label, in texts with identity numbers."""
     if not identities:
         return
     for match in pattern("names").finditer(view.text):
@@ -154,7 +154,7 @@ _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:1
 
 
 def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
-    """Yield cards: an issuer's prefix and length with a right check digit (Luhn) or a label.
+    """Yield card numbers: an issuer's prefix and length with a correct check digit (Luhn) or a label.
 
     Groups are those that cards are printed in; a card divided by a line end or by digits counts too.
     """

@@ -1,4 +1,4 @@
-"""Normalized text and the vocabulary that the rules of the sensitive-input gate share."""
+"""Normalized text and vocabulary of the sensitive-input gate's rules."""
 
 import re
 import unicodedata
@@ -41,7 +41,7 @@ class Finding(Record):
 
 
 def outermost(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings in order of their place, without those that lie inside another one."""
+    """Return the findings in order, without nested ones."""
     kept: list[Finding] = []
     reached = -1  # the furthest end so far: in this order what lies inside another one ends no later
     for each in sorted(findings, key=lambda each: (each.start, -each.end, KINDS.index(each.kind), each.rule)):
@@ -68,7 +68,7 @@ _ALIKE: Final = str.maketrans(
 
 
 class View:
-    """Normalized text; character ``i`` of it stands at ``starts[i]`` of the text that was given.
+    """Normalized text; its character ``i`` is at ``starts[i]`` of the original.
 
     Widths, styles, letters that look like Latin ones, digits, dashes, blanks and line ends are unified, and
     invisible characters are gone. ``lower`` is the text in lower case, places kept; ``label_ends`` caches
@@ -84,7 +84,7 @@ class View:
         self.label_ends: dict[str, list[int]] = {}
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a span of the view stands in the text that was given, the end exclusive."""
+        """Translate a half-open span of the view into offsets of the original."""
         return self.starts[start], self.starts[end - 1] + 1
 
     def finding(self, kind: Kind, rule: str, start: int, end: int) -> Finding:
@@ -118,7 +118,7 @@ def spelt_out(view: View) -> View:
 
 
 def _as_digits(match: re.Match[str]) -> str:
-    """Return a run with letters for digits as digits; one with hardly a digit is left as it is."""
+    """Return a run with letters for digits as digits; one with hardly a digit stays unchanged."""
     digits = sum(map(str.isdigit, match[0]))
     return match[0].translate(_LIKE_DIGITS) if digits >= _MIN_DIGITS else match[0]
 
@@ -140,7 +140,7 @@ _BREAK: Final = re.compile(r"(?<=[!-~])[ \t]*\n\s*(?=[!-~])")
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case, character by character, so that places stay the same."""
+    """Return the text in lower case, character by character; offsets stay valid."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -283,7 +283,7 @@ def _labels(topic: Topic) -> re.Pattern[str]:
 
 
 def labelled(view: View, at: int, topic: Topic, reach: int = _CLOSE) -> bool:
-    """Return whether a label of the topic stands within ``reach`` before a place, in its sentence."""
+    """Return True if a label of the topic precedes a position within ``reach``, in its sentence."""
     ends = view.label_ends.get(topic)
     if ends is None:
         ends = view.label_ends[topic] = [label.end() for label in _labels(topic).finditer(view.lower)]

@@ -1,1 +1,1 @@
-"""Reads typed values, facts, yes and no, and abstentions out of answers in Chinese and English."""
+"""Extraction of typed values, facts, yes and no, and abstentions from Chinese and English answers."""

@@ -60,9 +60,9 @@ _BEFORE: Final = 24  # the same before a value
 
 
 class Abstention(NamedTuple):
-    """An abstention with its sign in the text, or the ``reason`` why a text is none.
+    """An abstention with its sign in the text, or the ``reason`` why a text does not abstain.
 
-    ``source`` is what decides: a ``typed_answer``, ``declared`` by the system, or the ``text``.
+    ``source`` is the deciding part: a ``typed_answer``, ``declared`` by the system, or the ``text``.
     """
 
     abstains: bool
@@ -71,7 +71,7 @@ class Abstention(NamedTuple):
     source: str = "text"
 
     def details(self) -> dict[str, Any]:
-        """Return the record of it."""
+        """Return the abstention as details of a score."""
         signs = {name: text for name, text in (("sign", self.sign), ("reason", self.reason)) if text}
         return {"abstained": self.abstains, "source": self.source, **signs}
 
@@ -111,7 +111,7 @@ def _bigrams(text: str) -> frozenset[str]:
 
 
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
-    """Return the abstention of an answer from the question, or the reason why it is none.
+    """Return the abstention in an answer to a question, or the reason why it does not abstain.
 
     A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
     decides when that sentence is nearer to the question than the first one is, by the pairs of characters
@@ -157,7 +157,7 @@ def _outside_quotes(text: str) -> Iterator[str]:
 def _nearest(
     parts: list[str], signs: list[re.Match[str] | None], question: str
 ) -> tuple[int, re.Match[str] | None]:
-    """Return the place and the sign of a later sentence that answers the question, if one does."""
+    """Return the position and the sign of a later sentence that answers the question, if any."""
     asked = _bigrams(plain(question))
     shared = [len(asked & _bigrams(part)) for part in parts]
     silent = [count for count, sign in zip(shared, signs, strict=True) if sign is None]
@@ -172,7 +172,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Chosen(NamedTuple, Generic[ValueT]):
-    """A value, or None with the reason why there is none; ``candidates`` are all that were considered."""
+    """A chosen value, or None with the reason; ``candidates`` are all values considered."""
 
     value: ValueT | None
     reason: str
@@ -180,7 +180,7 @@ class Chosen(NamedTuple, Generic[ValueT]):
 
 
 class ReadAnswer:
-    """The facts of an answer's text and of its question, read once for all fields."""
+    """Facts of an answer's text and of its question, read once for all fields."""
 
     def __init__(self, text: str, question: str = "") -> None:
         self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
@@ -203,7 +203,7 @@ class ReadAnswer:
 
     @cached_property
     def unit(self) -> str | None:
-        """The unit that the question asks a count of, canonical; None for none."""
+        """The canonical unit of the count that the question asks for, or None."""
         return unit_asked(self.question)
 
     def before(self, fact: Fact) -> str:
@@ -211,7 +211,7 @@ class ReadAnswer:
         return self.text[max(0, fact.start - _BEFORE) : fact.start]
 
     def denies(self, fact: Fact) -> bool:
-        """Return True if the answer denies a fact, or says of it that nothing is known."""
+        """Return True if the answer denies a fact, or declares it unknown."""
         before = self.before(fact)
         if _PATTERNS["not_done"].search(before) and not _PATTERNS["undone"].search(self.question):
             return True
@@ -224,7 +224,7 @@ class ReadAnswer:
 
 
 def _named(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the candidates that the words before them name as total or as the answer."""
+    """Return the candidates that are named as the total or as the answer by the words before them."""
 
     def is_alone(fact: Fact) -> bool:
         rest = (other for other in facts if other.value != fact.value and other.start >= fact.end)
@@ -246,7 +246,7 @@ def _not_parts(read: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the one amount that the others add up to."""
+    """Return the amount that is the sum of the others, if there is one."""
     values = [fact.value for fact in facts]
     for place, fact in enumerate(facts):
         rest = values[:place] + values[place + 1 :]
@@ -258,7 +258,7 @@ def _sums(_: ReadAnswer, facts: Sequence[Fact]) -> list[Fact]:
 def _numeric(
     read: ReadAnswer, facts: Sequence[Fact], *narrowings: Callable[[ReadAnswer, Sequence[Fact]], list[Fact]]
 ) -> Chosen[float]:
-    """Return the only number, or the only one that a narrowing leaves."""
+    """Return the only number, or the only one left after narrowing."""
     values = tuple(dict.fromkeys(fact.value for fact in facts))
     if not facts:
         return Chosen(None, "none_found")
@@ -272,7 +272,7 @@ def _numeric(
 
 
 def amounts(read: ReadAnswer) -> list[Fact]:
-    """Return the sums of money that an answer gives; bare numbers when it names no unit of money."""
+    """Return the sums of money in an answer, or bare numbers if it names no unit of money."""
     money = read.of_kind("amount", "number")
     kept: list[Fact] = []
     for fact in reversed(money):
@@ -283,12 +283,12 @@ def amounts(read: ReadAnswer) -> list[Fact]:
 
 
 def choose_amount(read: ReadAnswer) -> Chosen[float]:
-    """Return the sum of money that an answer gives."""
+    """Choose the sum of money that an answer gives."""
     return _numeric(read, amounts(read), _named, _not_asked, _not_parts, _sums)
 
 
 def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
-    """Return the parts that an answer divides a sum into; the sum itself, named or computed, is no part."""
+    """Choose the parts that an answer divides a sum into, without the sum itself, named or computed."""
     facts = amounts(read)
     if not facts:
         return Chosen(None, "none_found")
@@ -302,7 +302,7 @@ def choose_breakdown(read: ReadAnswer) -> Chosen[tuple[float, ...]]:
 
 
 def counts(read: ReadAnswer) -> list[Fact]:
-    """Return the counts that an answer gives, of the unit that is asked for where it has any."""
+    """Return the counts in an answer, of the unit asked for if it has any."""
     found = read.of_kind("count")
     if read.unit:
         found = [fact for fact in found if fact.unit == read.unit] or found
@@ -313,12 +313,12 @@ def counts(read: ReadAnswer) -> list[Fact]:
 
 
 def choose_count(read: ReadAnswer) -> Chosen[float]:
-    """Return the number of things that an answer gives."""
+    """Choose the count that an answer gives."""
     return _numeric(read, counts(read), _named, _not_asked, _not_parts)
 
 
 def dates(read: ReadAnswer) -> list[PartialDate]:
-    """Return the dates that an answer gives, without those that only repeat a part of another one."""
+    """Return the dates in an answer, without those that only repeat a part of another one."""
     found = list(dict.fromkeys(fact.value for fact in read.of_kind("date")))
     if len(found) > MAX_CANDIDATES:
         return found
@@ -326,7 +326,7 @@ def dates(read: ReadAnswer) -> list[PartialDate]:
 
 
 def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
-    """Return the date that an answer gives."""
+    """Choose the date that an answer gives."""
     found = dates(read)
     asked = {fact.value for fact in read.asked}
     kept = found if len(found) == 1 else [date for date in found if date not in asked]
@@ -336,7 +336,7 @@ def choose_date(read: ReadAnswer) -> Chosen[PartialDate]:
 
 
 def choose_range(read: ReadAnswer) -> Chosen[Period]:
-    """Return the period that an answer gives: the only one in it, or from its first date to its second."""
+    """Choose the period that an answer gives: the only one in it, or from its first date to its second."""
     found = read.of_kind("date")
     ranges = set(find_ranges(read.text, found))
     if not ranges and len(found) == 2:  # noqa: PLR2004 - its ends

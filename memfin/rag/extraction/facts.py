@@ -14,23 +14,23 @@ from memfin.text.quantities import quantities
 
 
 class PartialDate(NamedTuple):
-    """A day of the calendar, or what a text says of one; parts that it leaves out are None."""
+    """A calendar date; parts that a text omits are None."""
 
     year: int | None
     month: int | None = None
     day: int | None = None
 
     def agrees(self, other: "PartialDate") -> bool:
-        """Return True if both dates give a part in common, and none that differs."""
+        """Return True if both dates share a part and contradict each other in none."""
         pairs = [pair for pair in zip(self, other, strict=True) if None not in pair]
         return bool(pairs) and all(own == its for own, its in pairs)
 
     def within(self, other: "PartialDate") -> bool:
-        """Return True if the other date gives every part that this one gives, and the same."""
+        """Return True if the other date has every part of this one, with the same value."""
         return all(own is None or own == its for own, its in zip(self, other, strict=True))
 
     def iso(self) -> str:
-        """Return the date in the form of ISO 8601, truncated where parts are not known: ``--08-30``."""
+        """Return the date in ISO 8601, truncated where parts are unknown: ``--08-30``."""
         year = "-" if self.year is None else f"{self.year:04}"
         if self.month is None and self.day is None:
             return year
@@ -60,7 +60,7 @@ Period = tuple[PartialDate, PartialDate]
 
 
 def period(first: PartialDate, last: PartialDate) -> Period:
-    """Return the period between two dates, each completed by the year and month that the other one gives."""
+    """Return the period between two dates, each completed by the year and month of the other."""
     if last.year is None:
         last = PartialDate(first.year, last.month or first.month, last.day)
     elif first.year is None:
@@ -91,7 +91,7 @@ def _month(name: str | None) -> int | None:
 
 
 def _found(span: tuple[int, int], year: int | None, month: int | None, day: int | None) -> Iterator[Fact]:
-    """Yield the date unless the calendar has no such day."""
+    """Yield the date if the calendar has that day."""
     with suppress(ValueError):
         dt.date(year or _LEAP_YEAR, 1 if month is None else month, 1 if day is None else day)
         yield Fact("date", PartialDate(year, month, day), *span)
@@ -113,7 +113,7 @@ def _english(text: str) -> Iterator[Fact]:
 
 
 def _english_days(text: str) -> Iterator[Fact]:
-    """Yield both ends of a period that names the month and the year once: March 2-5, 2021."""
+    """Yield both ends of a period with the month and the year given once: March 2-5, 2021."""
     for match in _DATES["english_days"].finditer(text):
         form = "1" if match["m1"] else "2"
         year, month = _number(match[f"y{form}"]), _month(match[f"m{form}"])
@@ -136,7 +136,7 @@ def _numeric(text: str) -> Iterator[Fact]:
 
 
 def find_dates(text: str) -> list[Fact]:
-    """Return the dates of a `plain` text in order; a day that is on no calendar is none."""
+    """Return the dates of a `plain` text in order, without days that no calendar has."""
     text = numbers.informal(text)
     found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
     found.extend(_numeric(text))
@@ -161,7 +161,7 @@ def find_ranges(text: str, dates: list[Fact] | None = None) -> list[Period]:
 
 
 def parse_date(text: str) -> PartialDate | None:
-    """Return the one date that a typed field holds, in any form; None when it holds none or several."""
+    """Parse the one date of a typed field, in any form; None for none or several."""
     shown = plain(text).strip()
     if shown.isdigit() and len(shown) == len("2020"):
         return PartialDate(int(shown))
@@ -170,7 +170,7 @@ def parse_date(text: str) -> PartialDate | None:
 
 
 def find_times(text: str) -> list[Fact]:
-    """Return the times of day of a `plain` text; 3点 without minutes or part of the day is none."""
+    """Return the times of day of a `plain` text; 3点 without minutes or part of the day does not count."""
     if ":" not in text and "时" not in text and "点" not in text:
         return []
     found = []
@@ -198,7 +198,7 @@ _PATTERNS: Final = load_patterns(
 
 
 def is_name(words: str) -> bool:
-    """Return True if quoted words are a name: short, with no word in them that only sentences have."""
+    """Return True if quoted words are a name: short, without words that only sentences have."""
     words = words.strip()
     if _PATTERNS["foreign_name"].match(words) or _PATTERNS["institution"].search(words):
         return True
@@ -229,7 +229,7 @@ def find_names(text: str) -> list[Fact]:
 
 
 def ordering_masked(text: str) -> str:
-    """Return the plain form of a text in which figures that only order it are blanked out.
+    """Return the plain form of a text with ordering figures (list numbers) blanked out.
 
     They are the numbers of list items, pages, lines, sections and citations.
     """
@@ -334,13 +334,13 @@ _FINDERS: Final = (find_dates, find_times, _amounts, _identifiers, _shares, _cou
 
 
 def unit_asked(question: str) -> str | None:
-    """Return the unit that a question asks a count of (几次, how many times), canonical; None for none."""
+    """Return the canonical unit of the count a question asks for (几次, how many times), or None."""
     match = _PATTERNS["unit_asked"].search(ordering_masked(question))
     return None if match is None else _canonical_unit(match["unit"] or match["noun"] or "")
 
 
 def _canonical_unit(written: str) -> str:
-    """Return the unit of counts that a word stands for: 位 and ``people`` are 人; empty for any."""
+    """Return the canonical unit of counts for a word: 位 and ``people`` are 人; empty for any."""
     return _UNITS.get(written.lower(), "" if written.isascii() else written)
 
 

@@ -1,4 +1,4 @@
-"""Written forms in which texts are compared: *plain* for reading values, *folded* for finding quotes.
+"""Normal forms of text: *plain* for reading values, *folded* for finding quotes.
 
 Plain text is half-width (NFKC) and without the blanks that stand beside Chinese characters; punctuation
 stays, for it tells numbers apart. Folded text is lower case besides and has no punctuation: only where
@@ -41,7 +41,7 @@ def tables() -> dict[str, Any]:
 
 
 def load_patterns(table: str, **fragments: str) -> dict[str, re.Pattern[str]]:
-    """Compile a table of the shipped patterns, in which ``<name>`` stands for a fragment."""
+    """Compile a table of the shipped patterns, with ``<name>`` replaced by a fragment."""
     data = tables()[table]
     fragments |= {name: "|".join(each) for name, each in data["fragments"].items()} | {"numerals": NUMERALS}
 
@@ -71,13 +71,13 @@ def plain(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the form in which quotes, names and ``must_include`` are compared; it may be empty."""
+    """Fold a text for comparing quotes, names and ``must_include``; it may be empty."""
     text = widths(text).casefold()
     return _GAP.sub(lambda gap: _joint(text, gap.start(), gap.end()), text)
 
 
 def _joint(text: str, start: int, end: int) -> str:
-    """Return what is left of the gap ``text[start:end]`` between words."""
+    """Return the normal form of the gap ``text[start:end]`` between words."""
     if start == 0 or end == len(text):
         return ""
     left, right, gap = text[start - 1], text[end], text[start:end]
@@ -101,7 +101,7 @@ def _groups(text: str, comma: int) -> bool:
 
 
 def occurrences(needle: str, text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield the spans of ``text[start:end]`` where the needle stands, both folded.
+    """Yield the spans of the needle in ``text[start:end]``, both folded.
 
     A needle that begins or ends with a number matches at that number's boundary only (spec section 9):
     2000元 is neither in 12000元 nor in 0.2000元, 2000 not in 2000万, 三万元 not in 十三万元.
@@ -115,7 +115,7 @@ def occurrences(needle: str, text: str, start: int = 0, end: int | None = None) 
 
 
 def contains(needle: str, text: str) -> bool:
-    """Return True if the folded needle stands in the folded text, at the boundaries of numbers."""
+    """Return True if the folded text contains the folded needle, never inside a number."""
     return next(occurrences(needle, text), None) is not None
 
 
@@ -162,5 +162,5 @@ def find_quote(
 
 
 def language_of(text: str) -> Language:
-    """Return ``zh`` where the text has a Chinese character, else ``en``."""
+    """Return ``zh`` for a text with a Chinese character, else ``en``."""
     return "zh" if any("\u3400" <= mark <= "\u9fff" for mark in text) else "en"

@@ -1,4 +1,4 @@
-"""Required evidence: an index of the document, matching of passages, and the share that an answer cites."""
+"""Required evidence: document index, matching of passages, and citation correctness."""
 
 import re
 from bisect import bisect_right
@@ -22,7 +22,7 @@ _NOON: Final = 12
 
 Span = tuple[int, int]
 Mismatch = Literal["empty", "lacks_must_include", "wrong_page", "not_in_document", "other_place", "too_long"]
-"""Why a passage is not the evidence.
+"""Reasons why a passage is not the evidence.
 
 ``lacks_must_include``: the words required are not in it. ``wrong_page``: they are, but another page is
 named. ``not_in_document``: the document holds no such passage, not on the page named. ``other_place``: it
@@ -31,7 +31,7 @@ does, but in another section, of another speaker. ``too_long``: no passage but a
 
 
 class DocumentIndex:
-    """A document made ready for scoring; build it once and score any number of answers with it.
+    """Index of a document for scoring; build it once and score any number of answers with it.
 
     ``text`` is the whole document, folded (see `memfin.rag.extraction.normalize`); all spans are half-open
     offsets into it. ``paged`` is True if it has several pages, ``is_record`` if it has questions and answers.
@@ -66,7 +66,7 @@ class DocumentIndex:
         self._required: dict[tuple[int, str, str | None, str | None], tuple[Span, ...]] = {}
 
     def page_span(self, number: int) -> Span | None:
-        """Return the span of a page, or None when the document has no page of that number."""
+        """Return the span of a page, or None if the document has no page with that number."""
         return self._pages.get(number)
 
     def pages_of(self, start: int, end: int) -> list[int]:
@@ -75,7 +75,7 @@ class DocumentIndex:
         return self._numbers[bisect_right(self._starts, start) - 1 : last]
 
     def is_recited(self, text: str) -> bool:
-        """Return True if a text contains a whole page: a copy of the document is no answer."""
+        """Return True if a text contains a whole page, so that it copies the document."""
         pages = [(start, end) for start, end in self._pages.values() if end - start > _SHORT_PAGE]
         if len(text) < min((end - start for start, end in pages), default=len(text) + 1):
             return False
@@ -83,7 +83,7 @@ class DocumentIndex:
         return any(self.text[start:end].strip() in folded for start, end in pages)
 
     def locate(self, parts: tuple[str, ...], page: int | None = None) -> list[Span]:
-        """Return the spans where a quote stands, in whole or in part on the page when one is given.
+        """Return the spans of a quote, at least partly on the page if one is given.
 
         ``parts`` are the quote as `memfin.rag.extraction.normalize.quote_parts` returns it.
         """
@@ -99,7 +99,7 @@ class DocumentIndex:
         return list(islice(touching, MAX_PLACES))
 
     def required_spans(self, required: RequiredEvidence, *, anywhere: bool = False) -> tuple[Span, ...]:
-        """Return the spans where a required evidence stands, as its section and speaker say.
+        """Return the spans of a required evidence within its section and speaker.
 
         It is looked for on its page, or on all with ``anywhere`` and where the document has no such page.
         Where no place meets section and speaker, as in documents that are no record, they are left aside.
@@ -115,7 +115,7 @@ class DocumentIndex:
         return self._required[key]
 
     def meets(self, span: Span, required: RequiredEvidence) -> bool:
-        """Return True if a span touches the section and the words of the speaker that are required."""
+        """Return True if a span overlaps the required section and speaker."""
         if required.section is None and required.speaker is None:
             return True
         return any(
@@ -128,7 +128,7 @@ class DocumentIndex:
 
     @cached_property
     def facts(self) -> "KnownFacts":
-        """The facts of the document, for looking up those of an answer."""
+        """The facts of the document, for checking those of an answer."""
         whole = "\n".join(page.text for page in self.document.pages)
         return KnownFacts(find_facts(whole, names=False, indefinite=True), self.text)
 
@@ -138,7 +138,7 @@ Scored = tuple[float, dict[str, Any]]  # a share of a score with its details
 
 
 class KnownFacts:
-    """The facts of a text, to be asked whether it holds another fact.
+    """Facts of a text, for looking up other facts in it.
 
     A fact is known by keys: an amount also as a number, a bare number also as an amount and a count.
     """
@@ -169,7 +169,7 @@ class KnownFacts:
                     self._largest[unit] = max(self._largest.get(unit, 0.0), value)
 
     def holds(self, fact: Fact, words: str) -> bool:
-        """Return True if the text holds a fact in any form, or the very words that the fact is written in."""
+        """Return True if the text contains a fact in any form, or its exact words."""
         written = fact.value if fact.kind == "name" else words
         return self._knows(fact, words) or normalize.contains(normalize.fold(written), self.text)
 
@@ -192,7 +192,7 @@ class KnownFacts:
 
 
 class Passage(NamedTuple):
-    """A piece of evidence or a quote, prepared for matching; ``spans`` are its places in the document."""
+    """Evidence or quote prepared for matching; ``spans`` are its positions in the document."""
 
     page: int | None
     text: str
@@ -202,12 +202,12 @@ class Passage(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """Page and text, by which equal passages are one."""
+        """Page and text, for comparing passages."""
         return (self.page or 0, self.text)
 
 
 def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
-    """Prepare a passage: fold it and find its places in the document, if there is one.
+    """Prepare a passage: fold it and find its positions in the document, if given.
 
     A page is looked at only where the document has several. A passage that runs over more than two pages
     (without pages: 5000 characters) is a dump, not evidence.
@@ -231,7 +231,7 @@ def passage(text: str, page: int | None, index: AnyIndex) -> Passage:
 def mismatch(  # noqa: PLR0911 - one return a reason
     passage: Passage, required: RequiredEvidence, index: AnyIndex
 ) -> Mismatch | None:
-    """Return the reason why a passage is not the required evidence; None when it is.
+    """Return the reason why a passage is not the required evidence, or None.
 
     It is when it contains ``must_include``, names its page or none, and stands in the document there,
     around a place that section and speaker allow. Without a document words and page must do, and where the
@@ -274,7 +274,7 @@ def same_passage(one: Passage, other: Passage) -> bool:
 
 
 def distinct(passages: list[Passage]) -> list[Passage]:
-    """Return the passages without those that repeat a shorter one, in an order of their own.
+    """Return the passages, sorted, without those that repeat a shorter one.
 
     The shorter ones stay, so that a page around two separate answers does not make them one.
     """
@@ -296,7 +296,7 @@ def unique_required(required: Sequence[RequiredEvidence]) -> list[RequiredEviden
 def supported(
     passages: Iterable[Passage], required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], list[dict[str, Any]]]:
-    """Return, for every required item, True if a passage supports it; and the record of each passage.
+    """Return True or False per required item, if a passage supports it, and the record of each passage.
 
     Numbers under ``supports`` count required items from 0.
     """
@@ -335,7 +335,7 @@ def citation_correctness(question: RagQuestion, answer: RagAnswer, index: AnyInd
 def cited_items(
     question: RagQuestion, answer: RagAnswer, required: Sequence[RequiredEvidence], index: AnyIndex
 ) -> tuple[list[bool], dict[str, Any]]:
-    """Return True for every required item that is cited; one value if no item or citation is required.
+    """Return True per required item that is cited; one value if no item or citation is required.
 
     Without a required item, a quote that stands in the document counts as cited.
     """

@@ -1,4 +1,4 @@
-"""Typed values and abstention of an answer against the expected ones (spec section 9)."""
+"""Comparison of an answer's typed values and abstention with the expected ones (spec section 9)."""
 
 import math
 from collections import Counter
@@ -31,12 +31,12 @@ class Given(NamedTuple):
     stance: answers.Abstention
 
     def contradicts(self, values: Sequence[Any], *, agrees: bool) -> bool:
-        """Return True if the text gives other values than a field, not only those of the question."""
+        """Return True if the text gives values other than a field's, apart from those of the question."""
         return bool(values) and not agrees and not {fact.value for fact in self.read.asked}.issuperset(values)
 
 
 def has_typed_answer(answer: RagAnswer) -> bool:
-    """Return True if the answer fills a typed field; free ``text`` is none."""
+    """Return True if the answer fills a typed field other than free ``text``."""
     return any(getattr(answer, name) is not None for name in _TYPED)
 
 
@@ -89,7 +89,7 @@ def _extracted(
     same: Callable[[Any], bool],
     shown: Callable[[Any], Any] = lambda value: value,
 ) -> Match:
-    """Compare the value that was chosen from the text of an answer."""
+    """Compare the value chosen from the text of an answer."""
     candidates = tuple(map(shown, chosen.candidates))
     if chosen.value is None:
         return Match(None, chosen.reason, "answer", candidates)
@@ -213,7 +213,7 @@ def _words(given: Given) -> str:
 
 
 def _missing(expected: str, text: str, *, alone: bool) -> str | None:
-    """Return the reason why a text does not give the expected words as its answer; None when it does.
+    """Return the reason why a text does not give the expected words as its answer, or None.
 
     ``alone``: they may not be one of several that are listed or left open (甲、乙; 甲或乙).
     """

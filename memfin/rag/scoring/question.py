@@ -1,4 +1,4 @@
-"""The score of one question: the three formulas of the RAG benchmark schema and what they are made of."""
+"""Score of one question: the three formulas of the RAG benchmark schema and their parts."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -50,7 +50,7 @@ def score_question(
 
 
 def score_failure(question: RagQuestion, error: str) -> QuestionScore:
-    """Return the score of a question on which the system failed: nothing of its weight."""
+    """Return the score of a question on which the system failed: 0 of its weight."""
     return _weighted(question, 0.0, {"failed": error}, failed=True)
 
 
@@ -180,7 +180,7 @@ def _right_page(
 
 
 def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> dict[str, Any]:
-    """Return the record of looking up every amount, date, count, share, number, id and name of an answer.
+    """Check every amount, date, count, share, number, id and name of an answer against the document.
 
     ``invented`` are the facts that were not found, ``echoed`` those that only repeat the question, and
     ``checked`` is False if there was nothing to check against.
@@ -221,7 +221,7 @@ def _facts_of(texts: Iterable[str]) -> KnownFacts:
 
 
 def _facts(answer: RagAnswer, index: AnyIndex) -> Iterator[tuple[Fact, str, str, str, str]]:
-    """Yield the facts of an answer with their words, where they stand, their sentence and their clause."""
+    """Yield the facts of an answer with their words, position, sentence and clause."""
     texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
         quotes = [("citation", citation.quote) for citation in answer.citation]

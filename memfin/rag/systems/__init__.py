@@ -1,4 +1,4 @@
-"""Systems under test of the RAG suite: their interface, and how references become systems."""
+"""Systems under test of the RAG suite: interface, built-in systems, and systems by reference."""
 
 from memfin.rag.systems.protocol import RagReply, RagSystem
 from memfin.rag.systems.under_test import Asked, SystemUnderTest, load_system

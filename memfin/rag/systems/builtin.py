@@ -21,7 +21,7 @@ _TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization",
 
 
 class _Question(NamedTuple):
-    """A question, the kind of its answer, the signs in its words, and its weighted units."""
+    """A question with the kind of its answer, its indicator words, and its weighted units."""
 
     text: str
     kind: str
@@ -39,7 +39,7 @@ class _Question(NamedTuple):
 
 
 def read_question(text: str) -> _Question:
-    """Return the kind of answer that the words of a question ask for."""
+    """Read the kind of answer that a question asks for."""
     words, patterns = plain(text).lower(), vocabulary().patterns
     kind = next((kind for kind, pattern in patterns["kinds"].items() if pattern.search(words)), "text")
     signs = (sign for sign, pattern in patterns["signs"].items() if pattern.search(words))
@@ -103,7 +103,7 @@ class BuiltinRag(KnownSystem):
         return _reply(asked, passage.quotes(), boolean=says)
 
     def _unknown(self, asked: _Question, near: list[Hit]) -> Sentence | None:
-        """Return the sentence by which the document leaves the question open, if there is one.
+        """Return the sentence with which the document leaves the question open, if any.
 
         It has a clause that speaks of what is asked for (哪一天想不起来了), unless a clause with a value
         is nearer to the question; or it stands in the best passage, which gives no value.
@@ -186,7 +186,7 @@ class BuiltinRag(KnownSystem):
         return _reply(asked, quotes, **typed)
 
     def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
-        """Return a date with the year that the words before it speak of, where it has none itself."""
+        """Complete a date without a year by the year in the words before it."""
         for passage in reversed(self._index.passages[: hit.number + 1] if date.year is None else ()):
             years = [found.value.year for found in find_dates(plain(f"{passage.question}\n{passage.answer}"))]
             if passage.is_pair and any(years):
@@ -229,7 +229,7 @@ class Oracle(KnownSystem):
     sees_truth = True
 
     async def query(self, question: RagQuestion) -> RagAnswer:
-        """Return the right answer to a question."""
+        """Answer a question with the expected answer."""
         return right_answer(question)
 
 

@@ -38,7 +38,7 @@ class QueryError(Record):
 
 _FIELDS: Final = [(name, Any, msgspec.UNSET) for name in QueryAnswer.__struct_fields__]
 _AnyAnswer = cast("type[Record]", msgspec.defstruct("AnyAnswer", _FIELDS, bases=(Record,)))
-"""An answer as it came; it is checked where those of all systems are."""
+"""An unchecked answer; the answers of all systems are checked in one place."""
 
 
 class HttpRag(KnownSystem):

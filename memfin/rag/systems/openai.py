@@ -46,7 +46,7 @@ class Chunks:
         self._tokens = [sum(tokens) for tokens in lines]
 
     def messages(self, instructions: str, question: str, budget: int) -> tuple[list[dict[str, Any]], bool]:
-        """Return the messages within a budget of estimated tokens, and True if the whole document is in them.
+        """Return messages within a budget of estimated tokens, and True if they contain the whole document.
 
         The passages are added by falling score until the next does not fit any more, and stand in the
         document's order.
@@ -117,7 +117,7 @@ SCHEMA: Final[dict[str, Any]] = _object(
     evidence={"type": "array", "items": _object(page=_typed("integer", "null"), text=_typed("string"))},
     citation={"type": "array", "items": _object(page=_typed("integer", "null"), quote=_typed("string"))},
 )
-"""The JSON schema of an answer, within what strict decoding on servers supports."""
+"""JSON schema of an answer, limited to the features of strict decoding on servers."""
 
 _FIELDS: Final = {field.name: field for field in msgspec.structs.fields(RagAnswer)}
 
@@ -219,7 +219,7 @@ class OpenAIRag(KnownSystem):
         return cls(model, document, system=system, timeout=settings.turn_timeout, **given)
 
     async def query(self, question: str) -> RagReply:
-        """Return the model's answer with its usage; a refusal in the model's words is an answer.
+        """Return the model's answer with its usage; a refusal in its text is an answer.
 
         Raises:
             TransportError: the request failed on its way; the question may be asked again.
@@ -228,7 +228,9 @@ class OpenAIRag(KnownSystem):
         instructions = self._instructions.text(language_of(question))
         messages, is_whole = self._chunks.messages(instructions, question, self._context_tokens)
         if not is_whole:
-            self._notify_once("the document does not fit into --agent-context-tokens; parts are chosen")
+            self._notify_once(
+                "the document does not fit into --agent-context-tokens; the prompt gets its nearest parts"
+            )
         answer = await self._answered(messages)
         usage = usage_of(answer)
         self._usage.add(usage)
@@ -237,7 +239,7 @@ class OpenAIRag(KnownSystem):
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
         read = read_answer(answer.text)
         if read.plain:
-            self._notify_once("answers that are no JSON object are taken as they stand")
+            self._notify_once("answers that are not a JSON object are taken as plain text")
         for name in read.dropped:
             self._notify_once(f"malformed {name} in its answers is left out")
         return RagReply(answer=read.answer, usage=usage)
@@ -257,10 +259,10 @@ class OpenAIRag(KnownSystem):
             **self._sent,
         }
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Send warnings for the user to a receiver."""
-        self._notify = lambda line: on_notice(f"rag {self.reference}: {line}")
-        self._chat.parameters.on_notice = self._notify
+    def listen(self, on_warning: Callable[[str], None]) -> None:
+        """Set the receiver of warnings for the user."""
+        self._notify = lambda line: on_warning(f"rag {self.reference}: {line}")
+        self._chat.parameters.on_warning = self._notify
 
     def parameter_changes(self) -> list[ParameterChange]:
         """Return the parameters that the model has refused so far."""
@@ -274,7 +276,7 @@ class OpenAIRag(KnownSystem):
         await self._chat.close()
 
     async def _answered(self, messages: list[dict[str, Any]]) -> ChatAnswer:
-        """Ask in the best format that the server takes, and go on with that one."""
+        """Ask in the best format that the server accepts, and keep it."""
         for place in range(self._first_format, len(FORMATS)):
             request = ChatRequest(
                 model=self.model,

@@ -27,7 +27,7 @@ from memfin.secrets import Scrubber
 
 
 class RagReply(Record):
-    """An answer together with what it took of a language model."""
+    """An answer with the usage of a language model."""
 
     answer: RagAnswer
     usage: ModelUsage | None = None
@@ -49,7 +49,7 @@ class RagSystem(Protocol):
 
 @runtime_checkable
 class KnownSystem(Protocol):
-    """A system with what the artifacts of a run need to know of it; the defaults are of one without a model.
+    """A system with the data that a run records about it; the defaults are for one without a model.
 
     Attributes:
         reference, model, version: the names of the system, and its version if it has one.
@@ -66,7 +66,7 @@ class KnownSystem(Protocol):
 
     @property
     def total_usage(self) -> ModelUsage | None:
-        """Usage of a language model so far, failed questions included; None where none is known of."""
+        """Usage of a language model so far, failed questions included; None if unknown."""
         return None
 
     def parameter_changes(self) -> list[ParameterChange]:
@@ -81,7 +81,7 @@ _EXPECTED: Final = "expected RagAnswer, a mapping of its fields, or str"
 
 
 def as_reply(value: object) -> RagReply:
-    """Return what a system gave back as a checked `RagReply`.
+    """Check the return value of a system and return it as a `RagReply`.
 
     A string is the text of an answer. A mapping or a data class has the fields of `RagAnswer` and, if it
     likes, ``usage``; unknown fields are ignored.
@@ -102,7 +102,7 @@ def as_reply(value: object) -> RagReply:
 
 
 def masked(reply: RagReply, scrubber: Scrubber) -> RagReply:
-    """Return the reply without keys of the environment."""
+    """Return the reply with keys of the environment masked."""
     if not scrubber or not scrubber.finds(msgspec.json.encode(reply).decode()):
         return reply
     return msgspec.convert(scrubber.scrub_data(msgspec.to_builtins(reply)), RagReply)
@@ -118,15 +118,13 @@ def _checked(value: Any) -> RagAnswer:
         answer = msgspec.convert(plain, RagAnswer)
         size = len(msgspec.json.encode(answer))
     except UnicodeEncodeError as problem:
-        raise CallFailed("the answer holds a lone surrogate and cannot be written") from problem
+        raise CallFailed("the answer contains a lone surrogate and cannot be written") from problem
     except _INVALID as problem:
-        raise CallFailed(f"the system returned an answer that is none: {one_line(str(problem))}") from problem
+        raise CallFailed(f"the system returned an invalid answer: {one_line(str(problem))}") from problem
     if (path := non_finite_path(plain)) is not None:
-        raise CallFailed(f"the system returned an answer that is none: no finite number - at `{path}`")
+        raise CallFailed(f"the system returned an invalid answer: not a finite number - at `{path}`")
     if size > MAX_ANSWER_BYTES:
-        raise CallFailed(
-            f"the system returned an answer of {size} bytes; at most {MAX_ANSWER_BYTES} are taken"
-        )
+        raise CallFailed(f"the system returned an answer of {size} bytes; the limit is {MAX_ANSWER_BYTES}")
     return answer
 
 
@@ -136,4 +134,4 @@ def _usage(value: Any) -> ModelUsage | None:
     try:
         return msgspec.convert(msgspec.to_builtins(value), ModelUsage)
     except _INVALID as problem:
-        raise CallFailed(f"the system returned a usage that is none: {one_line(str(problem))}") from problem
+        raise CallFailed(f"the system returned an invalid usage: {one_line(str(problem))}") from problem

@@ -1,4 +1,4 @@
-"""System under test in a run: bounded calls into its instances, each of which ends in an outcome."""
+"""System under test in a run: calls with a time limit into its instances, each with an outcome."""
 
 import re
 import time
@@ -39,7 +39,7 @@ _PASSING: Final = (CallFailed, TransportError, ConnectionError)
 
 
 class Asked(Record):
-    """Outcome of a question: an answer, or one line that says why there is none.
+    """Outcome of a question: an answer, or one line with the reason of the failure.
 
     ``latency_ms`` is the time until then, pauses and retries included, the making of the system not.
     ``usage`` is what the answer says that a language model took.
@@ -54,7 +54,7 @@ class Asked(Record):
 
 
 class SystemUnderTest:
-    """A system for one run: `open` it, `ask` it from any number of tasks, `close` it in the end.
+    """A system for one run: `open` it, `ask` it from any number of tasks, and `close` it.
 
     Args:
         reference: the name of the system.
@@ -99,18 +99,18 @@ class SystemUnderTest:
 
     @property
     def abandoned(self) -> int:
-        """Calls that ignored their cancellation and were left behind."""
+        """Number of calls that ignored their cancellation and were abandoned."""
         return sum(calls.abandoned for calls in self._instances.all)
 
     @property
     def usage(self) -> ModelUsage | None:
-        """Usage of the language models behind the system so far; None where none is known of."""
+        """Usage of the language models behind the system so far; None if unknown."""
         return self._usage.of_run() if self._known is None else self._known.total_usage
 
-    def listen(self, on_notice: Callable[[str], None]) -> None:
-        """Have the system send its warnings to the user, if it has a ``listen``."""
+    def listen(self, on_warning: Callable[[str], None]) -> None:
+        """Pass a receiver of warnings to the system, if it has a ``listen``."""
         if callable(listen := getattr(self._known, "listen", None)):
-            listen(on_notice)
+            listen(on_warning)
 
     @property
     def parameter_changes(self) -> list[ParameterChange]:
@@ -137,7 +137,7 @@ class SystemUnderTest:
             return await calls.query(self._words(question), limit)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
-        """Return the outcome of a question; nothing that the system does is raised."""
+        """Return the outcome of a question; failures of the system are outcomes too."""
         retries: list[None] = []
         start, made = time.perf_counter(), False
 
@@ -173,7 +173,7 @@ class SystemUnderTest:
         return found.replace(answer=reply.answer, usage=reply.usage)
 
     async def close(self, *, short_grace: bool = False) -> None:
-        """Let go of all that was made; ``short_grace`` when the host cancels the run."""
+        """Close all instances; ``short_grace`` when the host cancels the run."""
         await self._instances.close(short_grace=short_grace)
         if self._owned and (close := getattr(self._known, "close", None)) is not None:
             with suppress(Exception):
@@ -185,7 +185,7 @@ class SystemUnderTest:
 
 
 class _Calls(FactoryCalls):
-    """Calls into one system, one question after another; an asynchronous one ``overlaps``."""
+    """Calls into one system, one question after another; asynchronous ones may overlap (``overlaps``)."""
 
     def __init__(self, name: str, system: Any = None) -> None:
         super().__init__("system", name, passing=(TransportError, ConnectionError))

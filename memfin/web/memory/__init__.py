@@ -1,1 +1,1 @@
-"""The memory layer as a service: a REST interface for programs, pages for the people concerned."""
+"""The memory service: a REST interface for programs, and web pages for the people concerned."""

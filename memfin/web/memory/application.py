@@ -1,4 +1,4 @@
-"""The application: the routes, the checks before them, and what they share."""
+"""The aiohttp application of the memory service: routes, middlewares, shared dependencies."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from memfin.web.memory.pages.application import pages_application
 from memfin.web.memory.pages.auth import see_other
 from memfin.web.memory.pages.rendering import PREFIX
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
-from memfin.web.memory.requests import LARGEST_BODY
+from memfin.web.memory.requests import MAX_BODY_BYTES
 from memfin.web.memory.service import OpenCalls
 
 
@@ -28,7 +28,7 @@ def memory_application(
     host: str = "127.0.0.1",
     names: Iterable[str] = (),
     secure_cookies: bool = False,
-    largest_body: int = LARGEST_BODY,
+    max_body_bytes: int = MAX_BODY_BYTES,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> web.Application:
     """Return an aiohttp application that serves a memory store.
@@ -39,14 +39,14 @@ def memory_application(
         telemetry: the store's counters, shown at ``/metrics``.
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as behind a proxy.
-        secure_cookies: whether browsers send the cookies of the pages through TLS only, as a proxy speaks it.
-        largest_body: bytes of a request's body, at most.
+        secure_cookies: True to have browsers send the cookies of the pages only through TLS, behind a proxy.
+        max_body_bytes: bytes of a request's body, at most.
         clock: for the sessions of the pages.
     """
     telemetry = telemetry or MemoryTelemetry()
     deps = Dependencies(store, tokens)
     app = web.Application(
-        client_max_size=largest_body,
+        client_max_size=max_body_bytes,
         middlewares=[
             metering(telemetry.registry),
             json_problems,
@@ -69,7 +69,7 @@ async def _to_the_pages(request: web.Request) -> web.StreamResponse:
 
 
 async def _on_expect(request: web.Request) -> web.StreamResponse | None:
-    """Ask for the body where the caller waits to be asked; refuse any other expectation."""
+    """Answer ``Expect: 100-continue``; refuse any other expectation."""
     if request.headers[hdrs.EXPECT].lower() != "100-continue":
         return problem_answer(Problem(417, "expectation_failed", "only 100-continue can be expected"))
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

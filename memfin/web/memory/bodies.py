@@ -1,4 +1,4 @@
-"""What the memory service takes and gives: the server decodes with these, OpenAPI is made of them."""
+"""Request and response bodies of the memory service; its OpenAPI document is generated from them."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,27 +29,27 @@ from memfin.memory.reading import Hint, RefreshCondition
 
 
 class Strict(Record, forbid_unknown_fields=True):
-    """A request's body: a field that is not known is refused, as it would be lost silently."""
+    """Body of a request; unknown fields are refused, as they would be lost silently."""
 
 
 class Scopes(ConsentScopes, frozen=True, forbid_unknown_fields=True):
-    """What the person consents to, one by one."""
+    """Scopes that the person consents to."""
 
 
 class GivenPreferences(Preferences, frozen=True, forbid_unknown_fields=True):
-    """What the person set about the answers they get."""
+    """Preferences of the person about answers."""
 
 
 class GivenContext(ContextFields, frozen=True, forbid_unknown_fields=True):
-    """What the person says for one task or one thread."""
+    """Context given by the person for one task or one thread."""
 
 
 class GivenChange(ChangeSummary, frozen=True, forbid_unknown_fields=True):
-    """What a refresh changed."""
+    """Changes of a refresh."""
 
 
 class Grant(Strict, frozen=True, kw_only=True):
-    """A consent, with what the person set in the same dialogue; without that, what was saved stays."""
+    """A consent, with the preferences set in the same dialogue; without these, the saved ones stay."""
 
     scopes: Scopes
     preferences: GivenPreferences | None = None
@@ -63,7 +63,7 @@ class Granted(Record):
 
 
 class Revoked(Record):
-    """A consent, or one scope of it, taken back."""
+    """A revoked consent, or a revoked scope of it."""
 
     revoked_at: Moment
 
@@ -80,7 +80,7 @@ class ConsentState(Record):
 
 
 class ProfileReview(Strict, frozen=True, kw_only=True):
-    """An explicit review: a value sets a preference, null deletes it, what is left out stays."""
+    """An explicit review: a value sets a preference, null deletes it, an omitted one stays."""
 
     language_preference: Language | UnsetType | None = UNSET
     research_depth: ResearchDepth | UnsetType | None = UNSET
@@ -95,7 +95,7 @@ class ConsentAck(Strict, frozen=True, kw_only=True):
 
 
 class SaveAsThread(Strict, frozen=True, kw_only=True):
-    """A snapshot to go on from, and what of the person's context to keep with it."""
+    """A snapshot to continue from, and the person's context to save with it."""
 
     title: Title
     cognition_object: dict[str, Any]
@@ -107,7 +107,7 @@ class SaveAsThread(Strict, frozen=True, kw_only=True):
 
 
 class SavedThread(Record):
-    """The thread that was made."""
+    """The saved thread."""
 
     thread_id: Identifier
 
@@ -119,7 +119,7 @@ class Threads(Record):
 
 
 class Refresh(Strict, frozen=True, kw_only=True):
-    """What a refresh found, and what the person said on the way."""
+    """Findings of a refresh, and the context that the person gave."""
 
     user_supplied_context: GivenContext | None = None
     main_thesis: Text | None = None
@@ -128,7 +128,7 @@ class Refresh(Strict, frozen=True, kw_only=True):
 
 
 class Refreshed(Record):
-    """A refresh that was taken down; the context is the one it added to the thread, if any."""
+    """A recorded refresh, and the context that it added to the thread, if any."""
 
     thread_id: Identifier
     refresh_id: Identifier
@@ -143,7 +143,7 @@ class ThreadChange(Strict, frozen=True, kw_only=True):
 
 
 class GivenFeedback(Strict, frozen=True, kw_only=True):
-    """What the person thinks of an object."""
+    """Feedback of the person on an object."""
 
     related_object_ref: ObjectRef
     cognition_object: dict[str, Any]
@@ -152,13 +152,13 @@ class GivenFeedback(Strict, frozen=True, kw_only=True):
 
 
 class TakenFeedback(Record):
-    """Feedback that was taken down."""
+    """Recorded feedback."""
 
     feedback_id: Identifier
 
 
 class NewTask(Strict, frozen=True, kw_only=True):
-    """A task that is about to be done for a person."""
+    """A new task for a person."""
 
     route: Route
     prompt: Annotated[str, Meta(max_length=100_000)] = ""
@@ -169,12 +169,12 @@ class NewTask(Strict, frozen=True, kw_only=True):
 
 
 class Task(Record):
-    """A task that may go on, with what of memory goes into its prompt.
+    """A started task, with the memory for its prompt.
 
     Attributes:
         user_context: the block for the end of the system prompt.
-        attributes: which slices are in it, and which are not and why.
-        advisor_order: in which order the advisers speak.
+        attributes: the slices in it, and those left out, with the reason.
+        advisor_order: the order of the advisers.
     """
 
     task_id: Identifier
@@ -184,12 +184,12 @@ class Task(Record):
 
 
 class Suggested(Record):
-    """What a page may suggest; without consent, what it suggests to everybody.
+    """Suggestions of a page; without consent the same for everybody.
 
     Attributes:
-        task_types: three kinds of task, those done last first.
+        task_types: three kinds of task, the latest first.
         example_question: one in the person's language.
-        refresh_conditions: what to refresh a thread on, by the type of what it is about.
+        refresh_conditions: events to refresh a thread on, by the type of its object.
     """
 
     task_types: list[Route]
@@ -198,17 +198,17 @@ class Suggested(Record):
 
 
 class TaskEnd(Strict, frozen=True, kw_only=True):
-    """How a task ended."""
+    """End of a task."""
 
     status: Literal["finished", "failed"] = "finished"
 
 
 class EndedTask(Record):
-    """A task that is over.
+    """An ended task.
 
     Attributes:
-        expires_at: until when its context is kept.
-        hint: a light hint that may stand behind the result; at most one in 24 hours.
+        expires_at: time of deletion of its context.
+        hint: a light hint to show behind the result; at most one in 24 hours.
     """
 
     task_id: Identifier
@@ -224,12 +224,12 @@ class Health(Record):
 
 
 class Fault(Record):
-    """What went wrong.
+    """An error.
 
     Attributes:
         code: a stable name, for programs.
         message: one sentence, for people.
-        details: plain data that tells more.
+        details: further data.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Handlers of routes: they authenticate the caller, decode the call, and do its work in a thread."""
+"""Route handlers: authenticate the caller, decode the call, and do its work in a thread."""
 
 from functools import partial
 from typing import Any, Final
@@ -17,11 +17,11 @@ from memfin.web.memory.requests import read_json
 from memfin.web.memory.routes import Call, Download, Route
 
 MAX_THREADS: Final = 16
-"""Calls whose work is done at a time; further ones wait for their turn."""
+"""Calls that are worked on at a time; further ones wait."""
 
 
 class Dependencies:
-    """The store and the tokens that handlers depend on, and a bounded number of threads to use them in."""
+    """Dependencies of handlers: the store, the tokens, and a bounded number of threads."""
 
     def __init__(self, store: MemoryStore, tokens: TokenFile) -> None:
         self.store = store
@@ -29,7 +29,7 @@ class Dependencies:
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def do(self, work: Any, *args: Any) -> Any:
-        """Return the result of a function that may wait for files; once begun, it goes on to its end."""
+        """Run a blocking function in a thread and return its result; once begun, it runs to its end."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         return await anyio.to_thread.run_sync(partial(work, *args), limiter=self._limiter)

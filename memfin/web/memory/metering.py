@@ -1,4 +1,4 @@
-"""Counts and times the service's calls, by operation; no user, no path and no content in it."""
+"""Metrics of calls by operation: counts and durations, without users, paths and content."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def metering(registry: CollectorRegistry, clock: Callable[[], float] = time.perf
     )
     seconds = Histogram(
         "memfin_memory_http_request_seconds",
-        "How long calls took",
+        "Duration of calls",
         ["operation"],
         buckets=BUCKETS,
         registry=registry,

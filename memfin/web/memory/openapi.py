@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the memory service, made of its routes and of the structs they decode with."""
+"""OpenAPI 3.1 document of the memory service, generated from its routes and their structs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,19 +18,19 @@ _ID: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
 _IDS: Final[Mapping[str, str]] = {
     "user_id": "The user of the token; any other one is not found.",
     "consent_id": "The consent, as its grant answered.",
-    "snapshot_id": "The snapshot to go on from; an id of the host's.",
+    "snapshot_id": "The snapshot to continue from; an id of the host's.",
     "thread_id": "One of the user's threads.",
     "task_id": "One of the user's tasks.",
 }
 _ALWAYS: Final = (401, 403, 408, 421, 500, 503)
 _WITH_BODY: Final = (400, 413, 415)
 _REASONS: Final[Mapping[int, str]] = {
-    400: "The request is not what the call takes.",
-    401: "No token, or none that is known.",
+    400: "The request is invalid.",
+    401: "No token, or an unknown one.",
     403: "The consent in force does not allow it, or the request comes from a page of another Origin.",
-    404: "There is no such thing, or it is another user's.",
-    408: "The body did not come in time.",
-    409: "The thread is closed, or what was forgotten is asked back.",
+    404: "It does not exist, or is another user's.",
+    408: "The body did not arrive in time.",
+    409: "The thread is closed, or its forgotten contexts are requested.",
     410: "The account was deleted.",
     413: "The body is too large.",
     415: "The body is not plain JSON.",
@@ -42,7 +42,7 @@ _REASONS: Final[Mapping[int, str]] = {
 
 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
-    """Return the document as plain data; it is a function of the routes and nothing else."""
+    """Return the OpenAPI document as plain data; it depends only on the routes."""
     types: dict[str, type[Record]] = {kind.__name__: kind for kind in (ErrorAnswer, Health)}
     for route in routes:
         for kind in (route.body, route.answer):
@@ -61,10 +61,10 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "MemFin memory service",
             "version": __version__,
-            "summary": "What an agent remembers of a person, with whose consent, and for how long.",
+            "summary": "Memory of agents: data of people, stored by their consent and for a limited time.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "./", "description": "Beside this document."}],
+        "servers": [{"url": "./", "description": "The path of this document's directory."}],
         "security": [{"bearer": []}],
         "paths": paths | _SERVICE,
         "components": {
@@ -154,7 +154,7 @@ def _open(name: str, summary: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 _SERVICE: Final = {
-    "/healthz": _open("health", "Say that the service is up.", {_JSON: {"schema": _reference(Health)}}),
+    "/healthz": _open("health", "Return the health of the service.", {_JSON: {"schema": _reference(Health)}}),
     "/metrics": _open(
         "metrics", "The counters, for Prometheus.", {"text/plain": {"schema": {"type": "string"}}}
     ),

@@ -1,4 +1,4 @@
-"""Failures as answers: one form for all of them, and one set of bytes for whatever is not there."""
+"""Error responses of the memory service, in one form; everything missing gets the same bytes."""
 
 import logging
 from collections.abc import Mapping
@@ -64,12 +64,12 @@ class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
 
 
 def not_found() -> Problem:
-    """Return the one problem for what is not there and for what is another user's."""
+    """Return the problem for missing data and for another user's."""
     return Problem(404, "not_found", "there is nothing here")
 
 
 def problem_of(failure: Exception) -> Problem:
-    """Return the problem that stands for an exception; what it was is logged when it is a fault of ours."""
+    """Return the problem for an exception; faults of the service are logged."""
     match failure:
         case Problem():
             return failure
@@ -83,8 +83,8 @@ def problem_of(failure: Exception) -> Problem:
             _LOG.error("the storage failed: %s", type(failure).__name__)
             return Problem(503, "storage_failed", "the storage failed; try again later")
         case _:
-            # what the exception says may be somebody's words
-            _LOG.error("internal error: %s", type(failure).__name__, exc_info=_without_words(failure))
+            # the message of the exception may contain a user's text
+            _LOG.error("internal error: %s", type(failure).__name__, exc_info=_without_message(failure))
             return Problem(500, "internal", "internal error")
 
 
@@ -103,13 +103,13 @@ def _problem_of_http(failure: web.HTTPException | ConnectionError) -> Problem:
 
 
 def problem_answer(problem: Problem) -> web.Response:
-    """Return the answer that tells of a problem."""
+    """Return the response for a problem."""
     fault = Fault(code=problem.code, message=str(problem), details=problem.details)
     return json_answer(problem.status, ErrorAnswer(error=fault), problem.headers)
 
 
 def json_answer(status: int, content: object, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return an answer in JSON that nobody keeps or takes for something else."""
+    """Return a JSON response, neither cached nor sniffed for another type."""
     return web.Response(
         status=status,
         body=msgspec.json.encode(content),
@@ -120,13 +120,13 @@ def json_answer(status: int, content: object, headers: Mapping[str, str] | None 
 
 @web.middleware
 async def json_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer whatever goes wrong in the one form."""
+    """Answer every failure as a problem in JSON."""
     try:
         return await handler(request)
     except Exception as failure:  # noqa: BLE001 - the caller learns of it, the service goes on
         return problem_answer(problem_of(failure))
 
 
-def _without_words(failure: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
-    """Return where an exception came from, without what it says."""
+def _without_message(failure: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
+    """Return the type and traceback of an exception without its message."""
     return RuntimeError, RuntimeError(type(failure).__name__), failure.__traceback__

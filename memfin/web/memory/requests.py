@@ -12,7 +12,7 @@ from memfin.web.memory.problems import Problem
 
 R = TypeVar("R", bound=Record)
 
-LARGEST_BODY: Final = 1 << 20
+MAX_BODY_BYTES: Final = 1 << 20
 """Bytes."""
 MAX_DEPTH: Final = 32
 """Objects and arrays within each other."""
@@ -45,7 +45,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Return whether plain data has more than so many objects and arrays within each other."""
+    """Return True if plain data is nested deeper than a limit."""
     level = [value]
     for _ in range(most + 1):
         inner = [

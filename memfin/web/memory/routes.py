@@ -1,4 +1,4 @@
-"""The shape of the service's calls: what each takes, gives and refuses, and which function does it."""
+"""Routes of the service: parameters, bodies, errors, and function of each call."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A part of the path or a field of the query: what it is, and its schema."""
+    """A path parameter or query field: its description and schema."""
 
     name: str
     description: str

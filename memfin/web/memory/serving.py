@@ -1,4 +1,4 @@
-"""Runs the memory service until it is told to stop, and lets the calls that are under way end."""
+"""Server of the memory service; on SIGINT or SIGTERM it finishes the calls in progress."""
 
 import logging
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.application import memory_application
 
-HOUSE_KEPT_EVERY: Final = 600.0
-"""Seconds between two sweeps of expired contexts and of watch questions whose hour is over."""
+SWEEP_INTERVAL: Final = 600.0
+"""Seconds between two sweeps of expired contexts and due watch questions."""
 
 _LOG: Final = logging.getLogger("memfin.web.memory")
 
@@ -58,12 +58,12 @@ def serve(
         app = memory_application(
             store, tokens, telemetry=telemetry, host=host, names=names, secure_cookies=secure_cookies
         )
-        serving = partial(run, beside=partial(keep_house, store, HOUSE_KEPT_EVERY), drained=True)
+        serving = partial(run, beside=partial(sweep_periodically, store, SWEEP_INTERVAL), drained=True)
         anyio.run(serving, app, "memory", host, port)
 
 
-async def keep_house(store: MemoryStore, interval: float) -> None:
-    """Do at once and ever again what ``memfin memory expire`` does; ``interval`` is in seconds."""
+async def sweep_periodically(store: MemoryStore, interval: float) -> None:
+    """Sweep like ``memfin memory expire``, now and every ``interval`` seconds."""
     while True:
         try:
             sweep = await anyio.to_thread.run_sync(store.expire)

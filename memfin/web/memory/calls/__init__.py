@@ -1,4 +1,4 @@
-"""The calls of the service, by subject: plain functions over the store, run in worker threads."""
+"""Calls of the service by subject: plain functions over the store, run in worker threads."""
 
 from typing import Final
 

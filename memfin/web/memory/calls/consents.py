@@ -1,4 +1,4 @@
-"""Consent and the saved profile (memory design §5.1, §5.2, §10.4, §11.2)."""
+"""Calls for consent and the saved profile (memory design §5.1, §5.2, §10.4, §11.2)."""
 
 from typing import Any, Final, get_args
 
@@ -37,7 +37,7 @@ def state(store: MemoryStore, call: Call) -> ConsentState:
 
 
 def revoke(store: MemoryStore, call: Call) -> Revoked:
-    """Take a consent, or one scope of it, back."""
+    """Revoke a consent, or one scope of it."""
     scope: Any = call.query.get("scope")
     revocation = store.revoke_consent(call.user_id, call.params["consent_id"], scope=scope)
     return Revoked(revoked_at=revocation.revoked_at)
@@ -49,7 +49,7 @@ def profile(store: MemoryStore, call: Call) -> Preferences:
 
 
 def review(store: MemoryStore, call: Call) -> Preferences:
-    """Change the saved preferences as their owner says."""
+    """Change the saved preferences for their owner."""
     asked: ProfileReview = call.body
     given = msgspec.structs.asdict(asked)
     changes = {name: value for name, value in given.items() if value is not msgspec.UNSET}

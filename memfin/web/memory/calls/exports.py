@@ -1,4 +1,4 @@
-"""The person's own export (memory design §11.1)."""
+"""Call for the person's own export (memory design §11.1)."""
 
 from typing import Final
 

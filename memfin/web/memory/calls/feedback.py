@@ -1,4 +1,4 @@
-"""Feedback (memory design §5.5)."""
+"""Call for feedback (memory design §5.5)."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from memfin.web.memory.routes import Call, Route
 
 
 def record(store: MemoryStore, call: Call) -> TakenFeedback:
-    """Take feedback down."""
+    """Record feedback."""
     asked: GivenFeedback = call.body
     taken = store.record_feedback(
         call.user_id,
@@ -25,7 +25,7 @@ ROUTES: Final = (
         method="POST",
         path="/api/feedback",
         name="giveFeedback",
-        summary="Take down what the person thinks of an object; it changes no profile.",
+        summary="Record feedback on an object; it changes no profile.",
         work=record,
         body=GivenFeedback,
         status=201,

@@ -1,4 +1,4 @@
-"""Tasks: the gate before one, what of memory goes into it, its end (memory design §5.6, §6, §8.4)."""
+"""Calls for tasks: consent gate, memory, and end (memory design §5.6, §6, §8.4)."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ def begin(store: MemoryStore, call: Call) -> Task:
 
 
 def end(store: MemoryStore, call: Call) -> EndedTask:
-    """Note the end of a task, and say what light hint may go with its result."""
+    """Record the end of a task, and return the hint for its result, if any."""
     asked: TaskEnd = call.body
     context = store.end_task(call.user_id, call.params["task_id"], asked.status)
     return EndedTask(
@@ -44,7 +44,7 @@ def suggest(store: MemoryStore, call: Call) -> Suggested:
 
 
 def _fields(asked: NewTask) -> ContextFields:
-    """Return what the task itself says; what stands in the body's own fields wins over the overrides."""
+    """Return the task's own context; the fields of the body take precedence over the overrides."""
     fields = asked.user_context_overrides or ContextFields()
     own = {name: asked[name] for name in ("user_stated_position_context", "constraints") if asked[name]}
     return fields.replace(**own)
@@ -66,7 +66,7 @@ ROUTES: Final = (
         method="GET",
         path="/api/tasks/suggestions",
         name="suggestTasks",
-        summary="Suggest kinds of task, an example question, and what to refresh a thread on.",
+        summary="Suggest kinds of task, an example question, and events to refresh a thread on.",
         work=suggest,
         answer=Suggested,
     ),
@@ -74,7 +74,7 @@ ROUTES: Final = (
         method="POST",
         path="/api/tasks/{task_id}/end",
         name="endTask",
-        summary="Note the end of a task; its context is kept for 24 more hours.",
+        summary="Record the end of a task; its context is kept for 24 more hours.",
         work=end,
         body=TaskEnd,
         answer=EndedTask,

@@ -1,4 +1,4 @@
-"""Threads: saved, refreshed, forgotten, closed (memory design §5.3, §5.4, §11.2)."""
+"""Calls for threads: save, list, refresh, forget, close (memory design §5.3, §5.4, §11.2)."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ def save(store: MemoryStore, call: Call) -> SavedThread:
 
 
 def every(store: MemoryStore, call: Call) -> Threads:
-    """Return the threads, the one touched last first."""
+    """Return the threads, the most recently used first."""
     return Threads(threads=store.list_threads(call.user_id))
 
 
@@ -74,7 +74,7 @@ def change(store: MemoryStore, call: Call) -> ThreadHeader:
 
 def _not_undone(header: ThreadHeader, asked: ThreadChange) -> None:
     if asked.consent_blocked is False and header.consent_blocked:
-        raise Problem(409, "thread_forgotten", "what was forgotten does not come back")
+        raise Problem(409, "thread_forgotten", "forgotten contexts cannot be restored")
     if asked.status == "active" and header.status == "closed":
         raise Problem(409, "thread_closed", "a closed thread stays closed")
 
@@ -95,7 +95,7 @@ ROUTES: Final = (
         method="GET",
         path="/api/threads",
         name="listThreads",
-        summary="Return the threads, the one touched last first.",
+        summary="Return the threads, the most recently used first.",
         work=every,
         answer=Threads,
     ),
@@ -103,7 +103,7 @@ ROUTES: Final = (
         method="POST",
         path="/api/threads/{thread_id}/refresh",
         name="refreshThread",
-        summary="Take down what a refresh found, and add the context that the person gave.",
+        summary="Record the findings of a refresh, and add the context that the person gave.",
         work=refresh,
         body=Refresh,
         answer=Refreshed,

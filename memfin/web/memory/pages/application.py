@@ -1,4 +1,4 @@
-"""The application of the pages, for the service to put at their prefix."""
+"""The application of the pages, mounted by the service at their prefix."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Authentication of the pages: cookies, sessions, and forms that only a page of this service can send."""
+"""Authentication of the pages: cookies, sessions, and forms protected against forgery (CSRF)."""
 
 import hmac
 import secrets
@@ -11,7 +11,7 @@ from yarl import URL
 
 from memfin.hosting import Handler, read_body
 from memfin.web.memory.endpoints import Dependencies
-from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, words_of_problem
+from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import MAX_AGE, Session, Sessions, fresh_secret, same
 from memfin.web.memory.problems import Problem, problem_of
 
@@ -90,7 +90,7 @@ class Auth:
         return response
 
     async def _session(self, request: web.Request) -> Session | None:
-        """Return the session of a visitor; one whose token was taken back is over."""
+        """Return the session of a visitor; a revoked token ends it."""
         key = request.cookies.get(self._session_cookie, "")
         session = self._sessions.find(key)
         if session is not None and not await self._deps.do(self._deps.tokens.holds, session.token_id):
@@ -100,7 +100,7 @@ class Auth:
 
     def _asking(self, request: web.Request, *, wrong: bool = False) -> web.Response:
         cookie = fresh_secret()
-        words = words_of_problem(request, "unknown_token") if wrong else None
+        words = problem_text(request, "unknown_token") if wrong else None
         response = page(
             request,
             "sign_in",
@@ -112,11 +112,11 @@ class Auth:
         return response
 
     def _sign_in_secret(self, cookie: str) -> str:
-        """Return the secret of the form that goes with a cookie; who sets a cookie cannot compute it."""
+        """Return the form secret that belongs to a cookie, which cannot be computed from it."""
         return hmac.digest(self._key, cookie.encode("utf-8", "surrogateescape"), "sha256").hex()
 
     def _set(self, request: web.Request, response: web.Response, name: str, value: str) -> None:
-        """Set a cookie; one without a value goes away."""
+        """Set a cookie, or delete it if the value is empty."""
         response.set_cookie(
             name,
             value,
@@ -150,19 +150,19 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
 
 
 def see_other(path: str) -> web.Response:
-    """Return an answer that sends the browser to another page."""
+    """Return a redirect to another page (303)."""
     return web.Response(status=303, headers={**HEADERS, "Location": str(URL(path))})
 
 
 @web.middleware
 async def page_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer an error on a page with a page."""
+    """Answer errors on pages with a page."""
     try:
         return await handler(request)
     except Exception as failure:  # noqa: BLE001 - the visitor learns of it, the service goes on
         problem = problem_of(failure)
         response = page(
-            request, "problem", status=problem.status, problem=words_of_problem(request, problem.code)
+            request, "problem", status=problem.status, problem=problem_text(request, problem.code)
         )
         response.headers.update(problem.headers)
         return response

@@ -63,8 +63,8 @@ def page(
     return response
 
 
-def words_of_problem(request: web.Request, code: str) -> str:
-    """Return what a page says of a problem."""
+def problem_text(request: web.Request, code: str) -> str:
+    """Return the text of a page about a problem."""
     problems = texts(language_of(request))["problems"]
     return str(problems.get(code, problems["internal"]))
 

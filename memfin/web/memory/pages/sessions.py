@@ -1,4 +1,4 @@
-"""Signed-in sessions of the pages: who, until when, and the secret that their forms carry."""
+"""Signed-in sessions of the pages: their user, expiry, and form secret."""
 
 import hmac
 import secrets
@@ -11,8 +11,8 @@ IDLE: Final = timedelta(minutes=30)
 MAX_AGE: Final = timedelta(hours=8)
 MAX_SESSIONS: Final = 10_000
 """Sessions at a time; the oldest end when there are more."""
-MOST_OF_ONE: Final = 20
-"""Sessions of one person at a time, likewise: nobody signs the others out."""
+MAX_PER_PERSON: Final = 20
+"""Sessions of one person at a time, likewise, so that no person ends another one's."""
 
 
 def fresh_secret() -> str:
@@ -21,7 +21,7 @@ def fresh_secret() -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Compare secrets; how long it takes tells nothing of them."""
+    """Compare secrets in constant time."""
     return hmac.compare_digest(
         one.encode("utf-8", "surrogateescape"), other.encode("utf-8", "surrogateescape")
     )
@@ -57,7 +57,7 @@ class Sessions:
         for key in [key for key, session in self._sessions.items() if self._is_over(session, now)]:
             del self._sessions[key]
         own = [key for key, session in self._sessions.items() if session.user_id == user_id]
-        for key in own[: len(own) + 1 - MOST_OF_ONE] if len(own) >= MOST_OF_ONE else ():
+        for key in own[: len(own) + 1 - MAX_PER_PERSON] if len(own) >= MAX_PER_PERSON else ():
             del self._sessions[key]
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]

@@ -1,4 +1,4 @@
-"""The words of the pages, in two languages, and which one a visitor gets."""
+"""Texts of the pages in two languages, and the choice of a visitor's language."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,7 +28,7 @@ def packaged(name: str) -> str:
 
 
 def language_of(request: web.Request) -> Language:
-    """Return what was asked for, now or before, else what the browser prefers, else English."""
+    """Return the language requested now or before, else the browser's preference, else English."""
     for asked in (request.query.get("lang"), request.cookies.get(COOKIE)):
         if asked in LANGUAGES:
             return "zh" if asked == "zh" else "en"

@@ -1,4 +1,4 @@
-"""The pages themselves: consent and settings (memory design §8.2, §11.2)."""
+"""Handlers of the pages: consent and settings (memory design §8.2, §11.2)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, get_args
@@ -21,7 +21,7 @@ from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.auth import Form, see_other
-from memfin.web.memory.pages.rendering import HEADERS, PREFIX, page, words_of_problem
+from memfin.web.memory.pages.rendering import HEADERS, PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import Session
 from memfin.web.memory.pages.texts import language_of, packaged, texts
 from memfin.web.memory.problems import Problem, not_found, problem_of
@@ -43,7 +43,7 @@ class Views:
         self._telemetry = telemetry
 
     async def home(self, request: web.Request) -> web.StreamResponse:
-        """Send the visitor on."""
+        """Redirect to the settings."""
         del request
         return see_other(_SETTINGS)
 
@@ -60,7 +60,7 @@ class Views:
         return self._page(request, session, "consent", state)
 
     async def grant(self, request: web.Request, session: Session, form: Form) -> web.StreamResponse:
-        """Put the consent of the dialogue in force."""
+        """Grant the consent of the dialogue."""
         scopes = ConsentScopes(**{name: form.get(name) == "yes" for name in SCOPES})
         given = {name: form.get(name) or None for name in PREFERENCES}
         if not any(scopes[name] for name in SCOPES):
@@ -75,7 +75,7 @@ class Views:
         return see_other(f"{_SETTINGS}?done=consent")
 
     async def settings(self, request: web.Request, session: Session) -> web.StreamResponse:
-        """Show what is saved, what is allowed, and what can be done about it."""
+        """Show the saved data and permissions, with forms to change them."""
         state = await self._deps.do(_state, self._deps.store, session.user_id)
         done = request.query.get("done")
         known = texts(language_of(request))["done"]
@@ -92,7 +92,7 @@ class Views:
         return await self._review(request, session, {_preference(request): None}, "deleted")
 
     async def revoke_scope(self, request: web.Request, session: Session, form: Form) -> web.StreamResponse:
-        """Take one scope back."""
+        """Revoke one scope."""
         del form
         scope = request.match_info["scope"]
         if scope not in SCOPES:
@@ -101,7 +101,7 @@ class Views:
         return see_other(f"{_SETTINGS}?done=scope")
 
     async def revoke(self, request: web.Request, session: Session, form: Form) -> web.StreamResponse:
-        """Take all of the consent back, once it is confirmed."""
+        """Revoke all of the consent, once confirmed."""
         del request
         if form.get("confirm") != "yes":
             raise Problem(400, "invalid_input", "confirm it")
@@ -131,7 +131,7 @@ class Views:
             state = await self._deps.do(_state, self._deps.store, session.user_id)
             shown = state | {
                 "given": state["given"] | changes,
-                "problem": words_of_problem(request, problem.code),
+                "problem": problem_text(request, problem.code),
             }
             return self._page(request, session, "settings", shown, status=problem.status)
         return see_other(f"{_SETTINGS}?done={done}")
@@ -145,15 +145,15 @@ class Views:
         status: int,
         code: str,
     ) -> web.Response:
-        """Show the dialogue as it was filled in, with what is wrong with it."""
+        """Show the dialogue as it was filled in, with its error."""
         state = await self._deps.do(_state, self._deps.store, session.user_id)
         nothing = texts(language_of(request))["consent"]["nothing"]
-        words = nothing if code == "nothing" else words_of_problem(request, code)
+        words = nothing if code == "nothing" else problem_text(request, code)
         ticked = [name for name in SCOPES if scopes[name]]
         shown = state | {
             "ticked": ticked,
             "given": given,
-            "problem": words or words_of_problem(request, code),
+            "problem": words or problem_text(request, code),
         }
         return self._page(request, session, "consent", shown, status=status)
 
@@ -172,7 +172,7 @@ class Views:
 
 
 def _state(store: MemoryStore, user_id: str) -> dict[str, Any]:
-    """Return what the pages show of a user."""
+    """Return the data of a user for the pages."""
     on_file = store.consent_on_file(user_id)
     consent = on_file.consent
     in_force = on_file.in_force
