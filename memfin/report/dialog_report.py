@@ -14,7 +14,16 @@ from memfin.contracts import ConfigFile, EvalSummary, RunConfig, RunManifest, Ru
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
 from memfin.report import common, dialogs, glossary, model, reader
-from memfin.report.glossary import LABELS, METRICS, MetricText, format_interval, format_value, measured
+from memfin.report.glossary import (
+    LABELS,
+    METRICS,
+    NOT_MEASURED,
+    MetricText,
+    format_interval,
+    format_value,
+    measured,
+    missing,
+)
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
 from memfin.report.worst_turns import WorstTurns
@@ -59,8 +68,9 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         stats.add(dialog)
     values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
+    memory = summary.metrics.get("m1_context_continuity")
     worst, baselines, judged, limits = (
-        WorstTurns(),
+        WorstTurns(keys=memory is None or not missing("key_coverage", memory)),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),
@@ -86,20 +96,25 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     ]
     if strangers:
         warnings.append(glossary.warning("other_files", count=strangers))
+    judge = settings.judge if settings else stats.judge
     workers = {name: manifest[name] for name in ("workers_dialog", "workers_judge")}
     return _report(
         summary,
         (
-            ("Agent", manifest.model_name),
+            *(
+                common.agent_facts(settings, manifest.model_name)
+                if settings
+                else (("Agent", manifest.model_name),)
+            ),
             ("Data set", summary.dataset_path),
             ("Started", model.moment(manifest.started_at)),
             ("Ended", model.moment(manifest.ended_at)),
             ("History", settings.history if settings else stats.history_mode),
-            ("Judge", settings.judge if settings else stats.judge),
+            ("Judge", judge),
             ("Notes", manifest.notes or None),
         ),
         (
-            *_figures(summary.metrics, values, warnings),
+            *_figures(summary.metrics, values, warnings, judge),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
             model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
@@ -138,14 +153,15 @@ def _figures(
     metrics: Mapping[str, Figures],
     values: Mapping[str, HeadlineValues],
     warnings: Iterable[model.ReportWarning],
+    judge: str | None = None,
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
-    cards = model.Block("cards", tuple(_card(text, figures) for text, figures in known))
+    cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
     yield model.section("Results", cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
-    rows = (row for text, figures in known for row in _metric_rows(text, figures))
+    rows = (row for text, figures in known for row in _metric_rows(text, figures, judge))
     charts = (
         model.Histogram(f"{text.code} {text.headline.label}", counts)
         for text, _ in known
@@ -155,31 +171,35 @@ def _figures(
     histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
     yield model.section(
         "Figures",
-        model.table("", headings, "llrbrrrrr", rows),
+        model.table("", headings, "llrbrrrrr", rows, "; ".join(glossary.missing_lines(metrics, judge))),
         _sources(metrics.get("m1_context_continuity")),
         histograms,
     )
 
 
-def _card(text: MetricText, figures: Figures) -> model.Card:
-    lead, *others = text.values
-    value, _ = measured(lead.key, figures)
-    interval = figures.ci95.get(lead.key)
-    label = lead.label + (": nothing to measure" if value is None else "")
-    if lead.key == "severe_violation_rate" and value is not None and "severe_count" in figures.counts:
+def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
+    lead, *others = glossary.shown_values(text, figures, judge)
+    value, _, interval = measured(lead.key, figures)
+    shown, label = format_value(lead.key, value), lead.label
+    if value is None:
+        shown, label = NOT_MEASURED, f"{label}: {missing(lead.key, figures)}"
+    elif lead.key == "severe_violation_rate" and "severe_count" in figures.counts:
         severe, replies = figures.counts["severe_count"], figures.counts.get("severe_turns", 0)
-        label += f", {grouped(severe)} of {grouped(replies)} replies"
-    if interval is not None and value is not None:
+        shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
+    if interval is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other.label, other.key, measured(other.key, figures)[0]) for other in others)
+    beside = ((other, measured(other.key, figures)[0]) for other in others)
     return model.Card(
         code=text.code,
         title=text.title,
-        value=format_value(lead.key, value),
+        value=shown,
         label=label,
         share=value,
         interval=interval,
-        beside=tuple((name, format_value(key, micro)) for name, key, micro in beside if micro is not None),
+        beside=tuple(
+            (other.label, NOT_MEASURED if micro is None else format_value(other.key, micro))
+            for other, micro in beside
+        ),
         remark=_remark(figures),
         meaning=text.meaning,
         bad=lead.better == "lower" and bool(value),
@@ -202,27 +222,27 @@ def _remark(figures: Figures) -> str:
     return ""
 
 
-def _metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[model.Value, ...]]:
-    for value, counts in glossary.metric_rows(text, figures):
-        micro, macro = measured(value.key, figures)
-        interval = figures.ci95.get(value.key)
+def _metric_rows(text: MetricText, figures: Figures, judge: str | None) -> Iterator[tuple[model.Value, ...]]:
+    counts = [figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed")]
+    for place, value in enumerate(glossary.shown_values(text, figures, judge)):
+        micro, macro, interval = measured(value.key, figures)
         share = micro is not None and value.scale == "share"
         label = value.label + (" (lower is better)" if value.better == "lower" else "")
         yield (
-            model.Cell(f"{text.code} {text.title}", strong=True) if counts else "",
+            model.Cell(f"{text.code} {text.title}", strong=True) if not place else "",
             model.Cell(label, small=value.meaning),
             format_value(value.key, micro),
             model.Cell("", share=micro, interval=interval) if share else "",
             format_interval(value.key, interval),
             format_value(value.key, macro),
-            *(counts or ("", "", "")),
+            *(("", "", "") if place else counts),
         )
 
 
 def _sources(memory: Figures | None) -> model.Table | None:
     """Return the memory sources that held the required keys."""
     total = memory.counts.get("required_key_total", 0) if memory else 0
-    if memory is None or not total:
+    if memory is None or not total or missing("key_coverage", memory):
         return None
     hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
     hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
@@ -244,7 +264,7 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
 def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
     values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
     for name, key in _HEADLINES.items():
-        if name in summary.metrics:
+        if name in summary.metrics and not missing(key, summary.metrics[name]):
             for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
                 setattr(values[dialog_id], key, getattr(found, key))
     return values
@@ -338,10 +358,12 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         values = (
             (
                 key,
-                *(format_value(key, value) for value in measured(key, figures)),
-                format_interval(key, figures.ci95.get(key)),
+                format_value(key, micro),
+                format_value(key, macro),
+                format_interval(key, interval),
             )
             for key in figures.micro
+            for micro, macro, interval in (measured(key, figures),)
         )
         counts = ((key, count, "", "") for key, count in figures.counts.items())
         headings = ("Value", "Micro", "Macro", "95 % interval")

@@ -14,7 +14,16 @@ from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
 from memfin.report.common import FailureCounter
-from memfin.report.glossary import LABELS, METRICS, SCORES, format_value, is_measured, warning
+from memfin.report.glossary import (
+    LABELS,
+    METRICS,
+    SCORES,
+    format_value,
+    measured,
+    missing,
+    shown_values,
+    warning,
+)
 from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
 from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
@@ -177,9 +186,7 @@ def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
             if metric.name == _PROFILE:
                 yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
                 continue
-            result = results[metric.name]
-            measured = is_measured(value.key, result.counts)
-            yield value_cell(value.key, result.micro[value.key] if measured else None)
+            yield value_cell(value.key, measured(value.key, results[metric.name])[0])
 
 
 def _order(label: str) -> tuple[int, str]:
@@ -277,7 +284,7 @@ class Baselines:
         accuracy = _measured(metrics, "m4_compliance", "compliance_label_acc")
         if self._labels and accuracy is not None:
             (label, count), total = self._labels.most_common(1)[0], self._labels.total()
-            which = f"all {total}" if count == total else f"{count} of {total}"
+            which = f"all {grouped(total)}" if count == total else f"{grouped(count)} of {grouped(total)}"
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
                 yield warning("constant_label", which=which, label=label, share=share, measured=measured)
@@ -378,12 +385,13 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
     """Yield warnings about the counts of a summary."""
     for text in METRICS:
         figures = metrics.get(text.name)
-        if figures and not any(is_measured(value.key, figures.counts) for value in text.values):
-            yield warning("nothing_to_measure", code=text.code)
+        shown = shown_values(text, figures) if figures else []
+        if figures and shown and (reason := missing(shown[0].key, figures)) is not None:
+            yield warning("not_measured", code=text.code, reason=reason[0].upper() + reason[1:])
     if 0 < valid_dialogs < _MIN_DIALOGS_FOR_INTERVALS:
         yield warning("few_dialogues", count=valid_dialogs)
     memory = metrics.get("m1_context_continuity")
-    if memory is None or not memory.counts.get("eligible_count"):
+    if memory is None or missing("key_coverage", memory):
         return
     total = memory.counts.get("required_key_total", 0)
     for name in ("unrevealed_key_total", "self_reference_key_total"):
@@ -395,7 +403,7 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
 
 
 def _of(count: int, total: int) -> str:
-    return f"{count} of {total} ({percent(count / total)})"
+    return f"{grouped(count)} of {grouped(total)} ({percent(count / total)})"
 
 
 def _share_warning(name: str, count: int, total: int, **values: Any) -> ReportWarning:

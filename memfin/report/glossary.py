@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from memfin.report.model import ReportWarning
+from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
+from memfin.report.model import Interval, ReportWarning
 from memfin.report.reader import Figures
 
 
@@ -25,13 +26,14 @@ class ValueText(msgspec.Struct, frozen=True):
 
 
 class MetricText(msgspec.Struct, frozen=True):
-    """One metric; ``values`` in the order of display."""
+    """One metric; ``lead`` is the value that reports show first, of none the first of ``values``."""
 
     name: str
     code: str
     title: str
     meaning: str
     values: tuple[ValueText, ...]
+    lead: str = ""
 
     @property
     def headline(self) -> ValueText:
@@ -74,6 +76,7 @@ LABELS: Final = _GLOSSARY.labels
 MARKS: Final = LABELS["marks"]
 """A judge's marks for answers of a benchmark, by their names in results."""
 
+NOT_MEASURED: Final = "not measured"
 MARK_SCALE: Final = (1.0, 5.0)
 SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
@@ -87,23 +90,43 @@ def warning(name: str, /, level: Literal["warning", "note"] | None = None, **val
     return ReportWarning(words.title.format(**values), words.text.format(**values), level or words.level)
 
 
-def is_measured(key: str, counts: Mapping[str, int]) -> bool:
-    """Return False for a value of a metric without a denominator, which is a bare 0."""
-    eligible = counts.get("eligible_count", 0)
-    return counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible) > 0
+def missing(key: str, figures: Figures) -> str | None:
+    """Return why a value was not measured, None for one that was; its 0 says nothing about the agent."""
+    eligible = figures.counts.get("eligible_count", 0)
+    if not figures.counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible):
+        return figures.not_measured.get(key, "nothing to measure")
+    return figures.not_measured.get(key)
 
 
-def measured(key: str, figures: Figures) -> tuple[float | None, float | None]:
-    """Return the micro and macro value, None for a value without a denominator."""
-    known = is_measured(key, figures.counts)
-    return (figures.micro.get(key), figures.macro.get(key)) if known else (None, None)
+def measured(key: str, figures: Figures) -> tuple[float | None, float | None, Interval | None]:
+    """Return the micro value, the macro value and the interval, None for what was not measured."""
+    if missing(key, figures) is not None:
+        return None, None, None
+    return figures.micro.get(key), figures.macro.get(key), figures.ci95.get(key)
 
 
-def metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[ValueText, tuple[int, ...] | None]]:
-    """Yield the values that a summary has; beside the first the eligible, skipped and failed counts."""
-    counts = tuple(figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
+def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -> list[ValueText]:
+    """Return the values that a summary has, the leading one first; without a judge not its score.
+
+    Runs of earlier versions lack what the leading value needs; it comes second there.
+    """
     shown = [value for value in text.values if value.key in figures.micro]
-    yield from ((value, None if place else counts) for place, value in enumerate(shown))
+    if judge in (NO_JUDGE, HEURISTIC_JUDGE):
+        shown = [value for value in shown if value.scale != "score"]
+    lacks = not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
+    return sorted(shown, key=lambda value: value.key != text.lead or lacks)
+
+
+def missing_lines(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[str]:
+    """Yield a line with each reason why values of a metric were not measured."""
+    for text in METRICS:
+        reasons: dict[str, list[str]] = {}
+        if (figures := metrics.get(text.name)) is not None:
+            for value in shown_values(text, figures, judge):
+                if (reason := missing(value.key, figures)) is not None:
+                    reasons.setdefault(reason, []).append(value.label)
+        for reason, labels in reasons.items():
+            yield f"{text.code} {', '.join(labels)}: {NOT_MEASURED}, {reason}"
 
 
 def format_value(key: str, value: float | None) -> str:

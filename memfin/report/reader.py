@@ -48,6 +48,7 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     by_dialog: msgspec.Raw = msgspec.Raw(b"{}")
     ci95: dict[str, tuple[float, float]] = {}
+    not_measured: dict[str, str] = {}
 
 
 Figures = MetricResult | SummaryMetric

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from memfin.contracts import EvalSummary
+from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, Outcome, PairedValue
-from memfin.report import glossary
+from memfin.report import common, glossary
 from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
+from memfin.report.model import grouped
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _table(
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
-        padding=(0, 1, 0, 0),  # fits 80 columns, the width of a table that is not on a terminal
+        padding=0,  # fits 80 columns, the width of a table that is not on a terminal
         pad_edge=False,
         show_edge=False,
     )
@@ -55,30 +56,44 @@ def _table(
     return table
 
 
-def summary_table(summary: EvalSummary) -> "Table":
-    """Return the headline values of a summary as a table for `rich.console.Console.print`."""
+def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "Table":
+    """Return the headline values of a summary as a table for `rich.console.Console.print`.
+
+    The title names the agent and the judge of the run's ``settings``.
+    """
     headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
     counters = summary.counters
     caption = (
-        f"{counters.valid_dialogs} of {counters.total_dialogs} dialogues valid, "
-        f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
-        f"{counters.total_turn_pairs} turn pairs"
+        f"{grouped(counters.valid_dialogs)} of {grouped(counters.total_dialogs)} dialogues valid, "
+        f"{grouped(counters.skipped_dialogs)} skipped, {grouped(counters.failed_dialogs)} failed; "
+        f"{grouped(counters.total_turn_pairs)} turn pairs"
     )
-    return _table(f"Run {one_line(summary.run_id, 128)}", caption, headings, _metric_rows(summary))
+    facts = [("Dataset", summary.dataset_path)]
+    judge = settings.judge if settings else None
+    if settings is not None:
+        facts = [*common.agent_facts(settings), *facts, ("Judge", settings.judge)]
+    inputs = ", ".join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
+    title = f"Run {one_line(summary.run_id, 128)}: {inputs}"
+    caption = "\n".join((*glossary.missing_lines(summary.metrics, judge), caption))
+    return _table(title, caption, headings, _metric_rows(summary, judge))
 
 
-def _metric_rows(summary: EvalSummary) -> Iterator[tuple[Styled, ...]]:
+def _metric_rows(summary: EvalSummary, judge: str | None) -> Iterator[tuple[Styled, ...]]:
     for text in METRICS:
         if (result := summary.metrics.get(text.name)) is None:
             continue
-        for value, counts in glossary.metric_rows(text, result):
-            micro, macro = glossary.measured(value.key, result)
+        counts = [
+            grouped(result.counts.get(f"{kind}_count", 0)) for kind in ("eligible", "skipped", "failed")
+        ]
+        for place, value in enumerate(glossary.shown_values(text, result, judge)):
+            micro, macro, interval = glossary.measured(value.key, result)
+            style = "bold red" if value.better == "lower" and micro else ""
             yield (
-                ((f"{text.code} ", "bold"), value.label),
-                format_value(value.key, micro),
-                ((format_interval(value.key, result.ci95.get(value.key)), "dim"),),
+                ((f"{text.code} ", "bold"), (value.label, style)),
+                ((format_value(value.key, micro), style),),
+                ((format_interval(value.key, interval), "dim"),),
                 format_value(value.key, macro),
-                *(map(str, counts) if counts else ("", "", "")),
+                *(("", "", "") if place else counts),
             )
 
 

@@ -53,9 +53,10 @@ class Ranking:
 
 
 class WorstTurns:
-    """A ranking per criterion, fed row by row."""
+    """A ranking per criterion, fed row by row; without ``keys`` none of the key coverage."""
 
-    def __init__(self, size: int = 5) -> None:
+    def __init__(self, size: int = 5, *, keys: bool = True) -> None:
+        self._with_keys = keys
         self._rankings = tuple(Ranking(title, size) for title in LABELS["rankings"].values())
         self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
 
@@ -64,17 +65,17 @@ class WorstTurns:
         return tuple(ranking for ranking in self._rankings if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
-        """Offer a row to every criterion it is eligible for; a severe violation needs no reference label."""
+        """Offer a row to every criterion it is eligible for; violations need nothing from the reference."""
         if row.pred_compliance_label == "severe_violation" and row.turn_status in (None, "ok"):
             reference = row.gt_compliance_label
             agreed = reference == row.pred_compliance_label
             words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
             words += f", reference: {reference}" if reference is not None and not agreed else ""
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
-        if row.eligible_m1:
-            if row.constraint_contradiction:
-                broken = len(row.contradicted_constraints)
-                self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
+        if row.constraint_contradiction:
+            broken = len(row.contradicted_constraints)
+            self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
+        if row.eligible_m1 and self._with_keys:
             asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
             if hit < asked:
                 words = f"{hit} of {asked} required keys recalled"

@@ -140,6 +140,6 @@ def test_an_empty_denominator_and_few_dialogues_are_said() -> None:
     empty = result.metrics["m5_explainability"].replace(counts={"eligible_count": 0})
     result.metrics["m5_explainability"] = empty
     found = by_title(summary_warnings(result.metrics, 2))
-    assert "M5 has nothing to measure" in found
+    assert "M5 was not measured" in found
     assert "Few dialogues" in found
     assert by_title(summary_warnings(summary().metrics, 50)) == {}
