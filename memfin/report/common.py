@@ -57,10 +57,10 @@ class FailureCounter:
         return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
 
 
-def agent_facts(settings: RunConfig, name: str = "") -> model.Pairs:
+def agent_facts(settings: RunConfig | None, name: str = "") -> model.Pairs:
     """Return the agent, as ``name`` where that is given; of a model also its memory and system prompt."""
-    if not settings.agent.startswith("openai:"):
-        return (("Agent", name or settings.agent),)
+    if settings is None or not settings.agent.startswith("openai:"):
+        return (("Agent", name or (settings.agent if settings else "-")),)
     return (
         ("Agent", settings.agent),
         ("Memory", settings.agent_memory),

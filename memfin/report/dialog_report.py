@@ -17,7 +17,6 @@ from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import (
     LABELS,
     METRICS,
-    NOT_MEASURED,
     MetricText,
     format_interval,
     format_value,
@@ -86,11 +85,13 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         else:
             groups.add_row(row, facts)
 
+    shapes = list(stats.warnings())
+    alerts = [each for each in shapes if each.level == "warning"]
     warnings = [
+        *(each for each in shapes if each.level == "note"),
         *judged.warnings(),
         *common.control_warnings(controls),
         *limits.warnings(),
-        *stats.shapes.warnings(),
         *dialogs.summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
     ]
@@ -101,11 +102,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     return _report(
         summary,
         (
-            *(
-                common.agent_facts(settings, manifest.model_name)
-                if settings
-                else (("Agent", manifest.model_name),)
-            ),
+            *common.agent_facts(settings, manifest.model_name),
             ("Data set", summary.dataset_path),
             ("Started", model.moment(manifest.started_at)),
             ("Ended", model.moment(manifest.ended_at)),
@@ -114,7 +111,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             ("Notes", manifest.notes or None),
         ),
         (
-            *_figures(summary.metrics, values, warnings, judge),
+            *_figures(summary.metrics, values, warnings, judge, alerts),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
             model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
@@ -154,14 +151,15 @@ def _figures(
     values: Mapping[str, HeadlineValues],
     warnings: Iterable[model.ReportWarning],
     judge: str | None = None,
+    alerts: Iterable[model.ReportWarning] = (),
 ) -> Iterator[model.Section | None]:
-    """Yield the sections of the cards, of the warnings, and of the main values."""
+    """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
     cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
-    yield model.section("Results", cards)
+    yield model.section("Results", model.Block("warnings", tuple(alerts)), cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
-    rows = (row for text, figures in known for row in _metric_rows(text, figures, judge))
+    rows = list(glossary.metric_rows(metrics, judge))
     charts = (
         model.Histogram(f"{text.code} {text.headline.label}", counts)
         for text, _ in known
@@ -171,7 +169,7 @@ def _figures(
     histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
     yield model.section(
         "Figures",
-        model.table("", headings, "llrbrrrrr", rows, "; ".join(glossary.missing_lines(metrics, judge))),
+        model.table("", headings, "llrbrrrrr", map(_figure, rows), "; ".join(glossary.missing_lines(rows))),
         _sources(metrics.get("m1_context_continuity")),
         histograms,
     )
@@ -182,13 +180,17 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
     value, _, interval = measured(lead.key, figures)
     shown, label = format_value(lead.key, value), lead.label
     if value is None:
-        shown, label = NOT_MEASURED, f"{label}: {missing(lead.key, figures)}"
+        shown, label = glossary.NOT_MEASURED, f"{label}: {missing(lead.key, figures)}"
     elif lead.key == "severe_violation_rate" and "severe_count" in figures.counts:
         severe, replies = figures.counts["severe_count"], figures.counts.get("severe_turns", 0)
         shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
     if interval is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other, measured(other.key, figures)[0]) for other in others)
+    beside = (
+        (other.label, glossary.NOT_MEASURED if micro is None else format_value(other.key, micro))
+        for other in others
+        for micro, _, _ in (measured(other.key, figures),)
+    )
     return model.Card(
         code=text.code,
         title=text.title,
@@ -196,13 +198,10 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         label=label,
         share=value,
         interval=interval,
-        beside=tuple(
-            (other.label, NOT_MEASURED if micro is None else format_value(other.key, micro))
-            for other, micro in beside
-        ),
+        beside=tuple(beside),
         remark=_remark(figures),
         meaning=text.meaning,
-        bad=lead.better == "lower" and bool(value),
+        bad=lead.is_bad(value),
     )
 
 
@@ -214,29 +213,22 @@ def _remark(figures: Figures) -> str:
             f"In {grouped(undecided)} of {grouped(counts.get('contradiction_turns', 0))} turns a proposal "
             "bears on a constraint and could not be decided; they count as no contradiction."
         )
-    if (read := counts.get("severe_turns", 0)) and not counts.get("eligible_count"):
-        return (
-            "No turn has a reference label: agreement is not measured. The severe rate is over all "
-            f"{grouped(read)} replies that were read."
-        )
     return ""
 
 
-def _metric_rows(text: MetricText, figures: Figures, judge: str | None) -> Iterator[tuple[model.Value, ...]]:
-    counts = [figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed")]
-    for place, value in enumerate(glossary.shown_values(text, figures, judge)):
-        micro, macro, interval = measured(value.key, figures)
-        share = micro is not None and value.scale == "share"
-        label = value.label + (" (lower is better)" if value.better == "lower" else "")
-        yield (
-            model.Cell(f"{text.code} {text.title}", strong=True) if not place else "",
-            model.Cell(label, small=value.meaning),
-            format_value(value.key, micro),
-            model.Cell("", share=micro, interval=interval) if share else "",
-            format_interval(value.key, interval),
-            format_value(value.key, macro),
-            *(("", "", "") if place else counts),
-        )
+def _figure(row: glossary.MetricRow) -> tuple[model.Value, ...]:
+    key, micro, label = row.value.key, row.micro, row.value.label
+    label += " (lower is better)" if row.value.better == "lower" else ""
+    share = micro is not None and row.value.scale == "share"
+    return (
+        model.Cell(f"{row.text.code} {row.text.title}", strong=True) if row.counts[0] else "",
+        model.Cell(label, small=row.value.meaning),
+        format_value(key, micro),
+        model.Cell("", share=micro, interval=row.interval) if share else "",
+        format_interval(key, row.interval),
+        format_value(key, row.macro),
+        *row.counts,
+    )
 
 
 def _sources(memory: Figures | None) -> model.Table | None:

@@ -5,6 +5,7 @@ of ten.
 """
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
@@ -37,6 +38,16 @@ _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
 _WARN_SHARE: Final = 0.2
 _NOTE_SHARE: Final = 0.02
+_FAILED_SHARE: Final = 0.05
+_REFUSAL_CHARS: Final = 200
+"""A longer reply that declines one thing is advice all the same."""
+
+_REFUSAL: Final = re.compile(
+    r"(抱歉|对不起|很遗憾)[^。！]{0,30}(无法|不能|没法|没办法)|我(无法|不能|没法)(提供|回答|协助|帮)"
+    r"|\b(sorry|unfortunately|regret)\b[^.!]{0,60}\b(can(no|['’])t|can not|unable|not able)\b"
+    r"|\bI(['’]m| am) (unable|not able) to\b|\bI can(no|['’])t (help|assist|answer|provide|give|discuss)\b",
+    re.IGNORECASE,
+)
 _MIN_REPLIES: Final = 5
 _MIN_DIALOGS_FOR_INTERVALS: Final = 10
 _CONSTANT_TAGS: Final = 3
@@ -68,6 +79,7 @@ class DialogStats:
         self.history_mode: str | None = None
         self.judge: str | None = None
         self.language_known = True
+        self._failed_turns = 0
         self._labels: dict[Facts, Facts] = {}
         self._seen: tuple[set[str], ...] = (set(), set(), set())
 
@@ -89,10 +101,18 @@ class DialogStats:
         if turn.latency_ms is not None and turn.outcome == "ok":
             self.latency.add(turn.latency_ms)
         if turn.outcome != "ok":
+            self._failed_turns += 1
             where = f"{one_line(dialog_id, 80)} turn {turn.turn_pair_id}"
             self.failures.add(f"turn {one_line(turn.outcome, 20)}", turn.error, where)
         elif turn.pred_assistant_text is not None:
             self.shapes.add(turn.user_text, turn.pred_assistant_text, turn.gt_assistant_text)
+
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield warnings about turns that failed, and replies without content of their own."""
+        total = sum(self.turns.values())
+        if self._failed_turns > total * _FAILED_SHARE:
+            yield warning("failed_turns", share=_of(self._failed_turns, total))
+        yield from self.shapes.warnings()
 
     def _facts_of(self, dialog: ScannedDialog) -> Facts:
         language = dialog.language
@@ -227,10 +247,10 @@ class FrequentTexts:
 
 
 class ReplyShapes:
-    """Counts of replies without content of their own: empty, echoed, copied, always the same."""
+    """Counts of replies without content of their own: empty, echoed, copied, refusing, always the same."""
 
     def __init__(self) -> None:
-        self._replies = self._empty = self._echo = self._reference = 0
+        self._replies = self._empty = self._echo = self._reference = self._refused = 0
         self._frequent = FrequentTexts()
 
     def add(self, user_text: str, reply: str, reference: str) -> None:
@@ -242,16 +262,18 @@ class ReplyShapes:
             return
         self._echo += _echoes(user_text, stripped)
         self._reference += stripped == reference.strip()
+        self._refused += len(stripped) <= _REFUSAL_CHARS and bool(_REFUSAL.search(stripped))
         self._frequent.add(stripped)
 
     def warnings(self) -> Iterator[ReportWarning]:
-        """Yield warnings about empty, echoed, copied and constant replies."""
+        """Yield warnings about empty, echoed, copied, constant and refusing replies."""
         example, same = self._frequent.top()
         constant = same if same >= _MIN_REPLIES else 0
         for name, count in (
             ("empty_replies", self._empty),
             ("echoed_turns", self._echo),
             ("constant_replies", constant),
+            ("refusing_replies", self._refused if self._refused >= self._replies * _WARN_SHARE else 0),
         ):
             if count and count >= self._replies * _NOTE_SHARE:
                 yield _share_warning(name, count, self._replies, example=example)

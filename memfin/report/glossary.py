@@ -1,13 +1,14 @@
 """Labels and explanations of metrics and scores, and the warnings, from ``data/templates/report.toml``."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
-from memfin.report.model import Interval, ReportWarning
+from memfin.report.model import Interval, ReportWarning, grouped
 from memfin.report.reader import Figures
 
 
@@ -23,6 +24,10 @@ class ValueText(msgspec.Struct, frozen=True):
     better: Literal["higher", "lower"] = "higher"
     scale: Literal["share", "score"] = "share"
     denominator: str = "eligible_count"
+
+    def is_bad(self, measured: float | None) -> bool:
+        """Return True for a value above 0 that should be 0."""
+        return self.better == "lower" and bool(measured)
 
 
 class MetricText(msgspec.Struct, frozen=True):
@@ -48,6 +53,18 @@ class TypeText(msgspec.Struct, frozen=True):
     title: str
     meaning: str
     parts: tuple[tuple[str, str, float], ...]
+
+
+class MetricRow(NamedTuple):
+    """A value of a summary; without a value ``missing`` is the reason."""
+
+    text: MetricText
+    value: ValueText
+    micro: float | None
+    macro: float | None
+    interval: Interval | None
+    missing: str | None
+    counts: tuple[str, ...]
 
 
 class _Warning(msgspec.Struct):
@@ -117,16 +134,24 @@ def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -
     return sorted(shown, key=lambda value: value.key != text.lead or lacks)
 
 
-def missing_lines(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[str]:
-    """Yield a line with each reason why values of a metric were not measured."""
+def metric_rows(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[MetricRow]:
+    """Yield the values of a summary; ``counts`` stand beside the first of a metric."""
     for text in METRICS:
-        reasons: dict[str, list[str]] = {}
-        if (figures := metrics.get(text.name)) is not None:
-            for value in shown_values(text, figures, judge):
-                if (reason := missing(value.key, figures)) is not None:
-                    reasons.setdefault(reason, []).append(value.label)
-        for reason, labels in reasons.items():
-            yield f"{text.code} {', '.join(labels)}: {NOT_MEASURED}, {reason}"
+        if (figures := metrics.get(text.name)) is None:
+            continue
+        counts = (figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
+        for place, value in enumerate(shown_values(text, figures, judge)):
+            shown = ("", "", "") if place else tuple(map(grouped, counts))
+            yield MetricRow(text, value, *measured(value.key, figures), missing(value.key, figures), shown)
+
+
+def missing_lines(rows: Iterable[MetricRow]) -> list[str]:
+    """Return a line per metric and reason why values were not measured."""
+    reasons: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        if row.missing is not None:
+            reasons[row.text.code, row.missing].append(row.value.label)
+    return [f"{code} {', '.join(of)}: {NOT_MEASURED}, {reason}" for (code, reason), of in reasons.items()]
 
 
 def format_value(key: str, value: float | None) -> str:

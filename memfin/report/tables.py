@@ -11,9 +11,9 @@ import msgspec
 from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, Outcome, PairedValue
-from memfin.report import common, glossary
+from memfin.report import glossary
+from memfin.report.common import agent_facts
 from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
-from memfin.report.model import grouped
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -61,40 +61,30 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
 
     The title names the agent and the judge of the run's ``settings``.
     """
-    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
     counters = summary.counters
-    caption = (
-        f"{grouped(counters.valid_dialogs)} of {grouped(counters.total_dialogs)} dialogues valid, "
-        f"{grouped(counters.skipped_dialogs)} skipped, {grouped(counters.failed_dialogs)} failed; "
-        f"{grouped(counters.total_turn_pairs)} turn pairs"
+    values = list(glossary.metric_rows(summary.metrics, settings.judge if settings else None))
+    rows: Iterator[tuple[Styled, ...]] = (
+        (
+            ((f"{row.text.code} ", "bold"), row.value.label),
+            ((format_value(row.value.key, row.micro), "bold red" if row.value.is_bad(row.micro) else ""),),
+            ((format_interval(row.value.key, row.interval), "dim"),),
+            format_value(row.value.key, row.macro),
+            *row.counts,
+        )
+        for row in values
     )
     facts = [("Dataset", summary.dataset_path)]
-    judge = settings.judge if settings else None
     if settings is not None:
-        facts = [*common.agent_facts(settings), *facts, ("Judge", settings.judge)]
+        facts = [*agent_facts(settings), *facts, ("Judge", settings.judge)]
     inputs = ", ".join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
-    title = f"Run {one_line(summary.run_id, 128)}: {inputs}"
-    caption = "\n".join((*glossary.missing_lines(summary.metrics, judge), caption))
-    return _table(title, caption, headings, _metric_rows(summary, judge))
-
-
-def _metric_rows(summary: EvalSummary, judge: str | None) -> Iterator[tuple[Styled, ...]]:
-    for text in METRICS:
-        if (result := summary.metrics.get(text.name)) is None:
-            continue
-        counts = [
-            grouped(result.counts.get(f"{kind}_count", 0)) for kind in ("eligible", "skipped", "failed")
-        ]
-        for place, value in enumerate(glossary.shown_values(text, result, judge)):
-            micro, macro, interval = glossary.measured(value.key, result)
-            style = "bold red" if value.better == "lower" and micro else ""
-            yield (
-                ((f"{text.code} ", "bold"), (value.label, style)),
-                ((format_value(value.key, micro), style),),
-                ((format_interval(value.key, interval), "dim"),),
-                format_value(value.key, macro),
-                *(("", "", "") if place else counts),
-            )
+    counted = (
+        f"{counters.valid_dialogs:,} of {counters.total_dialogs:,} dialogues valid, "
+        f"{counters.skipped_dialogs:,} skipped, {counters.failed_dialogs:,} failed; "
+        f"{counters.total_turn_pairs:,} turn pairs"
+    )
+    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    caption = "\n".join((*glossary.missing_lines(values), counted))
+    return _table(f"Run {one_line(summary.run_id, 128)}: {inputs}", caption, headings, rows)
 
 
 def rag_table(summary: RagSummary) -> "Table":

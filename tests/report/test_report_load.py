@@ -7,7 +7,7 @@ from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
 from memfin.report import load_report, render_markdown_report
 from memfin.report.dialogs import script_language
-from memfin.report.model import Report, Table
+from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
     CONFIG_FINGERPRINT,
     blocks,
@@ -21,6 +21,7 @@ from tests.report.report_run_factory import (
     worst_cases,
     write_run,
 )
+from tests.support import each_case
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 
@@ -149,6 +150,35 @@ def test_failures_of_dialogues_turns_and_judges_are_grouped(tmp_path: Path) -> N
         ("dialogue", "1"),
         ("judge", "1"),
     }
+
+
+def test_failed_turns_and_replies_without_content_stand_above_the_cards(tmp_path: Path) -> None:
+    failed = turn(4, reply=None, turn_status="error", error="HTTP 500")
+    turns = [*(turn(number, f"问题{number}", f"问题{number}") for number in (1, 2, 3)), failed]
+    model = load_report(write_run(tmp_path, [trace("a", turns)], [row("a")]))
+    alerts, cards = model.sections[0].blocks
+    assert cards.kind == "cards"
+    assert isinstance(alerts, Block)
+    assert [(each.title, each.detail.partition(")")[0]) for each in alerts.items] == [
+        ("Turns failed", "1 of 4 (25.0 %"),
+        ("Echoed user turns", "3 of 3 (100.0 %"),
+    ]
+
+
+@each_case(
+    ("agent", "shown"),
+    [
+        ("openai:m", {"Agent": "openai:m", "Memory": "builtin", "System prompt": "p.txt"}),
+        ("m:f", {"Agent": "model-x"}),
+    ],
+)
+def test_the_head_names_what_stands_before_a_model(tmp_path: Path, agent: str, shown: dict[str, str]) -> None:
+    run_dir = write_run(tmp_path, [trace("a", [turn()])], [row("a")], extras=True)
+    config = json.loads((run_dir / "config.json").read_text())
+    config["settings"] |= {"agent": agent, "agent_memory": "builtin", "agent_system": "p.txt"}
+    (run_dir / "config.json").write_text(json.dumps(config))
+    facts = dict(load_report(run_dir).facts)
+    assert {name: facts[name] for name in ("Agent", "Memory", "System prompt") if name in facts} == shown
 
 
 def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Path) -> None:
