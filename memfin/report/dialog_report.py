@@ -10,7 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts import (
+    HEURISTIC_JUDGE,
+    NO_JUDGE,
+    ConfigFile,
+    EvalSummary,
+    RunConfig,
+    RunManifest,
+    RunStats,
+    TurnEvalRow,
+)
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
 from memfin.report import common, dialogs, glossary, model, reader
@@ -67,9 +76,12 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         stats.add(dialog)
     values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
+    stats.judge = settings.judge if settings else stats.judge
     memory = summary.metrics.get("m1_context_continuity")
+    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
+    without |= {"scores"} if stats.judge in (NO_JUDGE, HEURISTIC_JUDGE) else set()
     worst, baselines, judged, limits = (
-        WorstTurns(keys=memory is None or not missing("key_coverage", memory)),
+        WorstTurns(without=without),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),
@@ -97,7 +109,6 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     ]
     if strangers:
         warnings.append(glossary.warning("other_files", count=strangers))
-    judge = settings.judge if settings else stats.judge
     workers = {name: manifest[name] for name in ("workers_dialog", "workers_judge")}
     return _report(
         summary,
@@ -107,11 +118,11 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             ("Started", model.moment(manifest.started_at)),
             ("Ended", model.moment(manifest.ended_at)),
             ("History", settings.history if settings else stats.history_mode),
-            ("Judge", judge),
+            ("Judge", stats.judge),
             ("Notes", manifest.notes or None),
         ),
         (
-            *_figures(summary.metrics, values, warnings, judge, alerts),
+            *_figures(summary.metrics, values, warnings, stats.judge, alerts),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
             model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
@@ -186,11 +197,7 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
     if interval is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = (
-        (other.label, glossary.NOT_MEASURED if micro is None else format_value(other.key, micro))
-        for other in others
-        for micro, _, _ in (measured(other.key, figures),)
-    )
+    beside = ((other.label, format_value(other.key, measured(other.key, figures)[0])) for other in others)
     return model.Card(
         code=text.code,
         title=text.title,

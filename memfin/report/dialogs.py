@@ -7,7 +7,7 @@ of ten.
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
@@ -19,6 +19,8 @@ from memfin.report.glossary import (
     LABELS,
     METRICS,
     SCORES,
+    MetricText,
+    ValueText,
     format_value,
     measured,
     missing,
@@ -164,7 +166,8 @@ class GroupedMetrics:
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
-        measures = [f"{metric.code} {value.label}" for metric in METRICS for value in metric.values]
+        known = [(metric, value) for metric in METRICS for value in metric.values_of(stats.judge)]
+        measures = [f"{metric.code} {value.label}" for metric, value in known]
         headings = ("Group", "Dialogues", "Turns", *measures)
         for place, kind in enumerate(Facts._fields):
             dialogs: Counter[str] = Counter()
@@ -183,7 +186,7 @@ class GroupedMetrics:
                 turns[facts[place]] += self._rows[facts]
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
             rows: Iterator[tuple[Value, ...]] = (
-                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+                (label, dialogs[label], turns[label], *_values(known, states[label], profiles[label]))
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
@@ -199,13 +202,14 @@ def value_cell(key: str, value: float | None) -> Cell:
     return Cell(format_value(key, value), share=share)
 
 
-def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
+def _values(
+    known: Iterable[tuple[MetricText, ValueText]], state: MetricsState, profiles: list[float]
+) -> Iterator[Cell]:
     results = state.results()
-    for metric in METRICS:
-        for value in metric.values:
-            if metric.name == _PROFILE:
-                yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
-                continue
+    for metric, value in known:
+        if metric.name == _PROFILE:
+            yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
+        else:
             yield value_cell(value.key, measured(value.key, results[metric.name])[0])
 
 

@@ -40,6 +40,11 @@ class MetricText(msgspec.Struct, frozen=True):
     values: tuple[ValueText, ...]
     lead: str = ""
 
+    def values_of(self, judge: str | None) -> list[ValueText]:
+        """Return the values; of a run without a language model as the judge not its score."""
+        judged = judge not in (NO_JUDGE, HEURISTIC_JUDGE)
+        return [value for value in self.values if judged or value.scale != "score"]
+
     @property
     def headline(self) -> ValueText:
         """Return the value that stands for the metric in comparisons: the first that should be high."""
@@ -123,13 +128,11 @@ def measured(key: str, figures: Figures) -> tuple[float | None, float | None, In
 
 
 def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -> list[ValueText]:
-    """Return the values that a summary has, the leading one first; without a judge not its score.
+    """Return the values that a summary has, the leading one first.
 
     Runs of earlier versions lack what the leading value needs; it comes second there.
     """
-    shown = [value for value in text.values if value.key in figures.micro]
-    if judge in (NO_JUDGE, HEURISTIC_JUDGE):
-        shown = [value for value in shown if value.scale != "score"]
+    shown = [value for value in text.values_of(judge) if value.key in figures.micro]
     lacks = not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
     return sorted(shown, key=lambda value: value.key != text.lead or lacks)
 

@@ -1,7 +1,7 @@
 """The worst turns of a run: their selection while rows stream by, and the evidence shown for each."""
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -53,16 +53,18 @@ class Ranking:
 
 
 class WorstTurns:
-    """A ranking per criterion, fed row by row; without ``keys`` none of the key coverage."""
+    """A ranking per criterion, fed row by row; ``without`` names those that are left out."""
 
-    def __init__(self, size: int = 5, *, keys: bool = True) -> None:
-        self._with_keys = keys
+    def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
+        self._left_out = {LABELS["rankings"][name] for name in without}
         self._rankings = tuple(Ranking(title, size) for title in LABELS["rankings"].values())
         self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
 
     def rankings(self) -> tuple[Ranking, ...]:
         """Return the rankings that have any turn, the gravest kind first."""
-        return tuple(ranking for ranking in self._rankings if ranking.total)
+        return tuple(
+            ranking for ranking in self._rankings if ranking.total and ranking.title not in self._left_out
+        )
 
     def add(self, row: TurnEvalRow) -> None:
         """Offer a row to every criterion it is eligible for; violations need nothing from the reference."""
@@ -75,7 +77,7 @@ class WorstTurns:
         if row.constraint_contradiction:
             broken = len(row.contradicted_constraints)
             self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
-        if row.eligible_m1 and self._with_keys:
+        if row.eligible_m1:
             asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
             if hit < asked:
                 words = f"{hit} of {asked} required keys recalled"

@@ -89,8 +89,8 @@ def test_violations_need_no_reference_label_and_no_required_key() -> None:
     ]
 
 
-def test_key_coverage_that_was_not_measured_has_no_worst_turns() -> None:
-    worst = WorstTurns(keys=False)
+def test_a_criterion_that_is_left_out_has_no_worst_turns() -> None:
+    worst = WorstTurns(without={"keys"})
     worst.add(keyed(1, [0]))
     assert worst.rankings() == ()
 
