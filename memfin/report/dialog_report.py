@@ -149,8 +149,8 @@ def _report(
     counts = (
         model.Counter("valid dialogues", counters.valid_dialogs),
         model.Counter("turn pairs", counters.total_turn_pairs),
-        model.Counter("skipped", skipped, "odd" if skipped else ""),
-        model.Counter("failed", failed, "bad" if failed else ""),
+        model.Counter("skipped dialogues", skipped, "odd" if skipped else ""),
+        model.Counter("failed dialogues", failed, "bad" if failed else ""),
     )
     notes = model.Block("notes", glossary.NOTES["dialog"])
     reading = model.section("How to read this", notes, nav="How to read")

@@ -56,15 +56,13 @@ class WorstTurns:
     """A ranking per criterion, fed row by row; ``without`` names those that are left out."""
 
     def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
-        self._left_out = {LABELS["rankings"][name] for name in without}
-        self._rankings = tuple(Ranking(title, size) for title in LABELS["rankings"].values())
-        self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
+        rankings = {name: Ranking(title, size) for name, title in LABELS["rankings"].items()}
+        self._severe, self._contradicted, self._keys, self._risks, self._scores = rankings.values()
+        self._shown = [ranking for name, ranking in rankings.items() if name not in without]
 
     def rankings(self) -> tuple[Ranking, ...]:
         """Return the rankings that have any turn, the gravest kind first."""
-        return tuple(
-            ranking for ranking in self._rankings if ranking.total and ranking.title not in self._left_out
-        )
+        return tuple(ranking for ranking in self._shown if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
         """Offer a row to every criterion it is eligible for; violations need nothing from the reference."""
