@@ -206,21 +206,9 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         share=value,
         interval=interval,
         beside=tuple(beside),
-        remark=_remark(figures),
         meaning=text.meaning,
         bad=lead.is_bad(value),
     )
-
-
-def _remark(figures: Figures) -> str:
-    """Return a sentence beside the values; most metrics have none."""
-    counts = figures.counts
-    if undecided := counts.get("contradiction_undecided", 0):
-        return (
-            f"In {grouped(undecided)} of {grouped(counts.get('contradiction_turns', 0))} turns a proposal "
-            "bears on a constraint and could not be decided; they count as no contradiction."
-        )
-    return ""
 
 
 def _figure(row: glossary.MetricRow) -> tuple[model.Value, ...]:

@@ -14,6 +14,7 @@ from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
+from memfin.report import glossary
 from memfin.report.common import FailureCounter
 from memfin.report.glossary import (
     LABELS,
@@ -22,9 +23,7 @@ from memfin.report.glossary import (
     MetricText,
     ValueText,
     format_value,
-    measured,
     missing,
-    shown_values,
     warning,
 )
 from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
@@ -210,7 +209,7 @@ def _values(
         if metric.name == _PROFILE:
             yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
         else:
-            yield value_cell(value.key, measured(value.key, results[metric.name])[0])
+            yield value_cell(value.key, glossary.measured(value.key, results[metric.name])[0])
 
 
 def _order(label: str) -> tuple[int, str]:
@@ -411,12 +410,15 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
     """Yield warnings about the counts of a summary."""
     for text in METRICS:
         figures = metrics.get(text.name)
-        shown = shown_values(text, figures) if figures else []
+        shown = glossary.shown_values(text, figures) if figures else []
         if figures and shown and (reason := missing(shown[0].key, figures)) is not None:
             yield warning("not_measured", code=text.code, reason=reason[0].upper() + reason[1:])
     if 0 < valid_dialogs < _MIN_DIALOGS_FOR_INTERVALS:
         yield warning("few_dialogues", count=valid_dialogs)
     memory = metrics.get("m1_context_continuity")
+    if memory and (undecided := memory.counts.get("contradiction_undecided", 0)):
+        turns = memory.counts.get("contradiction_turns", 0)
+        yield _share_warning("undecided_turns", undecided, max(turns, undecided))
     if memory is None or missing("key_coverage", memory):
         return
     total = memory.counts.get("required_key_total", 0)

@@ -202,7 +202,7 @@ def test_what_was_not_measured_is_no_zero(tmp_path: Path) -> None:
     result.metrics["m1_context_continuity"] = m1.replace(not_measured={"key_coverage": "no recall reported"})
     rows = [row("a", key_hit_flags=[0], key_hit_sources=[[]])]
     model = load_report(write_run(tmp_path, [trace("a", [turn()])], rows, result))
-    assert "**M1 Context continuity**: not measured Key coverage: no recall reported" in (
+    assert "**M1 Context continuity**: not measured, Key coverage: no recall reported" in (
         markdown := render_markdown_report(model)
     )
     assert "| **M1 Context continuity** | Key coverage | - |  | - | - |" in markdown
