@@ -39,7 +39,7 @@ from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
-_HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
+_HEADLINES: Final = [metric.values[0] for metric in METRICS]
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
@@ -172,9 +172,9 @@ def _figures(
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
     rows = list(glossary.metric_rows(metrics, judge))
     charts = (
-        model.Histogram(f"{text.code} {text.headline.label}", counts)
+        model.Histogram(f"{text.code} {text.values[0].label}", counts)
         for text, _ in known
-        if sum(counts := _bins(getattr(each, text.headline.key) for each in values.values())) > 1
+        if sum(counts := _bins(getattr(each, text.values[0].key) for each in values.values())) > 1
     )
     note = "Number of dialogues by value, in steps of 10 %."
     histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
@@ -250,7 +250,7 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
 
 def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
     values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
-    for name, key in _HEADLINES.items():
+    for name, key in ((metric.name, metric.values[0].key) for metric in METRICS):
         if name in summary.metrics and not missing(key, summary.metrics[name]):
             for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
                 setattr(values[dialog_id], key, getattr(found, key))
@@ -258,15 +258,16 @@ def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, He
 
 
 def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
-    """Return the dialogues with the lowest mean of their headline values."""
+    """Return the dialogues with the worst mean of their headline values."""
     if not stats.facts:
         return None
 
     def headlines(dialog_id: str) -> list[float | None]:
-        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES.values()]
+        return [getattr(values.get(dialog_id), value.key, None) for value in _HEADLINES]
 
     def rank(dialog_id: str) -> tuple[float, str]:
-        known = [value for value in headlines(dialog_id) if value is not None]
+        shown = zip(_HEADLINES, headlines(dialog_id), strict=True)
+        known = [1 - value if of.better == "lower" else value for of, value in shown if value is not None]
         return (fmean(known) if known else 2.0, dialog_id)
 
     shown = nsmallest(_MAX_DIALOGS, stats.facts, key=rank)
@@ -276,15 +277,15 @@ def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(dialogs.value_cell, _HEADLINES.values(), headlines(dialog_id)),
+            *map(dialogs.value_cell, (of.key for of in _HEADLINES), headlines(dialog_id)),
         )
         for dialog_id in shown
     )
-    names = (f"{metric.code} {metric.headline.label}" for metric in METRICS)
+    names = (f"{metric.code} {metric.values[0].label}" for metric in METRICS)
     headings = ("Dialogue", "Scenario", "Difficulty", "Turns", *names)
     omitted = len(stats.facts) - len(shown)
     left_out = f" {grouped(omitted)} more dialogues are left out." if omitted else ""
-    note = f"Ordered by the mean of these values, lowest first.{left_out}"
+    note = f"Ordered by the mean of these values, with violations as misses, lowest first.{left_out}"
     title = f"Dialogues: the {len(shown)} weakest" if omitted else "Dialogues"
     found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
     return model.section(title, found, nav="Dialogues")

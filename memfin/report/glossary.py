@@ -1,8 +1,8 @@
 """Labels and explanations of metrics and scores, and the warnings, from ``data/templates/report.toml``."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -148,13 +148,18 @@ def metric_rows(metrics: Mapping[str, Figures], judge: str | None = None) -> Ite
             yield MetricRow(text, value, *measured(value.key, figures), missing(value.key, figures), shown)
 
 
-def missing_lines(rows: Iterable[MetricRow]) -> list[str]:
-    """Return a line per metric and reason why values were not measured."""
-    reasons: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in rows:
-        if row.missing is not None:
-            reasons[row.text.code, row.missing].append(row.value.label)
-    return [f"{code} {', '.join(of)}: {NOT_MEASURED}, {reason}" for (code, reason), of in reasons.items()]
+def missing_lines(rows: Iterable[MetricRow]) -> Iterator[str]:
+    """Yield a line per reason why values of a metric were not measured; one where none of them was."""
+    for code, group in groupby(rows, key=lambda row: row.text.code):
+        of_metric = list(group)
+        reasons: dict[str, list[str]] = {}
+        for row in of_metric:
+            if row.missing is not None:
+                reasons.setdefault(row.missing, []).append(row.value.label)
+        if all(row.missing for row in of_metric):
+            yield f"{code}: {NOT_MEASURED}, {of_metric[0].missing}"
+        else:
+            yield from (f"{code} {', '.join(of)}: {NOT_MEASURED}, {why}" for why, of in reasons.items())
 
 
 def format_value(key: str, value: float | None) -> str:

@@ -218,6 +218,19 @@ def test_the_weakest_dialogues_are_listed_when_there_are_many(tmp_path: Path) ->
     assert spread.items[0].counts == (4,) * 10
 
 
+def test_dialogues_with_severe_violations_come_first(tmp_path: Path) -> None:
+    result = summary()
+    values = {name: {"severe_violation_rate": rate} for name, rate in (("a", 0.0), ("b", 0.5), ("c", 0.1))}
+    result.metrics.clear()
+    result.metrics["m4_compliance"] = metric(
+        "m4_compliance", {"severe_violation_rate": 0.2}, by_dialog=values
+    )
+    run_dir = write_run(tmp_path, [trace(name, [turn()]) for name in values], [], result)
+    sections = {section.id: section for section in load_report(run_dir).sections}
+    (table,) = [block for block in sections["dialogues"].blocks if isinstance(block, Table)]
+    assert [found[0].text for found in table.rows] == ["b", "c", "a"]
+
+
 def test_the_older_drafts_names_are_read(tmp_path: Path) -> None:
     run_dir = write_run(
         tmp_path, [trace("a", [turn()])], [row("a", pred_compliance_label="severe_violation")]
