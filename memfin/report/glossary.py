@@ -114,8 +114,8 @@ def warning(name: str, /, level: Literal["warning", "note"] | None = None, **val
 
 def missing(key: str, figures: Figures) -> str | None:
     """Return why a value was not measured, None for one that was; its 0 says nothing about the agent."""
-    eligible = figures.counts.get("eligible_count", 0)
-    if not figures.counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible):
+    of = figures.counts.get(_DENOMINATORS.get(key, ""), figures.counts.get("eligible_count", 0))
+    if not of or key not in figures.micro:
         return figures.not_measured.get(key, "nothing to measure")
     return figures.not_measured.get(key)
 
@@ -134,7 +134,7 @@ def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -
     """
     shown = [value for value in text.values_of(judge) if value.key in figures.micro]
     lacks = not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
-    return sorted(shown, key=lambda value: value.key != text.lead or lacks)
+    return sorted(shown or text.values[:1], key=lambda value: value.key != text.lead or lacks)
 
 
 def metric_rows(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[MetricRow]:

@@ -211,6 +211,13 @@ def test_what_was_not_measured_is_no_zero(tmp_path: Path) -> None:
     assert '<p class="big none">not measured</p>' in render_html_report(model)
 
 
+def test_a_summary_without_the_known_values_of_a_metric_has_a_report() -> None:
+    result = summary()
+    m2 = result.metrics["m2_profile_accuracy"]
+    result.metrics["m2_profile_accuracy"] = m2.replace(micro={"own": 0.5}, macro={}, by_dialog={})
+    assert "**M2 Profile accuracy**: not measured, Profile score: nothing" in render_markdown_report(result)
+
+
 def test_severe_violations_are_counted_in_replies(tmp_path: Path) -> None:
     result = summary()
     m4 = result.metrics["m4_compliance"]

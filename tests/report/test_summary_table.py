@@ -1,7 +1,9 @@
 import io
 
+import pytest
 from rich.console import Console
 
+from memfin.cli.output import print_table
 from memfin.contracts import RunConfig
 from memfin.report import summary_table
 from tests.report.report_run_factory import summary
@@ -95,3 +97,10 @@ def test_in_80_columns_every_row_is_one_line() -> None:
     assert max(map(len, lines)) <= 80
     assert {"M1 Contradictions", "M4 Severe violations"} <= {line[:21].strip() for line in lines}
     assert len([line for line in lines if line.lstrip().startswith(("M1", "M2", "M3", "M4", "M5"))]) == 8
+
+
+def test_off_a_terminal_no_line_ends_with_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(summary_table(summary()))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 8
+    assert lines == [line.rstrip() for line in lines]
