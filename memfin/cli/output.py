@@ -54,7 +54,13 @@ def print_table(*tables: object, highlight: bool = True) -> None:
     """Print rich tables on stdout."""
     from rich.console import Console  # noqa: PLC0415 - rich loads slowly
 
-    Console(highlight=highlight).print(*tables)
+    console = Console(highlight=highlight)
+    if console.is_terminal:
+        console.print(*tables)
+        return
+    with console.capture() as printed:
+        console.print(*tables)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 class Bar(NamedTuple):

@@ -213,7 +213,7 @@ def present(
     if not quiet:
         from memfin.report.tables import summary_table  # noqa: PLC0415 - rich loads slowly
 
-        print_table(summary_table(summary))
+        print_table(summary_table(summary, config))
         turns = sum(stats.turns_by_status.values())
         click.echo(
             f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunStats
+from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunConfig, RunStats
 from memfin.contracts.judgement import JudgeAgreement, JudgeStats, ParameterChange
 from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
@@ -55,6 +55,17 @@ class FailureCounter:
             return model.Block("text", note=otherwise)
         headings = ("Kind", "Message", "Count", "First seen")
         return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
+
+
+def agent_facts(settings: RunConfig | None, name: str = "") -> model.Pairs:
+    """Return the agent, as ``name`` where that is given; of a model also its memory and system prompt."""
+    if settings is None or not settings.agent.startswith("openai:"):
+        return (("Agent", name or (settings.agent if settings else "-")),)
+    return (
+        ("Agent", settings.agent),
+        ("Memory", settings.agent_memory),
+        ("System prompt", settings.agent_system or "MemFin's own"),
+    )
 
 
 def time_facts(

@@ -10,11 +10,28 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import ConfigFile, EvalSummary, RunConfig, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts import (
+    HEURISTIC_JUDGE,
+    NO_JUDGE,
+    ConfigFile,
+    EvalSummary,
+    RunConfig,
+    RunManifest,
+    RunStats,
+    TurnEvalRow,
+)
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
 from memfin.report import common, dialogs, glossary, model, reader
-from memfin.report.glossary import LABELS, METRICS, MetricText, format_interval, format_value, measured
+from memfin.report.glossary import (
+    LABELS,
+    METRICS,
+    MetricText,
+    format_interval,
+    format_value,
+    measured,
+    missing,
+)
 from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
 from memfin.report.worst_turns import WorstTurns
@@ -22,7 +39,7 @@ from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
-_HEADLINES: Final = {metric.name: metric.headline.key for metric in METRICS}
+_HEADLINES: Final = [metric.values[0] for metric in METRICS]
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
@@ -59,8 +76,12 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         stats.add(dialog)
     values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
+    stats.judge = settings.judge if settings else stats.judge
+    memory = summary.metrics.get("m1_context_continuity")
+    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
+    without |= {"scores"} if stats.judge in (NO_JUDGE, HEURISTIC_JUDGE) else set()
     worst, baselines, judged, limits = (
-        WorstTurns(),
+        WorstTurns(without=without),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),
@@ -76,11 +97,13 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         else:
             groups.add_row(row, facts)
 
+    shapes = list(stats.warnings())
+    alerts = [each for each in shapes if each.level == "warning"]
     warnings = [
+        *(each for each in shapes if each.level == "note"),
         *judged.warnings(),
         *common.control_warnings(controls),
         *limits.warnings(),
-        *stats.shapes.warnings(),
         *dialogs.summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
     ]
@@ -90,16 +113,16 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     return _report(
         summary,
         (
-            ("Agent", manifest.model_name),
+            *common.agent_facts(settings, manifest.model_name),
             ("Data set", summary.dataset_path),
             ("Started", model.moment(manifest.started_at)),
             ("Ended", model.moment(manifest.ended_at)),
             ("History", settings.history if settings else stats.history_mode),
-            ("Judge", settings.judge if settings else stats.judge),
+            ("Judge", stats.judge),
             ("Notes", manifest.notes or None),
         ),
         (
-            *_figures(summary.metrics, values, warnings),
+            *_figures(summary.metrics, values, warnings, stats.judge, alerts),
             model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
             _dialogs(stats, values),
             model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
@@ -130,8 +153,8 @@ def _report(
     counts = (
         model.Counter("valid dialogues", counters.valid_dialogs),
         model.Counter("turn pairs", counters.total_turn_pairs),
-        model.Counter("skipped", skipped, "odd" if skipped else ""),
-        model.Counter("failed", failed, "bad" if failed else ""),
+        model.Counter("skipped dialogues", skipped, "odd" if skipped else ""),
+        model.Counter("failed dialogues", failed, "bad" if failed else ""),
         *([model.Counter("turn pairs not scored", unscored, "odd")] if unscored else ()),
     )
     notes = model.Block("notes", glossary.NOTES["dialog"])
@@ -143,91 +166,75 @@ def _figures(
     metrics: Mapping[str, Figures],
     values: Mapping[str, HeadlineValues],
     warnings: Iterable[model.ReportWarning],
+    judge: str | None = None,
+    alerts: Iterable[model.ReportWarning] = (),
 ) -> Iterator[model.Section | None]:
-    """Yield the sections of the cards, of the warnings, and of the main values."""
+    """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
-    cards = model.Block("cards", tuple(_card(text, figures) for text, figures in known))
-    yield model.section("Results", cards)
+    cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
+    yield model.section("Results", model.Block("warnings", tuple(alerts)), cards)
     yield model.warnings_section(warnings)
     headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
-    rows = (row for text, figures in known for row in _metric_rows(text, figures))
+    rows = list(glossary.metric_rows(metrics, judge))
     charts = (
-        model.Histogram(f"{text.code} {text.headline.label}", counts)
+        model.Histogram(f"{text.code} {text.values[0].label}", counts)
         for text, _ in known
-        if sum(counts := _bins(getattr(each, text.headline.key) for each in values.values())) > 1
+        if sum(counts := _bins(getattr(each, text.values[0].key) for each in values.values())) > 1
     )
     note = "Number of dialogues by value, in steps of 10 %."
     histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
     yield model.section(
         "Figures",
-        model.table("", headings, "llrbrrrrr", rows),
+        model.table("", headings, "llrbrrrrr", map(_figure, rows), "; ".join(glossary.missing_lines(rows))),
         _sources(metrics.get("m1_context_continuity")),
         histograms,
     )
 
 
-def _card(text: MetricText, figures: Figures) -> model.Card:
-    lead, *others = text.values
-    value, _ = measured(lead.key, figures)
-    interval = figures.ci95.get(lead.key)
-    label = lead.label + (": nothing to measure" if value is None else "")
-    if lead.key == "severe_violation_rate" and value is not None and "severe_count" in figures.counts:
+def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
+    lead, *others = glossary.shown_values(text, figures, judge)
+    value, _, interval = measured(lead.key, figures)
+    shown, label = format_value(lead.key, value), lead.label
+    if value is None:
+        shown, label = glossary.NOT_MEASURED, f"{label}: {missing(lead.key, figures)}"
+    elif lead.key == "severe_violation_rate" and "severe_count" in figures.counts:
         severe, replies = figures.counts["severe_count"], figures.counts.get("severe_turns", 0)
-        label += f", {grouped(severe)} of {grouped(replies)} replies"
-    if interval is not None and value is not None:
+        shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
+    if interval is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other.label, other.key, measured(other.key, figures)[0]) for other in others)
+    beside = ((other.label, format_value(other.key, measured(other.key, figures)[0])) for other in others)
     return model.Card(
         code=text.code,
         title=text.title,
-        value=format_value(lead.key, value),
+        value=shown,
         label=label,
         share=value,
         interval=interval,
-        beside=tuple((name, format_value(key, micro)) for name, key, micro in beside if micro is not None),
-        remark=_remark(figures),
+        beside=tuple(beside),
         meaning=text.meaning,
-        bad=lead.better == "lower" and bool(value),
+        bad=lead.is_bad(value),
     )
 
 
-def _remark(figures: Figures) -> str:
-    """Return a sentence beside the values; most metrics have none."""
-    counts = figures.counts
-    if undecided := counts.get("contradiction_undecided", 0):
-        return (
-            f"In {grouped(undecided)} of {grouped(counts.get('contradiction_turns', 0))} turns a proposal "
-            "bears on a constraint and could not be decided; they count as no contradiction."
-        )
-    if (read := counts.get("severe_turns", 0)) and not counts.get("eligible_count"):
-        return (
-            "No turn has a reference label: agreement is not measured. The severe rate is over all "
-            f"{grouped(read)} replies that were read."
-        )
-    return ""
-
-
-def _metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[model.Value, ...]]:
-    for value, counts in glossary.metric_rows(text, figures):
-        micro, macro = measured(value.key, figures)
-        interval = figures.ci95.get(value.key)
-        share = micro is not None and value.scale == "share"
-        label = value.label + (" (lower is better)" if value.better == "lower" else "")
-        yield (
-            model.Cell(f"{text.code} {text.title}", strong=True) if counts else "",
-            model.Cell(label, small=value.meaning),
-            format_value(value.key, micro),
-            model.Cell("", share=micro, interval=interval) if share else "",
-            format_interval(value.key, interval),
-            format_value(value.key, macro),
-            *(counts or ("", "", "")),
-        )
+def _figure(row: glossary.MetricRow) -> tuple[model.Value, ...]:
+    key, micro, label = row.value.key, row.micro, row.value.label
+    label += " (lower is better)" if row.value.better == "lower" else ""
+    share = micro is not None and row.value.scale == "share"
+    return (
+        model.Cell(f"{row.text.code} {row.text.title}", strong=True) if row.counts[0] else "",
+        model.Cell(label, small=row.value.meaning),
+        format_value(key, micro),
+        model.Cell("", share=micro, interval=row.interval) if share else "",
+        format_interval(key, row.interval),
+        format_value(key, row.macro),
+        *row.counts,
+    )
 
 
 def _sources(memory: Figures | None) -> model.Table | None:
     """Return the memory sources that held the required keys."""
     total = memory.counts.get("required_key_total", 0) if memory else 0
-    if memory is None or not total:
+    if memory is None or not total or missing("key_coverage", memory):
         return None
     hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
     hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
@@ -248,23 +255,24 @@ def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
 
 def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
     values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
-    for name, key in _HEADLINES.items():
-        if name in summary.metrics:
+    for name, key in ((metric.name, metric.values[0].key) for metric in METRICS):
+        if name in summary.metrics and not missing(key, summary.metrics[name]):
             for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
                 setattr(values[dialog_id], key, getattr(found, key))
     return values
 
 
 def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
-    """Return the dialogues with the lowest mean of their headline values."""
+    """Return the dialogues with the worst mean of their headline values."""
     if not stats.facts:
         return None
 
     def headlines(dialog_id: str) -> list[float | None]:
-        return [getattr(values.get(dialog_id), key, None) for key in _HEADLINES.values()]
+        return [getattr(values.get(dialog_id), value.key, None) for value in _HEADLINES]
 
     def rank(dialog_id: str) -> tuple[float, str]:
-        known = [value for value in headlines(dialog_id) if value is not None]
+        shown = zip(_HEADLINES, headlines(dialog_id), strict=True)
+        known = [1 - value if of.better == "lower" else value for of, value in shown if value is not None]
         return (fmean(known) if known else 2.0, dialog_id)
 
     shown = nsmallest(_MAX_DIALOGS, stats.facts, key=rank)
@@ -274,15 +282,15 @@ def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -
             stats.facts[dialog_id].scenario,
             stats.facts[dialog_id].difficulty,
             stats.turns[dialog_id],
-            *map(dialogs.value_cell, _HEADLINES.values(), headlines(dialog_id)),
+            *map(dialogs.value_cell, (of.key for of in _HEADLINES), headlines(dialog_id)),
         )
         for dialog_id in shown
     )
-    names = (f"{metric.code} {metric.headline.label}" for metric in METRICS)
+    names = (f"{metric.code} {metric.values[0].label}" for metric in METRICS)
     headings = ("Dialogue", "Scenario", "Difficulty", "Turns", *names)
     omitted = len(stats.facts) - len(shown)
     left_out = f" {grouped(omitted)} more dialogues are left out." if omitted else ""
-    note = f"Ordered by the mean of these values, lowest first.{left_out}"
+    note = f"Ordered by the mean of these values, with violations as misses, lowest first.{left_out}"
     title = f"Dialogues: the {len(shown)} weakest" if omitted else "Dialogues"
     found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
     return model.section(title, found, nav="Dialogues")
@@ -343,10 +351,12 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
         values = (
             (
                 key,
-                *(format_value(key, value) for value in measured(key, figures)),
-                format_interval(key, figures.ci95.get(key)),
+                format_value(key, micro),
+                format_value(key, macro),
+                format_interval(key, interval),
             )
             for key in figures.micro
+            for micro, macro, interval in (measured(key, figures),)
         )
         counts = ((key, count, "", "") for key, count in figures.counts.items())
         headings = ("Value", "Micro", "Macro", "95 % interval")

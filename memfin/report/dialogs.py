@@ -5,16 +5,27 @@ of ten.
 """
 
 import hashlib
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
+from memfin.report import glossary
 from memfin.report.common import FailureCounter
-from memfin.report.glossary import LABELS, METRICS, SCORES, format_value, is_measured, warning
+from memfin.report.glossary import (
+    LABELS,
+    METRICS,
+    SCORES,
+    MetricText,
+    ValueText,
+    format_value,
+    missing,
+    warning,
+)
 from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
 from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
@@ -28,6 +39,16 @@ _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
 _WARN_SHARE: Final = 0.2
 _NOTE_SHARE: Final = 0.02
+_FAILED_SHARE: Final = 0.05
+_REFUSAL_CHARS: Final = 200
+"""A longer reply that declines one thing is advice all the same."""
+
+_REFUSAL: Final = re.compile(
+    r"(抱歉|对不起|很遗憾)[^。！]{0,30}(无法|不能|没法|没办法)|我(无法|不能|没法)(提供|回答|协助|帮)"
+    r"|\b(sorry|unfortunately|regret)\b[^.!]{0,60}\b(can(no|['’])t|can not|unable|not able)\b"
+    r"|\bI(['’]m| am) (unable|not able) to\b|\bI can(no|['’])t (help|assist|answer|provide|give|discuss)\b",
+    re.IGNORECASE,
+)
 _MIN_REPLIES: Final = 5
 _MIN_DIALOGS_FOR_INTERVALS: Final = 10
 _CONSTANT_TAGS: Final = 3
@@ -59,6 +80,7 @@ class DialogStats:
         self.history_mode: str | None = None
         self.judge: str | None = None
         self.language_known = True
+        self._failed_turns = 0
         self._labels: dict[Facts, Facts] = {}
         self._seen: tuple[set[str], ...] = (set(), set(), set())
 
@@ -80,10 +102,18 @@ class DialogStats:
         if turn.latency_ms is not None and turn.outcome == "ok":
             self.latency.add(turn.latency_ms)
         if turn.outcome != "ok":
+            self._failed_turns += 1
             where = f"{one_line(dialog_id, 80)} turn {turn.turn_pair_id}"
             self.failures.add(f"turn {one_line(turn.outcome, 20)}", turn.error, where)
         elif turn.pred_assistant_text is not None:
             self.shapes.add(turn.user_text, turn.pred_assistant_text, turn.gt_assistant_text)
+
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield warnings about turns that failed, and replies without content of their own."""
+        total = sum(self.turns.values())
+        if self._failed_turns > total * _FAILED_SHARE:
+            yield warning("failed_turns", share=_of(self._failed_turns, total))
+        yield from self.shapes.warnings()
 
     def _facts_of(self, dialog: ScannedDialog) -> Facts:
         language = dialog.language
@@ -135,7 +165,8 @@ class GroupedMetrics:
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
-        measures = [f"{metric.code} {value.label}" for metric in METRICS for value in metric.values]
+        known = [(metric, value) for metric in METRICS for value in metric.values_of(stats.judge)]
+        measures = [f"{metric.code} {value.label}" for metric, value in known]
         headings = ("Group", "Dialogues", "Turns", *measures)
         for place, kind in enumerate(Facts._fields):
             dialogs: Counter[str] = Counter()
@@ -154,7 +185,7 @@ class GroupedMetrics:
                 turns[facts[place]] += self._rows[facts]
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
             rows: Iterator[tuple[Value, ...]] = (
-                (label, dialogs[label], turns[label], *_values(states[label], profiles[label]))
+                (label, dialogs[label], turns[label], *_values(known, states[label], profiles[label]))
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
@@ -170,16 +201,15 @@ def value_cell(key: str, value: float | None) -> Cell:
     return Cell(format_value(key, value), share=share)
 
 
-def _values(state: MetricsState, profiles: list[float]) -> Iterator[Cell]:
+def _values(
+    known: Iterable[tuple[MetricText, ValueText]], state: MetricsState, profiles: list[float]
+) -> Iterator[Cell]:
     results = state.results()
-    for metric in METRICS:
-        for value in metric.values:
-            if metric.name == _PROFILE:
-                yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
-                continue
-            result = results[metric.name]
-            measured = is_measured(value.key, result.counts)
-            yield value_cell(value.key, result.micro[value.key] if measured else None)
+    for metric, value in known:
+        if metric.name == _PROFILE:
+            yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
+        else:
+            yield value_cell(value.key, glossary.measured(value.key, results[metric.name])[0])
 
 
 def _order(label: str) -> tuple[int, str]:
@@ -220,10 +250,10 @@ class FrequentTexts:
 
 
 class ReplyShapes:
-    """Counts of replies without content of their own: empty, echoed, copied, always the same."""
+    """Counts of replies without content of their own: empty, echoed, copied, refusing, always the same."""
 
     def __init__(self) -> None:
-        self._replies = self._empty = self._echo = self._reference = 0
+        self._replies = self._empty = self._echo = self._reference = self._refused = 0
         self._frequent = FrequentTexts()
 
     def add(self, user_text: str, reply: str, reference: str) -> None:
@@ -235,16 +265,18 @@ class ReplyShapes:
             return
         self._echo += _echoes(user_text, stripped)
         self._reference += stripped == reference.strip()
+        self._refused += len(stripped) <= _REFUSAL_CHARS and bool(_REFUSAL.search(stripped))
         self._frequent.add(stripped)
 
     def warnings(self) -> Iterator[ReportWarning]:
-        """Yield warnings about empty, echoed, copied and constant replies."""
+        """Yield warnings about empty, echoed, copied, constant and refusing replies."""
         example, same = self._frequent.top()
         constant = same if same >= _MIN_REPLIES else 0
         for name, count in (
             ("empty_replies", self._empty),
             ("echoed_turns", self._echo),
             ("constant_replies", constant),
+            ("refusing_replies", self._refused if self._refused >= self._replies * _WARN_SHARE else 0),
         ):
             if count and count >= self._replies * _NOTE_SHARE:
                 yield _share_warning(name, count, self._replies, example=example)
@@ -277,7 +309,7 @@ class Baselines:
         accuracy = _measured(metrics, "m4_compliance", "compliance_label_acc")
         if self._labels and accuracy is not None:
             (label, count), total = self._labels.most_common(1)[0], self._labels.total()
-            which = f"all {total}" if count == total else f"{count} of {total}"
+            which = f"all {grouped(total)}" if count == total else f"{grouped(count)} of {grouped(total)}"
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
                 yield warning("constant_label", which=which, label=label, share=share, measured=measured)
@@ -378,12 +410,16 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
     """Yield warnings about the counts of a summary."""
     for text in METRICS:
         figures = metrics.get(text.name)
-        if figures and not any(is_measured(value.key, figures.counts) for value in text.values):
-            yield warning("nothing_to_measure", code=text.code)
+        shown = glossary.shown_values(text, figures) if figures else []
+        if figures and shown and (reason := missing(shown[0].key, figures)) is not None:
+            yield warning("not_measured", code=text.code, reason=reason[0].upper() + reason[1:])
     if 0 < valid_dialogs < _MIN_DIALOGS_FOR_INTERVALS:
         yield warning("few_dialogues", count=valid_dialogs)
     memory = metrics.get("m1_context_continuity")
-    if memory is None or not memory.counts.get("eligible_count"):
+    if memory and (undecided := memory.counts.get("contradiction_undecided", 0)):
+        turns = memory.counts.get("contradiction_turns", 0)
+        yield _share_warning("undecided_turns", undecided, max(turns, undecided))
+    if memory is None or missing("key_coverage", memory):
         return
     total = memory.counts.get("required_key_total", 0)
     for name in ("unrevealed_key_total", "self_reference_key_total"):
@@ -395,7 +431,7 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
 
 
 def _of(count: int, total: int) -> str:
-    return f"{count} of {total} ({percent(count / total)})"
+    return f"{grouped(count)} of {grouped(total)} ({percent(count / total)})"
 
 
 def _share_warning(name: str, count: int, total: int, **values: Any) -> ReportWarning:

@@ -1,12 +1,14 @@
 """Labels and explanations of metrics and scores, and the warnings, from ``data/templates/report.toml``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
-from typing import Any, Final, Literal
+from itertools import groupby
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from memfin.report.model import ReportWarning
+from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
+from memfin.report.model import Interval, ReportWarning, grouped
 from memfin.report.reader import Figures
 
 
@@ -23,15 +25,25 @@ class ValueText(msgspec.Struct, frozen=True):
     scale: Literal["share", "score"] = "share"
     denominator: str = "eligible_count"
 
+    def is_bad(self, measured: float | None) -> bool:
+        """Return True for a value above 0 that should be 0."""
+        return self.better == "lower" and bool(measured)
+
 
 class MetricText(msgspec.Struct, frozen=True):
-    """One metric; ``values`` in the order of display."""
+    """One metric; ``lead`` is the value that reports show first, of none the first of ``values``."""
 
     name: str
     code: str
     title: str
     meaning: str
     values: tuple[ValueText, ...]
+    lead: str = ""
+
+    def values_of(self, judge: str | None) -> list[ValueText]:
+        """Return the values; of a run without a language model as the judge not its score."""
+        judged = judge not in (NO_JUDGE, HEURISTIC_JUDGE)
+        return [value for value in self.values if judged or value.scale != "score"]
 
     @property
     def headline(self) -> ValueText:
@@ -46,6 +58,18 @@ class TypeText(msgspec.Struct, frozen=True):
     title: str
     meaning: str
     parts: tuple[tuple[str, str, float], ...]
+
+
+class MetricRow(NamedTuple):
+    """A value of a summary; without a value ``missing`` is the reason."""
+
+    text: MetricText
+    value: ValueText
+    micro: float | None
+    macro: float | None
+    interval: Interval | None
+    missing: str | None
+    counts: tuple[str, ...]
 
 
 class _Warning(msgspec.Struct):
@@ -74,6 +98,7 @@ LABELS: Final = _GLOSSARY.labels
 MARKS: Final = LABELS["marks"]
 """A judge's marks for answers of a benchmark, by their names in results."""
 
+NOT_MEASURED: Final = "not measured"
 MARK_SCALE: Final = (1.0, 5.0)
 SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
@@ -87,23 +112,54 @@ def warning(name: str, /, level: Literal["warning", "note"] | None = None, **val
     return ReportWarning(words.title.format(**values), words.text.format(**values), level or words.level)
 
 
-def is_measured(key: str, counts: Mapping[str, int]) -> bool:
-    """Return False for a value of a metric without a denominator, which is a bare 0."""
-    eligible = counts.get("eligible_count", 0)
-    return counts.get(_DENOMINATORS.get(key, "eligible_count"), eligible) > 0
+def missing(key: str, figures: Figures) -> str | None:
+    """Return why a value was not measured, None for one that was; its 0 says nothing about the agent."""
+    of = figures.counts.get(_DENOMINATORS.get(key, ""), figures.counts.get("eligible_count", 0))
+    if not of or key not in figures.micro:
+        return figures.not_measured.get(key, "nothing to measure")
+    return figures.not_measured.get(key)
 
 
-def measured(key: str, figures: Figures) -> tuple[float | None, float | None]:
-    """Return the micro and macro value, None for a value without a denominator."""
-    known = is_measured(key, figures.counts)
-    return (figures.micro.get(key), figures.macro.get(key)) if known else (None, None)
+def measured(key: str, figures: Figures) -> tuple[float | None, float | None, Interval | None]:
+    """Return the micro value, the macro value and the interval, None for what was not measured."""
+    if missing(key, figures) is not None:
+        return None, None, None
+    return figures.micro.get(key), figures.macro.get(key), figures.ci95.get(key)
 
 
-def metric_rows(text: MetricText, figures: Figures) -> Iterator[tuple[ValueText, tuple[int, ...] | None]]:
-    """Yield the values that a summary has; beside the first the eligible, skipped and failed counts."""
-    counts = tuple(figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
-    shown = [value for value in text.values if value.key in figures.micro]
-    yield from ((value, None if place else counts) for place, value in enumerate(shown))
+def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -> list[ValueText]:
+    """Return the values that a summary has, the leading one first.
+
+    Runs of earlier versions lack what the leading value needs; it comes second there.
+    """
+    shown = [value for value in text.values_of(judge) if value.key in figures.micro]
+    lacks = not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
+    return sorted(shown or text.values[:1], key=lambda value: value.key != text.lead or lacks)
+
+
+def metric_rows(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[MetricRow]:
+    """Yield the values of a summary; ``counts`` stand beside the first of a metric."""
+    for text in METRICS:
+        if (figures := metrics.get(text.name)) is None:
+            continue
+        counts = (figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
+        for place, value in enumerate(shown_values(text, figures, judge)):
+            shown = ("", "", "") if place else tuple(map(grouped, counts))
+            yield MetricRow(text, value, *measured(value.key, figures), missing(value.key, figures), shown)
+
+
+def missing_lines(rows: Iterable[MetricRow]) -> Iterator[str]:
+    """Yield a line per reason why values of a metric were not measured; one where none of them was."""
+    for code, group in groupby(rows, key=lambda row: row.text.code):
+        of_metric = list(group)
+        reasons: dict[str, list[str]] = {}
+        for row in of_metric:
+            if row.missing is not None:
+                reasons.setdefault(row.missing, []).append(row.value.label)
+        if all(row.missing for row in of_metric):
+            yield f"{code}: {NOT_MEASURED}, {of_metric[0].missing}"
+        else:
+            yield from (f"{code} {', '.join(of)}: {NOT_MEASURED}, {why}" for why, of in reasons.items())
 
 
 def format_value(key: str, value: float | None) -> str:

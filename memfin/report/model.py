@@ -51,7 +51,6 @@ class Card(Struct, frozen=True, kw_only=True):
     share: float | None = None
     interval: Interval | None = None
     beside: Pairs = ()
-    remark: str = ""
     meaning: str = ""
     bad: bool = False
 

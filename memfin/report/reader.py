@@ -36,7 +36,7 @@ class HeadlineValues(msgspec.Struct, gc=False):
     key_coverage: float | None = None
     profile_score: float | None = None
     risk_coverage: float | None = None
-    compliance_label_acc: float | None = None
+    severe_violation_rate: float | None = None
     rubric_hit_rate: float | None = None
 
 
@@ -48,6 +48,7 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     by_dialog: msgspec.Raw = msgspec.Raw(b"{}")
     ci95: dict[str, tuple[float, float]] = {}
+    not_measured: dict[str, str] = {}
 
 
 Figures = MetricResult | SummaryMetric

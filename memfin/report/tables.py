@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from memfin.contracts import EvalSummary
+from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, PairedValue
 from memfin.report import glossary
+from memfin.report.common import agent_facts
 from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
 from memfin.text.lines import one_line
 
@@ -45,7 +46,7 @@ def _table(
         box=box.SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
-        padding=(0, 1, 0, 0),  # fits 80 columns, the width of a table that is not on a terminal
+        padding=0,  # fits 80 columns, the width of a table that is not on a terminal
         pad_edge=False,
         show_edge=False,
     )
@@ -57,33 +58,37 @@ def _table(
     return table
 
 
-def summary_table(summary: EvalSummary) -> "Table":
-    """Return the headline values of a summary as a table for `rich.console.Console.print`."""
-    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "Table":
+    """Return the headline values of a summary as a table for `rich.console.Console.print`.
+
+    The title names the agent and the judge of the run's ``settings``.
+    """
     counters = summary.counters
-    caption = (
-        f"{counters.valid_dialogs} of {counters.total_dialogs} dialogues valid, "
-        f"{counters.skipped_dialogs} skipped, {counters.failed_dialogs} failed; "
-        f"{counters.total_turn_pairs} turn pairs"
+    values = list(glossary.metric_rows(summary.metrics, settings.judge if settings else None))
+    rows: Iterator[tuple[Styled, ...]] = (
+        (
+            ((f"{row.text.code} ", "bold"), row.value.label),
+            ((format_value(row.value.key, row.micro), "bold red" if row.value.is_bad(row.micro) else ""),),
+            ((format_interval(row.value.key, row.interval), "dim"),),
+            format_value(row.value.key, row.macro),
+            *row.counts,
+        )
+        for row in values
+    )
+    facts = [("Dataset", summary.dataset_path)]
+    if settings is not None:
+        facts = [*agent_facts(settings), *facts, ("Judge", settings.judge)]
+    inputs = ", ".join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
+    counted = (
+        f"{counters.valid_dialogs:,} of {counters.total_dialogs:,} dialogues valid, "
+        f"{counters.skipped_dialogs:,} skipped, {counters.failed_dialogs:,} failed; "
+        f"{counters.total_turn_pairs:,} turn pairs"
     )
     if counters.unscored_turn_pairs:
-        caption += f", {counters.unscored_turn_pairs} turn pairs of the dataset not scored"
-    return _table(f"Run {one_line(summary.run_id, 128)}", caption, headings, _metric_rows(summary))
-
-
-def _metric_rows(summary: EvalSummary) -> Iterator[tuple[Styled, ...]]:
-    for text in METRICS:
-        if (result := summary.metrics.get(text.name)) is None:
-            continue
-        for value, counts in glossary.metric_rows(text, result):
-            micro, macro = glossary.measured(value.key, result)
-            yield (
-                ((f"{text.code} ", "bold"), value.label),
-                format_value(value.key, micro),
-                ((format_interval(value.key, result.ci95.get(value.key)), "dim"),),
-                format_value(value.key, macro),
-                *(map(str, counts) if counts else ("", "", "")),
-            )
+        counted += f", {counters.unscored_turn_pairs:,} of the dataset not scored"
+    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    caption = "\n".join((*glossary.missing_lines(values), counted))
+    return _table(f"Run {one_line(summary.run_id, 128)}: {inputs}", caption, headings, rows)
 
 
 def rag_table(summary: RagSummary) -> "Table":

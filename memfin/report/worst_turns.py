@@ -1,7 +1,7 @@
 """The worst turns of a run: their selection while rows stream by, and the evidence shown for each."""
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -53,28 +53,29 @@ class Ranking:
 
 
 class WorstTurns:
-    """A ranking per criterion, fed row by row."""
+    """A ranking per criterion, fed row by row; ``without`` names those that are left out."""
 
-    def __init__(self, size: int = 5) -> None:
-        self._rankings = tuple(Ranking(title, size) for title in LABELS["rankings"].values())
-        self._severe, self._contradicted, self._keys, self._risks, self._scores = self._rankings
+    def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
+        rankings = {name: Ranking(title, size) for name, title in LABELS["rankings"].items()}
+        self._severe, self._contradicted, self._keys, self._risks, self._scores = rankings.values()
+        self._shown = [ranking for name, ranking in rankings.items() if name not in without]
 
     def rankings(self) -> tuple[Ranking, ...]:
         """Return the rankings that have any turn, the gravest kind first."""
-        return tuple(ranking for ranking in self._rankings if ranking.total)
+        return tuple(ranking for ranking in self._shown if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
-        """Offer a row to every criterion it is eligible for; a severe violation needs no reference label."""
+        """Offer a row to every criterion it is eligible for; violations need nothing from the reference."""
         if row.pred_compliance_label == "severe_violation" and row.turn_status in (None, "ok"):
             reference = row.gt_compliance_label
             agreed = reference == row.pred_compliance_label
             words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
             words += f", reference: {reference}" if reference is not None and not agreed else ""
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
+        if row.constraint_contradiction:
+            broken = len(row.contradicted_constraints)
+            self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
         if row.eligible_m1:
-            if row.constraint_contradiction:
-                broken = len(row.contradicted_constraints)
-                self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
             asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
             if hit < asked:
                 words = f"{hit} of {asked} required keys recalled"

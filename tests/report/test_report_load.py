@@ -7,7 +7,7 @@ from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
 from memfin.report import load_report, render_markdown_report
 from memfin.report.dialogs import script_language
-from memfin.report.model import Report, Table
+from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
     CONFIG_FINGERPRINT,
     blocks,
@@ -21,6 +21,7 @@ from tests.report.report_run_factory import (
     worst_cases,
     write_run,
 )
+from tests.support import each_case
 
 RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 
@@ -151,6 +152,35 @@ def test_failures_of_dialogues_turns_and_judges_are_grouped(tmp_path: Path) -> N
     }
 
 
+def test_failed_turns_and_replies_without_content_stand_above_the_cards(tmp_path: Path) -> None:
+    failed = turn(4, reply=None, turn_status="error", error="HTTP 500")
+    turns = [*(turn(number, f"问题{number}", f"问题{number}") for number in (1, 2, 3)), failed]
+    model = load_report(write_run(tmp_path, [trace("a", turns)], [row("a")]))
+    alerts, cards = model.sections[0].blocks
+    assert cards.kind == "cards"
+    assert isinstance(alerts, Block)
+    assert [(each.title, each.detail.partition(")")[0]) for each in alerts.items] == [
+        ("Turns failed", "1 of 4 (25.0 %"),
+        ("Echoed user turns", "3 of 3 (100.0 %"),
+    ]
+
+
+@each_case(
+    ("agent", "shown"),
+    [
+        ("openai:m", {"Agent": "openai:m", "Memory": "builtin", "System prompt": "p.txt"}),
+        ("m:f", {"Agent": "model-x"}),
+    ],
+)
+def test_the_head_names_what_stands_before_a_model(tmp_path: Path, agent: str, shown: dict[str, str]) -> None:
+    run_dir = write_run(tmp_path, [trace("a", [turn()])], [row("a")], extras=True)
+    config = json.loads((run_dir / "config.json").read_text())
+    config["settings"] |= {"agent": agent, "agent_memory": "builtin", "agent_system": "p.txt"}
+    (run_dir / "config.json").write_text(json.dumps(config))
+    facts = dict(load_report(run_dir).facts)
+    assert {name: facts[name] for name in ("Agent", "Memory", "System prompt") if name in facts} == shown
+
+
 def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Path) -> None:
     model = load_report(write_run(tmp_path, [trace("a", [turn()])], [row("a")], extras=True))
     time = facts_of(model, "Time")
@@ -186,6 +216,19 @@ def test_the_weakest_dialogues_are_listed_when_there_are_many(tmp_path: Path) ->
     assert "15 more dialogues are left out" in table.note
     (spread,) = [block for block in blocks(model) if block.kind == "histograms"]
     assert spread.items[0].counts == (4,) * 10
+
+
+def test_dialogues_with_severe_violations_come_first(tmp_path: Path) -> None:
+    result = summary()
+    values = {name: {"severe_violation_rate": rate} for name, rate in (("a", 0.0), ("b", 0.5), ("c", 0.1))}
+    result.metrics.clear()
+    result.metrics["m4_compliance"] = metric(
+        "m4_compliance", {"severe_violation_rate": 0.2}, by_dialog=values
+    )
+    run_dir = write_run(tmp_path, [trace(name, [turn()]) for name in values], [], result)
+    sections = {section.id: section for section in load_report(run_dir).sections}
+    (table,) = [block for block in sections["dialogues"].blocks if isinstance(block, Table)]
+    assert [found[0].text for found in table.rows] == ["b", "c", "a"]
 
 
 def test_the_older_drafts_names_are_read(tmp_path: Path) -> None:

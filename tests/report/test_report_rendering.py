@@ -196,6 +196,38 @@ def test_a_metric_without_a_denominator_prints_no_zero(tmp_path: Path) -> None:
     assert "| **M3 Risk coverage** | Risk coverage | - |" in render_markdown_report(model)
 
 
+def test_what_was_not_measured_is_no_zero(tmp_path: Path) -> None:
+    result = summary()
+    m1 = result.metrics["m1_context_continuity"]
+    result.metrics["m1_context_continuity"] = m1.replace(not_measured={"key_coverage": "no recall reported"})
+    rows = [row("a", key_hit_flags=[0], key_hit_sources=[[]])]
+    model = load_report(write_run(tmp_path, [trace("a", [turn()])], rows, result))
+    assert "**M1 Context continuity**: not measured, Key coverage: no recall reported" in (
+        markdown := render_markdown_report(model)
+    )
+    assert "| **M1 Context continuity** | Key coverage | - |  | - | - |" in markdown
+    assert "Sources of required keys" not in markdown
+    assert "Lowest key coverage" not in markdown
+    assert '<p class="big none">not measured</p>' in render_html_report(model)
+
+
+def test_a_summary_without_the_known_values_of_a_metric_has_a_report() -> None:
+    result = summary()
+    m2 = result.metrics["m2_profile_accuracy"]
+    result.metrics["m2_profile_accuracy"] = m2.replace(micro={"own": 0.5}, macro={}, by_dialog={})
+    assert "**M2 Profile accuracy**: not measured, Profile score: nothing" in render_markdown_report(result)
+
+
+def test_severe_violations_are_counted_in_replies(tmp_path: Path) -> None:
+    result = summary()
+    m4 = result.metrics["m4_compliance"]
+    counts = m4.counts | {"eligible_count": 0, "severe_count": 25, "severe_turns": 125}
+    result.metrics["m4_compliance"] = m4.replace(counts=counts)
+    html = render_html_report(load_report(write_run(tmp_path, [trace("a", [turn()])], [row("a")], result)))
+    assert re.search(r'class="card bad">\s*<h3>.*M4.*</h3>\s*<p class="big long">25 of 125</p>', html)
+    assert "replies with severe violations, 10.0 %" in html
+
+
 def rendered(markdown: str) -> list[Token]:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown)
 

@@ -59,6 +59,18 @@ def test_constant_and_empty_replies_are_called_out() -> None:
     assert "10 of 20 (50.0 %)" in found["Empty replies"].detail
 
 
+def test_short_refusals_are_called_out_and_a_long_answer_that_declines_one_thing_is_not() -> None:
+    shapes, advice = ReplyShapes(), ReplyShapes()
+    for number in range(10):
+        refusal = "抱歉，我无法提供投资建议" if number % 2 else "I'm sorry, but I can't discuss that"
+        shapes.add(f"question {number}", f"{refusal} ({number}).", "ref")
+        advice.add(
+            f"question {number}", f"我不能替您下单。{number}" + "您可以先看风险等级与期限。" * 20, "ref"
+        )
+    assert "10 of 10 (100.0 %)" in by_title(shapes.warnings())["Refusing replies"].detail
+    assert not list(advice.warnings())
+
+
 def test_different_replies_give_no_warning() -> None:
     shapes = ReplyShapes()
     for number in range(50):
@@ -140,6 +152,6 @@ def test_an_empty_denominator_and_few_dialogues_are_said() -> None:
     empty = result.metrics["m5_explainability"].replace(counts={"eligible_count": 0})
     result.metrics["m5_explainability"] = empty
     found = by_title(summary_warnings(result.metrics, 2))
-    assert "M5 has nothing to measure" in found
+    assert "M5 was not measured" in found
     assert "Few dialogues" in found
     assert by_title(summary_warnings(summary().metrics, 50)) == {}

@@ -1,7 +1,10 @@
 import io
 
+import pytest
 from rich.console import Console
 
+from memfin.cli.output import print_table
+from memfin.contracts import RunConfig
 from memfin.report import summary_table
 from tests.report.report_run_factory import summary
 
@@ -41,12 +44,63 @@ def test_nothing_to_measure_prints_a_dash() -> None:
     result.metrics["m2_profile_accuracy"] = m2.replace(
         micro={"profile_score": 0.0}, counts={"eligible_count": 0}, ci95={}
     )
-    (line,) = [found for found in printed(summary_table(result)).splitlines() if "Profile score" in found]
+    line, reason = [found for found in printed(summary_table(result)).splitlines() if found[:2] == "M2"]
     assert line.split()[3:] == ["-", "-", "-", "0", "0", "0"]
+    assert reason.strip() == "M2: not measured, nothing to measure"
+
+
+def test_a_value_that_was_not_measured_is_a_dash_with_its_reason() -> None:
+    result = summary()
+    memory = result.metrics["m1_context_continuity"]
+    result.metrics["m1_context_continuity"] = memory.replace(not_measured={"key_coverage": "no recall"})
+    line, reason = [found for found in printed(summary_table(result)).splitlines() if "Key coverage" in found]
+    assert line.split()[3:] == ["-", "-", "-", "4", "1", "0"]
+    assert reason.strip() == "M1 Key coverage: not measured, no recall"
+
+
+def test_the_recoverable_coverage_comes_before_the_contract_s() -> None:
+    result = summary()
+    memory = result.metrics["m1_context_continuity"]
+    micro = memory.micro | {"recoverable_key_coverage": 0.9}
+    for counts, first in (({}, "Recoverable keys"), ({"recoverable_key_total": 0}, "Key coverage")):
+        result.metrics["m1_context_continuity"] = memory.replace(micro=micro, counts=memory.counts | counts)
+        lines = [line for line in printed(summary_table(result)).splitlines() if line.startswith("M1")]
+        assert lines[0].startswith(f"M1 {first}")
+
+
+def test_the_title_names_agent_dataset_and_judge() -> None:
+    settings = RunConfig(agent="openai:m", agent_memory="builtin", judge="none")
+    shown = printed(summary_table(summary(), settings))
+    assert "agent openai:m, memory builtin, system prompt MemFin's own" in shown
+    assert "dataset data.jsonl, judge none" in shown
+
+
+def test_without_a_judge_there_is_no_judge_s_score() -> None:
+    shown = [
+        printed(summary_table(summary(), RunConfig(judge=judge))) for judge in ("heuristic", "none", "m:f")
+    ]
+    assert ["Judge score" in each for each in shown] == [False, False, True]
+
+
+def test_severe_violations_are_red() -> None:
+    assert "\x1b[1;31m10.0 %" in printed(summary_table(summary()), terminal=True)
 
 
 def test_in_80_columns_every_row_is_one_line() -> None:
-    lines = printed(summary_table(summary()), width=80).splitlines()
+    result = summary()
+    for metric in result.metrics.values():
+        for values in (metric.micro, metric.macro):
+            values.update(dict.fromkeys(values.keys() - {"judge_score_mean"}, 1.0))
+        metric.ci95.update(dict.fromkeys(metric.micro, (1.0, 1.0)))
+        metric.counts.update(eligible_count=1_234_567, severe_turns=1_234_567)
+    lines = printed(summary_table(result), width=80).splitlines()
     assert max(map(len, lines)) <= 80
     assert {"M1 Contradictions", "M4 Severe violations"} <= {line[:21].strip() for line in lines}
     assert len([line for line in lines if line.lstrip().startswith(("M1", "M2", "M3", "M4", "M5"))]) == 8
+
+
+def test_off_a_terminal_no_line_ends_with_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(summary_table(summary()))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 8
+    assert lines == [line.rstrip() for line in lines]

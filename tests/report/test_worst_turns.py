@@ -71,7 +71,6 @@ def test_turns_outside_a_denominator_are_not_shown_as_its_worst() -> None:
             eligible_m4=False,
             eligible_m5=False,
             key_hit_flags=[0],
-            constraint_contradiction=1,
             risk_pred_tags=[],
             pred_compliance_label="compliant",
             judge_score_1_5=1.0,
@@ -80,10 +79,20 @@ def test_turns_outside_a_denominator_are_not_shown_as_its_worst() -> None:
     assert worst.rankings() == ()
 
 
-def test_severe_violations_need_no_reference_label() -> None:
+def test_violations_need_no_reference_label_and_no_required_key() -> None:
     worst = WorstTurns()
     worst.add(row("a", eligible_m4=False, gt_compliance_label=None, pred_compliance_label="severe_violation"))
-    assert [ranking.title for ranking in worst.rankings()] == ["Severe violations"]
+    worst.add(row("b", eligible_m1=False, key_hit_flags=[], constraint_contradiction=1))
+    assert [(ranking.title, ranking.total) for ranking in worst.rankings()] == [
+        ("Severe violations", 1),
+        ("Advice against the client's constraints", 1),
+    ]
+
+
+def test_a_criterion_that_is_left_out_has_no_worst_turns() -> None:
+    worst = WorstTurns(without={"keys"})
+    worst.add(keyed(1, [0]))
+    assert worst.rankings() == ()
 
 
 def test_any_disclosure_meets_a_demand_for_some_disclosure() -> None:
