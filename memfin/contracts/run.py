@@ -1,6 +1,6 @@
 """Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -112,6 +112,15 @@ class RunStats(Record):
     actors: dict[str, dict[str, Any]] = {}
     usage: ModelUsage | None = None
     agent_parameters: list[ParameterChange] = []
+
+
+MAX_FAILED_SHARE: Final = 0.05
+"""Share of failed turns, or of questions without an answer, above which there is a warning."""
+
+
+def many_failed(failed: int, total: int) -> bool:
+    """Return True if more turns failed than `MAX_FAILED_SHARE` of all."""
+    return failed > MAX_FAILED_SHARE * total
 
 
 Outcome = Literal["better", "worse", "no_difference", "unknown"]

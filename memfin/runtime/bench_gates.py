@@ -5,12 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from memfin.contracts import BenchConfig, RunStats
+from memfin.contracts import BenchConfig, RunConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
 from memfin.metrics.interval import ratio_interval
 from memfin.rag.aggregation import is_right_fact, regressions
-from memfin.runtime.gates import GatedValue, failure_gates, gates_of, judge_gates_failed_by, value_gates
+from memfin.runtime.gates import (
+    Gate,
+    GatedValue,
+    failure_gates,
+    gates_of,
+    judge_gates_failed_by,
+    value_directions,
+    value_gates,
+)
 
 PERCENTAGE: Final = "overall_percentage"
 """The value that gates hold against their limits."""
@@ -74,18 +82,33 @@ def score_gates(
     """
     every = f"the system failed on every one of the {total} questions"
     some = f"--fail-on-error {{:g}}: the system failed on {failed} of {total} questions"
-    gates = [
-        gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " ")) for gate in gates_of(config, DIRECTIONS)
-    ]
-    interval = None
-    if any(gate.at_bound for gate in gates):
-        each = ((one.score, one.max_score) for one in iter_individual_results(directory / SUMMARY))
-        if (bounds := ratio_interval(each)) is not None:
-            interval = 100 * bounds[0], 100 * bounds[1]
+    gates = [bench_gate(gate) for gate in gates_of(config, DIRECTIONS)]
+    interval = score_interval(directory) if any(gate.at_bound for gate in gates) else None
     return [
         *failure_gates(failed, total, config.fail_on_error, every, some),
         *value_gates(gates, {PERCENTAGE: GatedValue(percentage, interval)}),
     ]
+
+
+def bench_gate(gate: Gate) -> Gate:
+    """Return the gate with its text as it is written for a benchmark, without the one value's name."""
+    return gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " "))
+
+
+def gate_texts(config: RunConfig) -> list[str]:
+    """Return the gates of a run's or a benchmark's settings, as the lines of failed ones begin."""
+    texts = [bench_gate(gate).text for gate in gates_of(config, {**value_directions(), **DIRECTIONS})]
+    limits = ((name, config[name]) for name in ("fail_on_error", "fail_on_judge_error"))
+    texts += [f"--{name.replace('_', '-')} {limit:g}" for name, limit in limits if limit is not None]
+    before = config.fail_on_regression if isinstance(config, BenchConfig) else None
+    return texts if before is None else [*texts, f"--fail-on-regression {before}"]
+
+
+def score_interval(directory: Path) -> tuple[float, float] | None:
+    """Return the 95 % interval of the score in percent, with the questions of a run as the units."""
+    each = ((one.score, one.max_score) for one in iter_individual_results(directory / SUMMARY))
+    bounds = ratio_interval(each)
+    return None if bounds is None else (100 * bounds[0], 100 * bounds[1])
 
 
 def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -> list[str]:
