@@ -77,6 +77,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             groups.add_row(row, facts)
 
     warnings = [
+        *stats.warnings(),
         *judged.warnings(),
         *common.control_warnings(controls),
         *limits.warnings(),

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
+from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
@@ -52,6 +52,7 @@ class DialogStats:
     def __init__(self) -> None:
         self.facts: dict[str, Facts] = {}
         self.turns: dict[str, int] = {}
+        self.failed_turns = 0
         self.shapes = ReplyShapes()
         self.failures = FailureCounter()
         self.latency = Percentiles()
@@ -76,10 +77,16 @@ class DialogStats:
         for turn in dialog.turns:
             self._add_turn(dialog.dialog_id, turn)
 
+    def warnings(self) -> Iterator[ReportWarning]:
+        """Yield a warning about failed turns where there are many."""
+        if many_failed(self.failed_turns, total := sum(self.turns.values())):
+            yield warning("failed_turns", share=_of(self.failed_turns, total))
+
     def _add_turn(self, dialog_id: str, turn: ScannedTurn) -> None:
         if turn.latency_ms is not None and turn.outcome == "ok":
             self.latency.add(turn.latency_ms)
         if turn.outcome != "ok":
+            self.failed_turns += 1
             where = f"{one_line(dialog_id, 80)} turn {turn.turn_pair_id}"
             self.failures.add(f"turn {one_line(turn.outcome, 20)}", turn.error, where)
         elif turn.pred_assistant_text is not None:

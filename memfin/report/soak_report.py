@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, Literal
 
-from memfin.contracts import ConfigFile
+from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report import model, reader
 from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, warning
-from memfin.report.model import duration, milliseconds, moment
+from memfin.report.model import duration, milliseconds, moment, percent
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -273,6 +273,10 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         yield warning(summary.state, reason=summary.reason or "continue it with memfin resume")
     for gate in summary.gates:
         yield warning("gate", gate=gate)
+    if many_failed(failed := summary.errors.failed_turns, summary.turns):
+        share = f"{failed} of {summary.turns} ({percent(failed / summary.turns)})"
+        name = "failed_questions" if summary.suite == "rag" else "failed_turns"
+        yield warning(name, share=share)
     if summary.changed:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
     for name, drift in summary.metrics.items():
