@@ -91,7 +91,7 @@ class CiOutput:
             _annotate("error", "memfin stopped", line)
         if not self._shown:
             with suppress(RunFault):  # the problem itself is reported
-                self._write_junit("memfin", {}, [("memfin", Case("command", failed=line))], fault=True)
+                self._write_junit("memfin", {}, [("command", Case("memfin", failed=line))], fault=True)
 
     def show(self, outcome: Outcome) -> None:
         """Write the JUnit file, the annotations and the step summary, as far as each is wanted.

@@ -124,6 +124,7 @@ def test_faults_are_annotated_and_an_error_in_the_junit_file(folder: Path) -> No
     line, last = done.stderr.splitlines()
     assert line == last.replace("memfin: ", "::error title=memfin stopped::", 1)
     (case,) = suite_of(folder / "junit.xml")
+    assert case.classname == "memfin.command"
     assert [type(result) for result in case.result] == [Error]
 
 
