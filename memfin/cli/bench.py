@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from memfin.cli import run
+from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
 from memfin.cli.output import note, print_table, progress_view
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
-from memfin.contracts import RunStats
+from memfin.contracts import RunStats, many_failed
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed, UsageError
-from memfin.runtime.bench_gates import failed_bench_gates, not_asked, total_errors
+from memfin.runtime.bench_gates import PERCENTAGE, failed_bench_gates, not_asked, score_interval, total_errors
 from memfin.runtime.bench_plan import (
     BenchPlan,
     make_bench_plan,
@@ -23,6 +24,7 @@ from memfin.runtime.bench_plan import (
     make_bench_soak_plan,
     make_bench_soak_resume_plan,
 )
+from memfin.runtime.gates import GatedValue
 from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_directory import is_soak, read_summary
@@ -36,7 +38,8 @@ MAX_NAMED = 5
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @with_settings(BENCH_OPTIONS, "bench")
 @output_flags("the summary", variables=True)
-def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
+@with_ci(variables=True)
+def command(path: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Ask a system the questions of PATH, a directory with questions/*.json or a file of questions.
 
     \b
@@ -63,10 +66,10 @@ def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) ->
     limits = soak_limits(settings)
     if limits is not None:
         soaked = make_bench_soak_plan(path, limits=limits, **settings)
-        run_soak(soaked, as_json=as_json, quiet=quiet)
+        run_soak(soaked, as_json=as_json, quiet=quiet, ci=ci)
         return
     plan = make_bench_plan(path, **settings)
-    carry_out(plan, as_json=as_json, quiet=quiet)
+    carry_out(plan, as_json=as_json, quiet=quiet, ci=ci)
 
 
 @click.command("resume")
@@ -83,8 +86,16 @@ def command(path: str | None, *, as_json: bool, quiet: bool, **settings: Any) ->
 )
 @click.option("--metrics-port", type=int, metavar="PORT", help="Port for the Prometheus metrics of a soak.")
 @output_flags("the metrics summary")
+@with_ci()
 def resume(
-    run_dir: Path, *, force: bool, retry_failed: bool, metrics_port: int | None, as_json: bool, quiet: bool
+    run_dir: Path,
+    *,
+    force: bool,
+    retry_failed: bool,
+    metrics_port: int | None,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
 ) -> None:
     """Continue the run, the benchmark or the soak in RUN_DIR where it stopped.
 
@@ -105,19 +116,19 @@ def resume(
                 "--retry-failed: only for runs; a soak counts its failures, and each of its epochs is a run"
             )
         make = make_bench_soak_resume_plan if read_summary(run_dir).suite == "rag" else make_soak_resume_plan
-        run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet)
+        run_soak(make(run_dir, force=force, metrics_port=metrics_port), as_json=as_json, quiet=quiet, ci=ci)
         return
     if metrics_port is not None:
         raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
     if is_bench(run_dir):
         bench = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-        carry_out(bench, as_json=as_json, quiet=quiet)
+        carry_out(bench, as_json=as_json, quiet=quiet, ci=ci)
         return
     plan = make_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-    run.carry_out(plan, as_json=as_json, quiet=quiet)
+    run.carry_out(plan, as_json=as_json, quiet=quiet, ci=ci)
 
 
-def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
+def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
     """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
@@ -129,7 +140,7 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
         run_work(asked, plan)
     summary, stats = run.results(asked)
     report = run.write_reports(directory) and plan.directory / "report.html"
-    _show_warnings(summary, directory, stats, plan)
+    warning = _show_warnings(summary, directory, stats, plan)
     if as_json:
         with (directory / SUMMARY).open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
@@ -137,23 +148,30 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool) -> None:
         _present(summary, stats, report, quiet=quiet)
     failed = failed_bench_gates(summary, directory, stats, plan.config, plan.before)
     sys.stdout.flush()
+    if ci.wanted:
+        values = {PERCENTAGE: GatedValue(summary.overall_percentage, score_interval(summary.ci95))}
+        cases = (Case(one.id, failed=one.error) for one in iter_individual_results(directory / SUMMARY))
+        dataset, kind = plan.dataset_path, "question"
+        ci.show(Outcome(plan.run_id, plan.config, dataset, values, failed, warning, kind, cases))
     if failed:
         raise GateFailed("; ".join(failed))
 
 
-def _show_warnings(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPlan) -> None:
-    """Print what the figures do not show by themselves."""
+def _show_warnings(summary: RagSummary, directory: Path, stats: RunStats, plan: BenchPlan) -> str | None:
+    """Print what the figures do not show by themselves; return the warning about failed questions."""
     failed, total = total_errors(stats), summary.total_tests
-    if 2 * failed > total:
+    warning = None
+    if many_failed(failed, total):
         listed = iter_individual_results(directory / SUMMARY)
         first = next(one.error for one in listed if one.error is not None)
-        line = f"the system failed on {failed} of {total} questions; the first time: {first}"
-        note(f"warning: {line}")
+        warning = f"the system failed on {failed} of {total} questions; the first time: {first}"
+        note(f"warning: {warning}")
     run.show_judge_warnings(stats, "answers")
     if gone := not_asked(directory, plan.before):
         named = ", ".join(gone[:MAX_NAMED]) + (", ..." if len(gone) > MAX_NAMED else "")
         line = f"{len(gone)} fact questions that were right before are not asked now: {named}"
         note(f"warning: --fail-on-regression: {line}")
+    return warning
 
 
 def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CONFIG_FILE: Final = "memfin.toml"
 TABLES: Final = ("run", "soak", "bench")
-FLAGS: Final = {"json": "as_json", "quiet": "quiet"}
+FLAGS: Final = {"json": "as_json", "quiet": "quiet", "github": "github"}
 """Switches of a command that the file may hold, and the names of their parameters."""
 
 
@@ -216,7 +216,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
         if not isinstance(own, dict):
             raise UsageError(f"{name} is a table, [{name}]")
     if table == "bench":
-        shared = {name: value for name, value in content.items() if name in SHARED or name in FLAGS}
+        shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, "junit"}}
         found = _checked(shared, BENCH_OPTIONS, "")
     else:
         found = _checked({**content, **tables["run"]}, RUN_OPTIONS, "")
@@ -226,10 +226,10 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
 def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix: str) -> dict[str, Any]:
     """Return the values of a table by the names of parameters; messages put ``prefix`` before keys."""
     known = {option.setting.key: option for option in options}
-    dataset = "path" if prefix == "bench." else "dataset"
+    texts = ("path" if prefix == "bench." else "dataset", "junit")
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if key in FLAGS or key == dataset:
+        if key in FLAGS or key in texts:
             kind, words = (bool, "true or false") if key in FLAGS else (str, "a string")
             if not isinstance(value, kind):
                 raise UsageError(f"{prefix}{key}: must be {words}")
@@ -240,7 +240,7 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
             except UsageError as problem:  # the first word is the name of the field or the flag
                 raise UsageError(f"{prefix}{key}: {str(problem).partition(' ')[2]}") from problem
         else:
-            names = ", ".join(sorted({*known, dataset, *FLAGS}))
+            names = ", ".join(sorted({*known, *texts, *FLAGS}))
             raise UsageError(f"unknown setting {prefix + key!r}; known: {names}")
     return found
 

@@ -19,8 +19,9 @@ from memfin.contracts import (
     SoakSummary,
     TurnDone,
     Warned,
+    many_failed,
 )
-from memfin.contracts.run import Suite
+from memfin.contracts.run import MAX_FAILED_SHARE, Suite
 from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
@@ -179,18 +180,28 @@ def resumed_line(event: RunResumed, suite: Suite, *, soak: bool) -> str:
     return f"memfin: resuming {'epoch' if soak else 'run'} {event.run_id}: {state}"
 
 
+def failed_units(suite: Suite, failed: int, total: int) -> str:
+    """Return a warning about failed turns or questions where there are many, otherwise an empty text."""
+    if not many_failed(failed, total):
+        return ""
+    return f"{failed} of {total} {UNITS[suite]} failed, more than {MAX_FAILED_SHARE:.0%}"
+
+
 def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
     """Return the line of a complete epoch."""
     lag, latency, suite = epoch.loop_lag_ms, epoch.turn_latency_ms, summary.suite or "dialog"
     drifts = {**summary.metrics, **summary.operation}
     drifting = [name for name, drift in drifts.items() if drift.drifting and ".macro." not in name]
+    warning = failed_units(suite, epoch.errors.failed_turns, epoch.turns)
     of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
     return (
         f"memfin: epoch {epoch.epoch}{of}: {amount(suite, epoch.dialogs, epoch.turns)} in "
         f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {UNITS[suite]} failed"
         f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / MIB:.1f} MiB"
-        f", {epoch.resources.open_files} files" + (f"; drifting: {', '.join(drifting)}" if drifting else "")
+        f", {epoch.resources.open_files} files"
+        + (f"; drifting: {', '.join(drifting)}" if drifting else "")
+        + (f"; warning: {warning}" if warning else "")
     )
 
 

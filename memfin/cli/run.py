@@ -1,12 +1,14 @@
 """``memfin run``, ``score`` and ``report``: runs of an agent on a dataset."""
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import click
 
 from memfin.actors.messages import utc_now
+from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
     RUN_OPTIONS,
     SettingsCommand,
@@ -26,6 +28,7 @@ from memfin.contracts import (
     RunStats,
     TurnDone,
     Warned,
+    many_failed,
 )
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
@@ -56,7 +59,8 @@ SCORE_OPTIONS: Final = setting_options(
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(RUN_OPTIONS, "run")
 @output_flags("the metrics summary", variables=True)
-def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
+@with_ci(variables=True)
+def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
 
     \b
@@ -70,7 +74,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
-    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet)
+    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet, ci=ci)
 
 
 @click.command("score", cls=SettingsCommand)
@@ -83,8 +87,16 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
 )
 @with_options(*SCORE_OPTIONS)
 @output_flags("the metrics summary")
+@with_ci()
 def score(
-    dialog_trace: Path, dataset: Path, out: Path, *, as_json: bool, quiet: bool, **settings: Any
+    dialog_trace: Path,
+    dataset: Path,
+    out: Path,
+    *,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
+    **settings: Any,
 ) -> None:
     """Rebuild turn_eval.jsonl and the metrics from DIALOG_TRACE.
 
@@ -103,14 +115,17 @@ def score(
             "free is assumed; pass --history forced if it was that"
         )
     with progress_view(quiet=quiet) as view:
-        summary, stats = results(run_to_end(plan, view))
+        run, warning = run_to_end(plan, view)
+    summary, stats = results(run)
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
     config = plan.config
-    if gates := [
+    gates = [
         *value_gates(gates_of(config, value_directions()), gated_values(summary.metrics)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, config.fail_on_judge_error),
-    ]:
+    ]
+    ci.show(_outcome(plan, summary, gates, warning, plan.directory))
+    if gates:
         raise GateFailed("; ".join(gates))
 
 
@@ -132,7 +147,7 @@ def report(run_dir: Path) -> None:
         click.echo(path)
 
 
-def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
+def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
     """Run the plan to its end, write the reports, print the results, and apply the gates.
 
     Raises:
@@ -141,22 +156,49 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
     """
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet) as view:
-        run = run_to_end(plan, view)
+        run, warning = run_to_end(plan, view)
     summary, stats = results(run)
     report = write_reports(directory) and plan.directory / "report.html"
     present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
     gates = plan.failed_gates(summary, stats, directory)
     sys.stdout.flush()
+    ci.show(_outcome(plan, summary, gates, warning, directory))
     if run.no_agent is not None:
         raise run.no_agent
     if gates:
         raise GateFailed("; ".join(gates))
 
 
-def run_to_end(plan: RunPlan, view: ProgressView) -> Run[EvalSummary]:
+def _outcome(
+    plan: RunPlan, summary: EvalSummary, gates: Sequence[str], warning: str | None, directory: Path
+) -> Outcome:
+    """Return the results for a CI server."""
+    values = gated_values(summary.metrics)
+    cases = dialog_cases(directory)
+    return Outcome(plan.run_id, plan.config, plan.dataset_path, values, gates, warning, "dialogue", cases)
+
+
+def dialog_cases(run_dir: Path) -> Iterator[Case]:
+    """Yield the dialogues of a run for a CI server; one with a failed turn has failed."""
+    from memfin.report.reader import TRACES, ScannedDialog, scan  # noqa: PLC0415 - loads slowly
+
+    for dialog in scan(run_dir / TRACES, ScannedDialog):
+        if not dialog.valid_dialog:
+            reasons = filter(None, (dialog.skip_reason, dialog.dialog_error))
+            yield Case(dialog.dialog_id, skipped=": ".join(reasons))
+            continue
+        failed = [turn for turn in dialog.turns if turn.outcome != "ok"]
+        problem = dialog.dialog_error
+        if failed:
+            more = f"; {len(failed) - 1} more turns failed" if len(failed) > 1 else ""
+            problem = f"turn {failed[0].turn_pair_id}: {failed[0].error or failed[0].outcome}{more}"
+        yield Case(dialog.dialog_id, sum(turn.latency_ms or 0.0 for turn in dialog.turns) / 1000, problem)
+
+
+def run_to_end(plan: RunPlan, view: ProgressView) -> tuple[Run[EvalSummary], str | None]:
     """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
 
-    When more than half of the turns failed, the view shows the most frequent reason.
+    Returns the run and the warning about failed turns, which the view has shown.
     """
     turns = JudgedTurns()
 
@@ -167,19 +209,21 @@ def run_to_end(plan: RunPlan, view: ProgressView) -> Run[EvalSummary]:
 
     run = Run(plan, watch)
     run_work(run, plan)
-    if (line := failure_line(turns)) is not None:
+    line = failure_line(results(run)[1].turns_by_status, turns)
+    if line is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
-    return run
+    return run, line
 
 
-def failure_line(turns: JudgedTurns) -> str | None:
-    """Return the most frequent reason of failed turns when more than half of the turns failed."""
-    if 2 * turns.failed <= turns.turns:
+def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
+    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
+    total = sum(turns_by_status.values())
+    failed = total - turns_by_status.get("ok", 0)
+    if not many_failed(failed, total):
         return None
-    text, times = next(item for item in turns.reasons().items() if item[0] != OTHERS)
-    return one_line(
-        f"{turns.failed} of {turns.turns} turns failed; the most frequent reason, {times} times: {text}"
-    )
+    text, times = next((item for item in turns.reasons().items() if item[0] != OTHERS), ("", 0))
+    reason = f"; the most frequent reason, {times} times: {text}" if times else ""
+    return one_line(f"{failed} of {total} turns failed{reason}")
 
 
 def results(run: Run[S]) -> tuple[S, RunStats]:

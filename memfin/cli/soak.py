@@ -1,19 +1,23 @@
 """``memfin soak``: evaluate again and again, and see what drifts."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
-from memfin.cli.output import MIB, UNITS, amount, note, print_table, progress_view
+from memfin.cli.output import MIB, UNITS, amount, failed_units, note, print_table, progress_view
 from memfin.cli.process import run_work
 from memfin.contracts import Drift, SoakLimits, SoakSummary
 from memfin.errors import GateFailed
+from memfin.runtime.gates import GatedValue
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
+from memfin.runtime.soak_directory import read_epochs
 from memfin.runtime.soak_plan import SoakPlan, make_soak_plan
 
 if TYPE_CHECKING:
@@ -24,7 +28,8 @@ if TYPE_CHECKING:
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(SOAK_OPTIONS, "soak")
 @output_flags("the soak's summary", variables=True)
-def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any) -> None:
+@with_ci(variables=True)
+def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Evaluate an agent on DATASET epoch after epoch, until --duration or --epochs is reached.
 
     \b
@@ -40,11 +45,12 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, **settings: Any)
     To repeat a benchmark instead, give memfin bench --epochs or --duration.
     """
     limits = soak_limits(settings) or SoakLimits()
-    run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet)
+    run_soak(make_soak_plan(dataset, limits=limits, **settings), as_json=as_json, quiet=quiet, ci=ci)
 
 
-def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
+def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
     """Run a soak, show it, and apply its gates."""
+    directory = plan.directory.absolute()
     with ExitStack() as stack:
         listeners: list[SoakListener] = []
         if plan.limits.metrics_port is not None:
@@ -59,6 +65,9 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
     summary = soak.summary
     if summary is None:
         return
+    warning = failed_units(summary.suite or "dialog", summary.errors.failed_turns, summary.turns) or None
+    if warning is not None:
+        note(f"warning: {warning}")
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
     else:
@@ -67,8 +76,19 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool) -> None:
             click.echo(closing_line(summary))
         click.echo(f"soak: {plan.directory / 'soak_summary.json'}")
     sys.stdout.flush()
+    values = {name: GatedValue(drift.mean) for name, drift in summary.metrics.items()}
+    config, dataset, cases = plan.config, plan.config.dataset or "built-in", epoch_cases(directory)
+    ci.show(Outcome(plan.run_id, config, dataset, values, summary.gates, warning, "epoch", cases))
     if summary.gates:
         raise GateFailed("; ".join(summary.gates))
+
+
+def epoch_cases(directory: Path) -> Iterator[Case]:
+    """Yield the epochs of a soak for a CI server; one with a failed turn has failed."""
+    for epoch in read_epochs(directory):
+        failed = epoch.errors.failed_turns
+        problem = f"{failed} of {epoch.turns} failed" if failed else None
+        yield Case(f"epoch {epoch.epoch}", epoch.wall_seconds, problem)
 
 
 def drift_table(summary: SoakSummary) -> "Table":

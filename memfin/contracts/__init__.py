@@ -70,6 +70,7 @@ from memfin.contracts.run import LatencyStats as LatencyStats
 from memfin.contracts.run import MetricResult as MetricResult
 from memfin.contracts.run import RunManifest as RunManifest
 from memfin.contracts.run import RunStats as RunStats
+from memfin.contracts.run import many_failed as many_failed
 from memfin.contracts.settings import BenchConfig as BenchConfig
 from memfin.contracts.settings import BenchConfigFile as BenchConfigFile
 from memfin.contracts.settings import ConfigFile as ConfigFile

@@ -122,6 +122,15 @@ class RunStats(Record):
     agent_parameters: list[ParameterChange] = []
 
 
+MAX_FAILED_SHARE: Final = 0.05
+"""Share of failed turns, or of questions without an answer, above which there is a warning."""
+
+
+def many_failed(failed: int, total: int) -> bool:
+    """Return True if more turns failed than `MAX_FAILED_SHARE` of all."""
+    return failed > MAX_FAILED_SHARE * total
+
+
 Outcome = Literal["better", "worse", "no_difference", "unknown"]
 """``better`` and ``worse`` only where the test finds a difference at 5 % and the interval excludes 0.
 

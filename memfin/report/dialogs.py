@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from memfin.contracts import JudgeScope, TurnEvalRow, was_asked
+from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
@@ -39,7 +39,6 @@ _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
 _WARN_SHARE: Final = 0.2
 _NOTE_SHARE: Final = 0.02
-_FAILED_SHARE: Final = 0.05
 _REFUSAL_CHARS: Final = 200
 """A longer reply that declines one thing is advice all the same."""
 
@@ -73,6 +72,7 @@ class DialogStats:
     def __init__(self) -> None:
         self.facts: dict[str, Facts] = {}
         self.turns: dict[str, int] = {}
+        self.failed_turns = 0
         self.shapes = ReplyShapes()
         self.failures = FailureCounter()
         self.latency = Percentiles()
@@ -80,7 +80,6 @@ class DialogStats:
         self.history_mode: str | None = None
         self.judge: str | None = None
         self.language_known = True
-        self._failed_turns = 0
         self._labels: dict[Facts, Facts] = {}
         self._seen: tuple[set[str], ...] = (set(), set(), set())
 
@@ -102,7 +101,7 @@ class DialogStats:
         if turn.latency_ms is not None and turn.outcome == "ok":
             self.latency.add(turn.latency_ms)
         if turn.outcome != "ok":
-            self._failed_turns += 1
+            self.failed_turns += 1
             where = f"{one_line(dialog_id, 80)} turn {turn.turn_pair_id}"
             self.failures.add(f"turn {one_line(turn.outcome, 20)}", turn.error, where)
         elif turn.pred_assistant_text is not None:
@@ -110,9 +109,8 @@ class DialogStats:
 
     def warnings(self) -> Iterator[ReportWarning]:
         """Yield warnings about turns that failed, and replies without content of their own."""
-        total = sum(self.turns.values())
-        if self._failed_turns > total * _FAILED_SHARE:
-            yield warning("failed_turns", share=_of(self._failed_turns, total))
+        if many_failed(self.failed_turns, total := sum(self.turns.values())):
+            yield warning("failed_turns", share=_of(self.failed_turns, total))
         yield from self.shapes.warnings()
 
     def _facts_of(self, dialog: ScannedDialog) -> Facts:

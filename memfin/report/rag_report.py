@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, rag
+from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, many_failed, rag
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
 from memfin.report import common, model, reader
@@ -311,7 +311,7 @@ def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Repor
     errors, total, judged = summary.errors, summary.total_tests, summary.judge
     if errors:
         yield warning(
-            "system_failed", "warning" if 2 * errors >= total else "note", errors=errors, total=total
+            "system_failed", "warning" if many_failed(errors, total) else "note", errors=errors, total=total
         )
     if summary.document is None:
         yield warning("no_document")

@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, Literal
 
-from memfin.contracts import ConfigFile
+from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report import model, reader
 from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, warning
-from memfin.report.model import duration, milliseconds, moment
+from memfin.report.model import duration, milliseconds, moment, percent
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -281,8 +281,18 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         yield warning(summary.state, reason=summary.reason or "continue it with memfin resume")
     for gate in summary.gates:
         yield warning("gate", gate=gate)
+    if many_failed(failed := summary.errors.failed_turns, summary.turns):
+        share = f"{failed} of {summary.turns} ({percent(failed / summary.turns)})"
+        name = "failed_questions" if summary.suite == "rag" else "failed_turns"
+        yield warning(name, share=share)
     if summary.changed:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
+    yield from _drifts(summary)
+    if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
+        yield warning("few_epochs", epochs=summary.epochs)
+
+
+def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
@@ -297,8 +307,6 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
         per = f"100,000 {_words(summary)['units']}"
         yield warning("memory_growth", change=_change("bytes", growth, bounds, per))
-    if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
-        yield warning("few_epochs", epochs=summary.epochs)
 
 
 def _change(unit: Unit, slope: float, bounds: tuple[float, float], per: str) -> str:

@@ -5,11 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from memfin.contracts import BenchConfig, RunStats
+from memfin.contracts import BenchConfig, RunConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
 from memfin.rag.aggregation import is_right_fact, regressions
-from memfin.runtime.gates import GatedValue, failure_gates, gates_of, judge_gates_failed_by, value_gates
+from memfin.runtime.gates import (
+    Gate,
+    GatedValue,
+    failure_gates,
+    gates_of,
+    judge_gates_failed_by,
+    value_directions,
+    value_gates,
+)
 
 PERCENTAGE: Final = "overall_percentage"
 """The value that gates hold against their limits."""
@@ -74,15 +82,32 @@ def score_gates(
     """Return one line for every gate that a score, and so many failures of all questions, do not pass."""
     every = f"the system failed on every one of the {total} questions"
     some = f"--fail-on-error {{:g}}: the system failed on {failed} of {total} questions"
-    gates = [
-        gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " ")) for gate in gates_of(config, DIRECTIONS)
-    ]
-    bounds = intervals.get("score")
-    interval = None if bounds is None else (100 * bounds[0], 100 * bounds[1])
+    gates = [bench_gate(gate) for gate in gates_of(config, DIRECTIONS)]
+    interval = score_interval(intervals)
     return [
         *failure_gates(failed, total, config.fail_on_error, every, some),
         *value_gates(gates, {PERCENTAGE: GatedValue(percentage, interval)}),
     ]
+
+
+def bench_gate(gate: Gate) -> Gate:
+    """Return the gate with its text as it is written for a benchmark, without the one value's name."""
+    return gate._replace(text=gate.text.replace(f" {PERCENTAGE}=", " "))
+
+
+def gate_texts(config: RunConfig) -> list[str]:
+    """Return the gates of a run's or a benchmark's settings, as the lines of failed ones begin."""
+    texts = [bench_gate(gate).text for gate in gates_of(config, {**value_directions(), **DIRECTIONS})]
+    limits = ((name, config[name]) for name in ("fail_on_error", "fail_on_judge_error"))
+    texts += [f"--{name.replace('_', '-')} {limit:g}" for name, limit in limits if limit is not None]
+    before = config.fail_on_regression if isinstance(config, BenchConfig) else None
+    return texts if before is None else [*texts, f"--fail-on-regression {before}"]
+
+
+def score_interval(intervals: Mapping[str, tuple[float, float]]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the score in percent, of those of a summary."""
+    bounds = intervals.get("score")
+    return None if bounds is None else (100 * bounds[0], 100 * bounds[1])
 
 
 def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -> list[str]:

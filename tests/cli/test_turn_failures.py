@@ -21,12 +21,14 @@ def told(*errors: str | None) -> str | None:
     turns = JudgedTurns()
     for error in errors:
         turns.count(error)
-    return failure_line(turns)
+    return failure_line({"ok": turns.turns - turns.failed, "error": turns.failed}, turns)
 
 
-def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
+def test_many_failed_turns_are_a_warning_with_the_most_frequent_reason() -> None:
     assert told() is None
-    assert told(None, "a") is None
+    assert told(*[None] * 19, "a") is None
+    assert told(*[None] * 18, "a") == "1 of 19 turns failed; the most frequent reason, 1 times: a"
+    assert failure_line({"error": 2}, JudgedTurns()) == "2 of 2 turns failed"
     assert told(None, "b", "after 3.2 s", "after 4 s") == (
         "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
     )
