@@ -204,7 +204,7 @@ class DatasetSource(_FileSource[DatasetEntry]):
         lost = unscored_pairs(dialog)
         self._unscored += lost > 0
         if lost and self._unscored <= MAX_UNSCORED:
-            message = f"{lost} turn pairs are not scored, for want of a reply or of usable turn_tags"
+            message = f"turn pairs not scored, for want of a reply or of usable turn_tags: {lost}"
             where = f"memfin validate {self._path} says where"
             self._warn(f"{self._path}:{line}: {message}; {where}", dialog.dialog_id)
         elif lost and self._unscored == MAX_UNSCORED + 1:

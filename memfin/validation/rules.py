@@ -337,7 +337,8 @@ class ManifestRules(RunRules):
 
 
 def _manifest(record: RunManifest) -> Iterator[Row]:
-    yield not RUN_ID.match(record.run_id), "run_id", f"{shown(record.run_id)} is no name of a run"
+    message = f"{shown(record.run_id)} is no run id: 1 to 128 of the characters A-Z a-z 0-9 . _ -"
+    yield not RUN_ID.match(record.run_id), "run_id", message
     for name in ("workers_dialog", "workers_judge"):
         yield record[name] < 1, name, f"{record[name]} is less than 1"
     started = _not_utc("started_at", record.started_at)

@@ -82,7 +82,7 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
     )
     told = [warned.message for warned in warnings if warned.dialog_id == "partly"]
     assert told[0].startswith(
-        f"{data}:1: 2 turn pairs are not scored, for want of a reply or of usable turn_tags"
+        f"{data}:1: turn pairs not scored, for want of a reply or of usable turn_tags: 2"
     )
     row = next(row for row in read_jsonl(tmp_path / "r" / "turn_eval.jsonl") if row["dialog_id"] == "partly")
     assert not any(row[f"eligible_{metric}"] for metric in ("m1", "m3", "m4", "m5"))

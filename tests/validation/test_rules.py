@@ -350,7 +350,7 @@ def test_counters_add_up(
 @each_case(
     ("changes", "finding"),
     [
-        ({"run_id": "../x"}, "$.run_id: '../x' is no name of a run"),
+        ({"run_id": "../x"}, "$.run_id: '../x' is no run id: 1 to 128 of the characters A-Z a-z 0-9 . _ -"),
         ({"workers_dialog": 0}, "$.workers_dialog: 0 is less than 1"),
         ({"workers_judge": -1}, "$.workers_judge: -1 is less than 1"),
         (
