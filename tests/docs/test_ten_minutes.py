@@ -69,7 +69,8 @@ async def test_memory_is_what_the_second_run_of_the_model_adds(worked: Worked) -
     )
     coverage = [each["m1_context_continuity"]["micro"]["key_coverage"] for each in (plain, remembering)]
     assert 0.3 < coverage[0] < coverage[1]
-    assert [each["m2_profile_accuracy"]["counts"]["no_snapshot_count"] for each in (plain, remembering)] == [3, 0]
+    profiles = [each["m2_profile_accuracy"]["counts"] for each in (plain, remembering)]
+    assert [counts["no_snapshot_count"] for counts in profiles] == [3, 0]
 
 
 async def test_the_judge_is_asked_and_put_to_the_test(worked: Worked) -> None:
