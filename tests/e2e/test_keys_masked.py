@@ -157,7 +157,7 @@ async def test_what_an_agent_says_and_tells_goes_nowhere_with_the_key(
     assert first["recall"]["items"][0]["content"] == "***"
     assert second["usage"]["model"] == "m-***"
     assert (first["turn_status"], second["turn_status"]) == ("ok", "ok")
-    assert third["error"].endswith("***")
+    assert third["observation_error"].endswith("***")
 
 
 async def test_a_placeholder_of_a_key_masks_no_word_of_a_reply(

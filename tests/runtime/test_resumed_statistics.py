@@ -44,12 +44,14 @@ class Metered:
             await anyio.sleep_forever()
         number = int(self._dialog_id.removeprefix("d"))
         usage = {"model": "tiny", "calls": 1, "prompt_tokens": 10 * self._turn, "completion_tokens": number}
-        spoilt = self._dialog_id == "d0002" and self._turn == 2
         return AgentReply(
             text=f"{number}-{self._turn}：根据数据，注意风险，仅供参考。",
             usage=usage,
-            recall={"no such field": object} if spoilt else None,
         )
+
+    async def commit(self, assistant_text: str) -> None:
+        if self._dialog_id == "d0002" and self._turn == 2:
+            raise ValueError("the turn is lost")
 
 
 class Wavering(FaultyServer):
