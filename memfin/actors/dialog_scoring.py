@@ -75,7 +75,7 @@ class Scorer(Stage[DialogResult]):
     async def handle(self, message: DialogResult) -> None:
         """Start scoring a dialogue, once the pool has room."""
         await self._free.acquire()
-        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        self._done -= 1  # the loop counts the message; it is done when it is sent
         self._scoring.start_soon(self._score, message, name=f"score-{message.trace.dialog_id}")
 
     async def _score(self, replayed: DialogResult) -> None:
@@ -156,7 +156,7 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
     """Judging of dialogues: turns with a rubric, or in the scope ``all`` every answered turn.
 
     In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
-    scores the others. Without a judge, whose name is None then, rows say that nobody has judged them.
+    scores the others. Without a judge, whose name is None then, rows are marked as not judged.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class TraceWriter(Stage[Commit]):
     group holds its replay. A cancellation commits the open group and the inbox once, shielded.
 
     Attributes:
-        answers: how many answers it has brought to the journal.
+        answers: number of answers written to the journal.
     """
 
     def __init__(self, config: RunConfig, wires: Wires[Any, Any, Any]) -> None:

@@ -190,7 +190,7 @@ class Document:
         """Yield the tables, with a header where a rule follows the first row.
 
         Args:
-            lines: Numbers of lines; only tables that hold one of them are read. None stands for all.
+            lines: Numbers of lines; only tables that hold one of them are read. None means all.
         """
         if "|" not in self.text:
             return

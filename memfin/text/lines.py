@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 def visible(text: str, *, kept: frozenset[str] = EMOJI_MARKS, spell: Callable[[str], str] = _spelt) -> str:
     r"""Return text with ``\n`` as line ends, spaces as blanks, and other invisible characters escaped.
 
-    ``kept`` are unseen characters that stay; ``spell`` returns what stands for the others.
+    ``kept`` are unseen characters that stay; ``spell`` returns the replacement of the others.
     """
 
     def shown(found: re.Match[str]) -> str:

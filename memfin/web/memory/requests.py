@@ -22,7 +22,7 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
     """Return a request's body.
 
     Raises:
-        Problem: it is no JSON, too deep, or not what the struct says.
+        Problem: it is not JSON, too deep, or violates the struct.
         HTTPException: it is too large or too slow.
     """
     if request.content_type != "application/json":

@@ -32,9 +32,9 @@ class Session:
     """One person signed in.
 
     Attributes:
-        user_id: who.
+        user_id: the user.
         token_id: the access token that was shown; the session ends with it.
-        form_secret: what every form of this session carries.
+        form_secret: the secret in every form of this session.
     """
 
     user_id: str
