@@ -39,7 +39,7 @@ from memfin.scoring.worker import ScoringJob
 
 MAX_CONSTRAINT: Final = 80
 MAX_UNREAD: Final = 20
-"""Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
+"""Maximum characters of a constraint in a warning, and maximum number of such warnings per run."""
 
 HEAD_START: Final = 256
 """Turns that a run scores before it starts a process, unless the number of processes is set."""

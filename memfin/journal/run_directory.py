@@ -37,7 +37,7 @@ MIN_FREE: Final = 16 << 20
 _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
-"""Errors of the place that the user named, not of the machine."""
+"""Errors of the path given by the user, not of the machine."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CHARS: Final = 60_000
-"""Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
+"""Maximum characters of untrusted text in one prompt; longer text is refused, never cut."""
 
 _GAP: Final = "\0"
 _BODY: Final = "\1"
-"""Placeholders of nonce and text: `margined` spells control characters out, so no text has one."""
+"""Placeholders of nonce and text: `margined` escapes control characters, so no text has one."""
 
 _DIRECTORY: Final = files("memfin") / "data" / "prompts"
 _IDENTITIES: Final = "identities.txt"

@@ -51,7 +51,7 @@ MAX_FAILURES: Final = 20
 """Maximum number of failed judgements in the report."""
 
 LEAD: Final = 4
-"""Replies per worker that are judged before an earlier one is."""
+"""Maximum number of replies per worker that may overtake an earlier one."""
 
 _BATCH_CHARACTERS: Final = 1_000_000
 _BATCH_ROWS: Final = 64

@@ -13,9 +13,9 @@ from memfin.web.memory.problems import Problem
 R = TypeVar("R", bound=Record)
 
 MAX_BODY_BYTES: Final = 1 << 20
-"""Bytes."""
+"""Maximum bytes of a request's body."""
 MAX_DEPTH: Final = 32
-"""Objects and arrays within each other."""
+"""Maximum nesting of objects and arrays."""
 
 
 async def read_json(request: web.Request, kind: type[R]) -> R:

@@ -46,7 +46,7 @@ class Field:
 
 
 Work = Callable[[MemoryStore, Call], Record | Download]
-"""Does a call; runs in a worker thread, so that it may wait for files and locks."""
+"""Function that does a call; it runs in a worker thread and may wait for files and locks."""
 
 
 @dataclass(frozen=True, slots=True)
