@@ -21,11 +21,11 @@ class Totals(ABC, Generic[C]):
         dialogs, skips, turns: dialogues by status, skipped lines by reason, turns by status; a question
             counts as a turn.
         rows: scored rows.
-        retries, abandoned: calls that were repeated or left behind.
-        judged: what the run's judge was asked.
+        retries, abandoned: calls that were repeated or abandoned.
+        judged: counts of the requests to the run's judge.
         judge: the votes of an LLM judge on replies.
-        latencies: the latencies of what was answered, in milliseconds.
-        creation_error: the first error with which an agent could not be created.
+        latencies: the latencies of answers, in milliseconds.
+        creation_error: the first error of creating an agent.
     """
 
     def __init__(self, judge: VoteStats, scope: JudgeScope = "m5") -> None:

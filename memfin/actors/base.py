@@ -42,7 +42,7 @@ class Actor(ABC, Generic[M]):
 
     Attributes:
         finished: set when the actor has ended.
-        cut: whether it left something undone, because it was halted or because it was ended from outside.
+        cut: True if it left work undone, because it was halted or ended from outside.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None, *outboxes: _Channel) -> None:
@@ -130,11 +130,11 @@ class Stage(Actor[M]):
     """An actor that handles the messages of its inbox one after another.
 
     Where a stage implements `quarantine`, an unexpected exception in `handle` costs that message, and the
-    stage goes on with the next. More than `MAX_FAILURES` of them in a row end the run, as do the errors that
+    stage continues. More than `MAX_FAILURES` of them in a row end the run, as do the errors that
     MemFin raises itself.
 
     Attributes:
-        draining: set it to have the stage end with the message in hand.
+        draining: set it to end the stage after the current message.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M], *outboxes: _Channel) -> None:

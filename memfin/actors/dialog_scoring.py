@@ -43,7 +43,7 @@ from memfin.scoring.worker import ScoringJob
 
 MAX_CONSTRAINT: Final = 80
 MAX_UNREAD: Final = 20
-"""Characters of a constraint that a warning shows, and constraints that a run warns of, at most."""
+"""Maximum characters of a constraint in a warning, and maximum number of such warnings per run."""
 
 HEAD_START: Final = 256
 """Turns that a run scores before it starts a process, unless the number of processes is set."""
@@ -87,7 +87,7 @@ class Scorer(Stage[DialogResult]):
     async def handle(self, message: DialogResult) -> None:
         """Start scoring a dialogue, once the pool has room."""
         await self._free.acquire()
-        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        self._done -= 1  # the loop counts the message; it is done when it is sent
         self._scoring.start_soon(self._score, message, name=f"score-{message.trace.dialog_id}")
 
     async def _score(self, replayed: DialogResult) -> None:
@@ -169,7 +169,7 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
     """Judging of dialogues: turns with a rubric, or in the scope ``all`` every answered turn.
 
     In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
-    scores the others. Without a judge, whose name is None then, rows say that nobody has judged them.
+    scores the others. Without a judge, whose name is None then, rows are marked as not judged.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class DialogResult(Record):
     """A dialogue's trace, with its rows after scoring and an LLM judge's votes after judging.
 
     ``dialog`` is None for a skipped line of the dataset. ``usage`` is what a language model took, as the
-    replies report it. ``recorded`` says that the run directory holds the trace already.
+    replies report it. ``recorded`` is True if the run directory has the trace already.
     """
 
     trace: DialogTrace
@@ -123,7 +123,7 @@ class _FileSource(Source, Generic[E]):
         """Yield the entries of the file, in the thread."""
 
     @abstractmethod
-    async def _hand_on(self, entry: E) -> None:
+    async def _send_entry(self, entry: E) -> None:
         """Send the message of an entry."""
 
     async def run(self) -> None:
@@ -141,7 +141,7 @@ class _FileSource(Source, Generic[E]):
                 while batch := await call(lambda: list(islice(entries, READ_AHEAD))):
                     for entry in batch:
                         self._count_received()
-                        await self._hand_on(entry)
+                        await self._send_entry(entry)
                         self._count_sent()
             finally:
                 file.close()  # at once: a task that is cancelled again while it waits would leave it open
@@ -182,7 +182,7 @@ class DatasetSource(_FileSource[DatasetEntry]):
     def _entries(self, file: BinaryIO) -> Iterator[DatasetEntry]:
         return read_entries(file, self._config.limit)
 
-    async def _hand_on(self, entry: DatasetEntry) -> None:
+    async def _send_entry(self, entry: DatasetEntry) -> None:
         known = self._directory.committed.get(entry.dataset_index)
         if known is not None:
             self._met += 1
@@ -190,7 +190,7 @@ class DatasetSource(_FileSource[DatasetEntry]):
             result = await self._thread.finish(self._recorded, entry, known, lines)
             await send(self._committed if known.judged else self._answered, result)
         elif entry.dialog is not None:
-            begun = await self._begun(entry.dataset_index, entry.dialog)
+            begun = await self._checkpoint(entry.dataset_index, entry.dialog)
             self._warn_unscored(entry.dataset_index, entry.dialog)
             task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
             await send(self._tasks, task)
@@ -210,9 +210,9 @@ class DatasetSource(_FileSource[DatasetEntry]):
         elif lost and self._unscored == MAX_UNSCORED + 1:
             self._warn("more dialogues have turn pairs that are not scored; unscored_turn_pairs counts them")
 
-    async def _begun(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
+    async def _checkpoint(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
         """Return the checkpoint of a dialogue, if it has the same questions."""
-        begun = await self._directory.read_begun(dataset_index) if self._directory.begun else None
+        begun = await self._directory.read_checkpoint(dataset_index) if self._directory.begun else None
         if begun is None or begun.dialog_id != dialog.dialog_id or not _is_of(begun.turns, dialog):
             return None
         return begun
@@ -272,7 +272,7 @@ class TraceSource(_FileSource[DialogResult]):
             dialog = dialog_of(trace, self._dialogs, f"{self._path}:{number}")
             yield DialogResult(trace=trace, dialog=dialog)
 
-    async def _hand_on(self, entry: DialogResult) -> None:
+    async def _send_entry(self, entry: DialogResult) -> None:
         await send(self._commits, entry.commit_trace())
         await send(self._outbox, entry)
 
@@ -354,7 +354,7 @@ class Replayer(Stage[DialogTask]):
         except DialogLeftError:
             self.leave()
         else:
-            await self._hand_on(replayed)
+            await self._send_entry(replayed)
 
     async def quarantine(self, message: DialogTask, problem: Exception) -> None:
         """Send the dialogue as failed in every turn."""
@@ -363,9 +363,9 @@ class Replayer(Stage[DialogTask]):
         trace = failed_trace(
             message.dialog, message.dataset_index, self._options, reason, worker_id=self._worker_id
         )
-        await self._hand_on(DialogResult(trace=trace, dialog=message.dialog))
+        await self._send_entry(DialogResult(trace=trace, dialog=message.dialog))
 
-    async def _hand_on(self, replayed: DialogResult) -> None:
+    async def _send_entry(self, replayed: DialogResult) -> None:
         await send(self._commits, replayed.commit_trace())
         await send(self._outbox, replayed)
         self._sent += 1

@@ -77,7 +77,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
 
     Attributes:
         on_given_up: called with the reason when that happens, if set.
-        controls: what the judge made of the controls, once it has judged them all.
+        controls: the report on the controls, once all are judged.
     """
 
     def __init__(
@@ -128,14 +128,14 @@ class JudgePool(Stage[M], Generic[M, R, V]):
 
     async def handle(self, message: M) -> None:
         """Open the case of a message; the worker of its last batch sends it."""
-        self._done -= 1  # the loop counts the message; it is done when it is handed on
+        self._done -= 1  # the loop counts the message; it is done when it is sent
         if self._judge is not None and self._halted:
             return
         requests = self._judging.requests(message)
         case = _Case[M, R, V](message, requests if self._judge is not None else ())
         places = range(len(case.requests))
         if not places or self._judge is None:
-            await self._hand_on(case)
+            await self._send_case(case)
             return
         size = 1 if self._judge.per_turn else len(places)
         batches = [places[start : start + size] for start in range(0, len(places), size)]
@@ -180,13 +180,13 @@ class JudgePool(Stage[M], Generic[M, R, V]):
                             case.results[place] = await self._ask(case.requests[place])
                         case.open -= 1
                         if case.open == 0:
-                            await self._hand_on_or_quarantine(case)
+                            await self._send_or_quarantine(case)
                 except EndpointDown as problem:
                     self._give_up(problem)
 
-    async def _hand_on_or_quarantine(self, case: _Case[M, R, V]) -> None:
+    async def _send_or_quarantine(self, case: _Case[M, R, V]) -> None:
         try:
-            await self._hand_on(case)
+            await self._send_case(case)
         except (MemfinError, anyio.BrokenResourceError):
             raise
         except Exception as problem:  # noqa: BLE001 - costs the judgements of a message and not the run
@@ -231,7 +231,7 @@ class JudgePool(Stage[M], Generic[M, R, V]):
             for line in report.warnings:
                 self._warn(f"judge control: {line}")
 
-    async def _hand_on(self, case: _Case[M, R, V]) -> None:
+    async def _send_case(self, case: _Case[M, R, V]) -> None:
         results = [case.results[place] for place in sorted(case.results)]
         if results:
             failed = sum(isinstance(result.outcome, JudgeFailure) for result in results)

@@ -29,11 +29,11 @@ class Commit(NamedTuple):
 
     Attributes:
         entry: a finished piece of work.
-        checkpoint: how far a dialogue under way is.
+        checkpoint: the state of a dialogue in progress.
         turns: answered turns, by which the size of a group is bounded.
         answers: answers that nothing has brought to disk before; a run that has any is kept.
         event: progress event of a dialogue or question that the entry completes, sent once it is on disk.
-        completed: what the aggregator then gets.
+        completed: the message for the aggregator after that.
     """
 
     entry: Entry | None = None
@@ -50,11 +50,11 @@ class WarningBoard:
     A warning reaches the log in one of two ways:
 
     1. once the board is open, through the channel of progress events, in the next round of the loop;
-    2. where that channel is full or closed, with whoever calls `take` next: the progress log does so with
+    2. where that channel is full or closed, with the next caller of `take`: the progress log does so with
        every batch, and the run at its end.
 
     Attributes:
-        run_id: the run that the warnings are of; set before they are taken.
+        run_id: the run of the warnings; set before they are taken.
     """
 
     def __init__(self) -> None:

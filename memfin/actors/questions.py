@@ -35,11 +35,11 @@ from memfin.sandbox.references import describe
 from memfin.sandbox.thread import CallThread
 
 LONG_TEXT: Final = 20_000
-"""Characters from which on an answer is read in a worker thread, so that the loop does not wait for it."""
+"""Minimum characters of an answer that is scored in a worker thread, so that the loop does not wait."""
 
 
 QuestionTask = tuple[int, RagQuestion]
-"""The place of a question in the benchmark, from 1, and the question."""
+"""Position of a question in the benchmark, from 1, and the question."""
 
 
 class QuestionAnswered(NamedTuple):

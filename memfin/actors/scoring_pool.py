@@ -70,7 +70,7 @@ class StartError(Exception):
 class ScoringProcess:
     """A process that scores one job at a time, started with the first and restarted after its death.
 
-    A thread talks with it, so that neither its start nor a full pipe holds the loop.
+    A thread communicates with it, so that neither its start nor a full pipe blocks the loop.
     """
 
     def __init__(self, limit: float) -> None:
@@ -141,7 +141,7 @@ class ScoringProcess:
         except StartError:
             self._reap()
             raise
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the process is of no more use
+        except Exception as problem:  # noqa: BLE001 - after any error the process is useless
             return Scored(rows, self._reap() or describe(problem), late=self._late)
         return Scored(rows)
 

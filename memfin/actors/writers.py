@@ -14,10 +14,10 @@ SNAPSHOTS: Final = 16 << 20
 """Bytes of agents' snapshots with which a group is closed."""
 
 BATCH: Final = 1024
-"""Events written in one go when that many wait."""
+"""Maximum number of events written at a time."""
 
 LINGER: Final = 0.004
-"""Seconds in which events gather before they are written."""
+"""Seconds to collect events before they are written."""
 
 OnEvent = Callable[[ProgressEvent], None]
 
@@ -31,7 +31,7 @@ class TraceWriter(Stage[Commit]):
     group holds its replay. A cancellation commits the open group and the inbox once, shielded.
 
     Attributes:
-        answers: how many answers it has brought to the journal.
+        answers: number of answers written to the journal.
     """
 
     def __init__(self, config: RunConfig, wires: Wires[Any, Any, Any]) -> None:

@@ -143,7 +143,7 @@ def is_event_stream(head: bytes) -> bool | None:
 class EventStream:
     """Parser of server-sent events (WHATWG HTML section 9.2) from bytes cut anywhere.
 
-    Only ``data`` fields matter here; comments, names and ids of events are passed over.
+    Only ``data`` fields matter here; comments, names and ids of events are ignored.
 
     Raises:
         RequestError: ``encoding`` when a line is not UTF-8.

@@ -381,7 +381,7 @@ class Parameters:
         """Count a refusal."""
         if name not in self._refusals and self.on_warning is not None:
             other = INSTEAD[name]
-            instead = "it is left out" if other is None else f"it goes out as {other}"
+            instead = "it is left out" if other is None else f"it is sent as {other}"
             self.on_warning(f"the model refuses the parameter {name}; from now on {instead}")
         self._refusals[name] = self._refusals.get(name, 0) + 1
 

@@ -19,7 +19,7 @@ well-formed, but no answer. ``unavailable``: not tried, because the endpoint has
 """
 
 MAX_MESSAGE: Final = 300
-"""Characters of a message."""
+"""Maximum characters of a message."""
 
 _FINAL: Final = frozenset({"redirect", "tls", "unavailable"})
 _OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})

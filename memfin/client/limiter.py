@@ -508,7 +508,7 @@ class CallLimiter:
         if self._refused_since is None:
             self._gave_up = False
         if self._breaker.answered():
-            self._notify(f"{self._name} answers again; calls go on")
+            self._notify(f"{self._name} answers again; calls continue")
 
     def _slow_down(self, permit: _Permit, now: float) -> None:
         """Halve the concurrency and pause, once for all calls that were in flight together."""

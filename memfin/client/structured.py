@@ -10,7 +10,7 @@ ResponseFormat = Literal["json_schema", "json_object_schema", "json_object", "te
 """Format of a request; ``json_object_schema`` is the form of the Python server of llama.cpp."""
 
 FORMATS: Final[tuple[ResponseFormat, ...]] = ("json_schema", "json_object_schema", "json_object", "text")
-"""Best first; the next one is for servers that refuse one (`REFUSES_FORMAT`)."""
+"""Formats in order of preference; the next one is for servers that refuse one (`REFUSES_FORMAT`)."""
 
 REFUSES_FORMAT: Final = frozenset({400, 422, 501})
 """Statuses by which servers refuse a format."""
@@ -19,7 +19,7 @@ _THINK: Final = "<think>"
 _THOUGHT: Final = "</think>"
 
 _SHOWN: Final = 60
-"""Characters of an invalid answer in an error."""
+"""Maximum characters of an invalid answer in an error."""
 
 _MAX_DIGITS: Final = 20
 

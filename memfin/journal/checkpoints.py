@@ -28,7 +28,7 @@ _Place = tuple[int, int]
 """Offset and length of a record."""
 
 
-class _Begun:
+class _DialogRecords:
     """Positions of the records of one dialogue, and its last recorded turn."""
 
     def __init__(self, dialog_id: str) -> None:
@@ -44,7 +44,7 @@ class CheckpointLog:
     They raise `OSError` where the file system refuses.
 
     Attributes:
-        damage: what was wrong with the file when it was recovered, a line each.
+        damage: the defects of the file found by recovery, one line each.
     """
 
     def __init__(self, directory: Path, disk: Disk) -> None:
@@ -55,7 +55,7 @@ class CheckpointLog:
         self._file: int | None = None
         self._size = 0
         self._least = 0
-        self._begun: dict[int, _Begun] = {}
+        self._begun: dict[int, _DialogRecords] = {}
 
     def __len__(self) -> int:
         return len(self._begun)
@@ -63,7 +63,7 @@ class CheckpointLog:
     def recover(self, done: Container[int]) -> None:
         """Load the records of an earlier process for dialogues whose replay is not ``done``.
 
-        On return the file holds that and nothing else, durably.
+        On return the file holds only these, durably.
         """
         if not self._path.exists():
             return
@@ -81,7 +81,7 @@ class CheckpointLog:
     def _take_in(self, record: DialogCheckpoint, piece: _Place) -> None:
         begun = self._begun.get(record.dataset_index)
         if begun is None or not record.turns_before:
-            begun = self._begun[record.dataset_index] = _Begun(record.dialog_id)
+            begun = self._begun[record.dataset_index] = _DialogRecords(record.dialog_id)
         if begun.turns == record.turns_before:  # else the one in between is damaged
             begun.pieces.append(piece)
             begun.turns += len(record.turns)
@@ -96,7 +96,7 @@ class CheckpointLog:
         """Record the progress of dialogues; it is on the medium on return."""
         if self._size > max(ROOM, GROWTH * self._least):
             self._rewrite()
-        known: list[tuple[DialogCheckpoint, _Begun, _Place]] = []
+        known: list[tuple[DialogCheckpoint, _DialogRecords, _Place]] = []
         lines: list[bytes] = []
         size = self._size
         for dialog in dialogs:
@@ -119,13 +119,13 @@ class CheckpointLog:
             begun.turns, begun.last = len(dialog.turns), dialog.turns[-1]
             self._begun[dialog.dataset_index] = begun
 
-    def _continued(self, dialog: DialogCheckpoint) -> _Begun:
+    def _continued(self, dialog: DialogCheckpoint) -> _DialogRecords:
         """Return the dialogue's records if its turns continue them; none if it started again."""
         begun = self._begun.get(dialog.dataset_index)
         if begun is None or begun.last is None or begun.turns >= len(dialog.turns):
-            return _Begun(dialog.dialog_id)
+            return _DialogRecords(dialog.dialog_id)
         # The very turn, not an equal one: answers to the same question may be alike in all but the state.
-        return begun if dialog.turns[begun.turns - 1] is begun.last else _Begun(dialog.dialog_id)
+        return begun if dialog.turns[begun.turns - 1] is begun.last else _DialogRecords(dialog.dialog_id)
 
     def release(self, dataset_indices: Iterable[int]) -> None:
         """Forget dialogues whose replay is committed; the next rewriting removes their bytes."""
@@ -140,7 +140,7 @@ class CheckpointLog:
             begun.last = found.turns[-1]
         return found
 
-    def _joined(self, begun: _Begun) -> DialogCheckpoint | None:
+    def _joined(self, begun: _DialogRecords) -> DialogCheckpoint | None:
         turns: list[TurnTrace] = []
         found: DialogCheckpoint | None = None
         for offset, length in begun.pieces:
@@ -156,14 +156,14 @@ class CheckpointLog:
         if not self._begun:
             self._remove()
             return
-        moved: dict[int, _Begun] = {}
+        moved: dict[int, _DialogRecords] = {}
         self._disk.write_whole(self._path, self._copy(moved))
         self._disk.fsync_directory(self._directory)
         self._close_file()
         self._begun = moved
         self._size = self._least = sum(length for begun in moved.values() for _, length in begun.pieces)
 
-    def _copy(self, moved: dict[int, _Begun]) -> Iterator[bytes]:
+    def _copy(self, moved: dict[int, _DialogRecords]) -> Iterator[bytes]:
         """Yield each dialogue as one record and its position in ``moved``; memory holds one at a time."""
         size = 0
         for dataset_index, begun in self._begun.items():
@@ -171,7 +171,7 @@ class CheckpointLog:
             if whole is None:
                 continue
             line = _line(whole)
-            copy = moved[dataset_index] = _Begun(begun.dialog_id)
+            copy = moved[dataset_index] = _DialogRecords(begun.dialog_id)
             copy.pieces, copy.turns = [(size, len(line))], len(whole.turns)
             copy.last = begun.last if copy.turns == begun.turns else None
             size += len(line)
@@ -200,7 +200,7 @@ class CheckpointLog:
         """Close the file, and remove it if no dialogue needs it."""
         self._close_file()
         if self._size and not self._begun:
-            with suppress(OSError):  # what is left says nothing of any dialogue that is under way
+            with suppress(OSError):  # the rest concerns no dialogue in progress
                 self._disk.unlink(self._path)
 
 

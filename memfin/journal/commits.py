@@ -162,7 +162,7 @@ def sound_records(lines: Iterable[bytes], where: str) -> Iterator[Located]:
     no such tail, since a group is begun only when the one before is safely on disk.
 
     Raises:
-        JournalDamaged: a line within the log is not as it was written.
+        JournalDamaged: a line within the log is damaged.
         UsageError: the log is of a format that this release does not read.
     """
     offset, seq = 0, 0

@@ -22,7 +22,7 @@ _TEMPORARY: Final = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{16})?\.tmp")
 LINK: Final = "is a symbolic link, which is not followed in a run directory"
 
 PRIVATE: Final = 0o700
-"""The mode of a directory that is created, for this user alone."""
+"""Mode of a new directory, private to the user."""
 
 Artifact = bytes | Iterator[bytes]
 """Content of a whole file, at once or in pieces."""

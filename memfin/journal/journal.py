@@ -23,7 +23,7 @@ class Journal:
     later one: a second fsync may claim success for data that the first has lost.
 
     Attributes:
-        turns: what is recorded of dialogues that are under way.
+        turns: the recorded turns of dialogues in progress.
     """
 
     def __init__(self, directory: Path, disk: Disk, rows: Sequence[str], files: Sequence[str] = ()) -> None:
@@ -78,7 +78,7 @@ class Journal:
     def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Write a group of commits; all of them are on the medium on return.
 
-        ``begun`` is how far dialogues are that no entry completes, each of them once.
+        ``begun`` are checkpoints of dialogues without an entry, one per dialogue.
         """
         if self._failure is not None:
             raise OSError(self._failure.errno, self._failure.strerror, self._failure.filename)
@@ -100,7 +100,7 @@ class Journal:
         """Write rows before records, so that a record on the medium proves that its rows are, too."""
         if not self._disk.is_at(self._file(COMMITS), self._directory / COMMITS):
             path = str(self._directory / COMMITS)
-            raise OSError(errno.ENOENT, "was removed or replaced while the run went on", path)
+            raise OSError(errno.ENOENT, "was removed or replaced during the run", path)
         if begun:
             with self._naming(TURNS):
                 self.turns.append(begun)
@@ -154,7 +154,7 @@ class Journal:
         name, offset, length = piece
         data = self._disk.read(self._file(name), length, offset)
         if len(data) < length:
-            raise OSError(errno.EIO, "has shrunk while the run went on", str(self._directory / name))
+            raise OSError(errno.EIO, "has shrunk during the run", str(self._directory / name))
         return data
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ LOCK: Final = ".lock"
 class RunLock:
     """Lock of a run directory, held from `acquire` to `release`.
 
-    The operating system ends the lock with the process; the file stays and means nothing by itself.
+    The operating system releases the lock at the end of the process; the file stays and has no meaning.
     Within one process a second lock of the directory is refused, too.
     """
 

@@ -41,7 +41,7 @@ def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> R
     Memory holds the index and the rows of one dialogue at a time.
 
     Raises:
-        JournalDamaged: committed data is missing or changed, or the log is not as it was written.
+        JournalDamaged: committed data is missing or changed, or the log is damaged.
         UsageError: there is no commit log.
         OSError: a file cannot be read.
     """

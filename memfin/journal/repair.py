@@ -68,7 +68,7 @@ def repair(source: Path, target: Path, disk: Disk | None = None) -> Repaired:
 
 def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
     with OpenFiles(disk, source) as files:
-        sieve = _Sieve(files)
+        sieve = _RecordFilter(files)
         copy_journal(disk, files, sieve.sound_records(), target)
     dropped = tuple(sieve.dropped)
     for path in sorted(source.iterdir()):
@@ -98,13 +98,13 @@ def _unended(data: bytes) -> bytes:
     return msgspec.json.format(msgspec.json.encode({**manifest, "ended_at": None}), indent=2) + b"\n"
 
 
-class _Sieve:
+class _RecordFilter:
     """Filter for the intact records of a journal.
 
     Attributes:
         kept: dialogues whose replay went through.
         judged: dialogues whose judgement went through.
-        dropped: what was held back.
+        dropped: the parts left out.
     """
 
     def __init__(self, files: OpenFiles) -> None:

@@ -54,7 +54,7 @@ def drop_commits(
     replaced, and `finish_rewrite` completes the replacing after a crash.
 
     Raises:
-        OSError: the file system refuses; `finish_rewrite` makes good what was begun.
+        OSError: the file system refuses; `finish_rewrite` completes the work.
     """
     workshop = directory / WORKSHOP
     disk.mkdir(workshop)
@@ -72,7 +72,7 @@ def finish_rewrite(disk: Disk, directory: Path) -> None:
     """Complete an interrupted replacement, or remove an incomplete copy.
 
     Raises:
-        OSError: the file system refuses; calling this again goes on.
+        OSError: the file system refuses; calling this again continues.
     """
     workshop = directory / WORKSHOP
     if not workshop.is_dir():

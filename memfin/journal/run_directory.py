@@ -37,7 +37,7 @@ MIN_FREE: Final = 16 << 20
 _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
 )
-"""Errors of the place that the user named, not of the machine."""
+"""Errors of the path given by the user, not of the machine."""
 
 
 def progress_path(runs_dir: Path, run_id: str) -> Path:
@@ -110,15 +110,15 @@ class RunDirectory(DirectoryWriter):
     """Commits and whole files of one run; use as an async context manager.
 
     One thread does all the writing. A write that a cancellation interrupts is finished before
-    the cancellation goes on: lines are never torn by it, and nothing is written afterwards.
+    the cancellation continues: lines are never torn by it, and nothing is written afterwards.
 
     Attributes:
         path: the directory.
         progress: the progress log.
-        committed: what an earlier process has committed; empty for a new run.
-        cuts: what recovery has cut off.
-        begun: how many dialogues an earlier process has left under way.
-        warnings: what recovery found that does not keep the run from going on.
+        committed: the commits of earlier processes; empty for a new run.
+        cuts: the bytes cut by recovery.
+        begun: number of dialogues that an earlier process left in progress.
+        warnings: defects found by recovery that do not prevent the run from continuing.
     """
 
     def __init__(  # noqa: PLR0913 - each of them stands alone
@@ -313,12 +313,12 @@ class RunDirectory(DirectoryWriter):
     async def commit(self, entries: Sequence[Entry], begun: Sequence[DialogCheckpoint] = ()) -> None:
         """Commit a group: its rows and their records are on the medium on return.
 
-        ``begun`` is how far dialogues are that no entry completes, each of them once.
+        ``begun`` are checkpoints of dialogues without an entry, one per dialogue.
         """
         if entries or begun:
             await self._finish(self._journal.commit, entries, begun)
 
-    async def read_begun(self, dataset_index: int) -> DialogCheckpoint | None:
+    async def read_checkpoint(self, dataset_index: int) -> DialogCheckpoint | None:
         """Return the checkpoint of a dialogue from an earlier process; None to start from the beginning."""
         if not self.begun:
             return None
@@ -339,7 +339,7 @@ class RunDirectory(DirectoryWriter):
         """Append lines, given without line ends, to the progress log in one write.
 
         Raises:
-            RunFault: the file system refused; the run cannot go on.
+            RunFault: the file system refused; the run cannot continue.
         """
         if lines:
             await self._finish(self._append_progress, b"\n".join(lines) + b"\n")

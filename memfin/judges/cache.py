@@ -37,7 +37,7 @@ WAIT: Final = 10.0
 """Seconds that the file system may take for one job."""
 
 MAX_WRITTEN: Final = 64
-"""Entries that are written at a time."""
+"""Maximum number of entries written at a time."""
 
 
 _INVALID: Final = (ValueError, msgspec.DecodeError, CallFailed)

@@ -7,7 +7,7 @@ Text of a dataset or an agent enters as values, never as template text, inside a
 2. No text can form such a line even with the nonce: every line of it begins with `MARGIN`, and the
    characters that fences and the control tokens of chat templates are made of (``<``, ``>``, ``[``, ``]``)
    are replaced by their full-width forms.
-3. Invisible characters and those that act on the display (control characters, bidirectional and
+3. Invisible characters and display controls (control characters, bidirectional and
    zero-width ones, tags, variation selectors) are spelt out: the judge gets nothing a reader cannot see.
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CHARS: Final = 60_000
-"""Characters of untrusted text in one prompt. More is refused: half a reply gets no whole verdict."""
+"""Maximum characters of untrusted text in one prompt; longer text is refused, never cut."""
 
 _GAP: Final = "\0"
 _BODY: Final = "\1"
-"""Placeholders of nonce and text: `margined` spells control characters out, so no text has one."""
+"""Placeholders of nonce and text: `margined` escapes control characters, so no text has one."""
 
 _DIRECTORY: Final = files("memfin") / "data" / "prompts"
 _IDENTITIES: Final = "identities.txt"

@@ -38,7 +38,7 @@ MAX_REASON: Final = 1000
 """Maximum characters of a recorded reason."""
 
 MAX_ANSWER: Final = 65_536
-"""Characters of an answer; a verdict has some hundred."""
+"""Maximum characters of an answer; a verdict has some hundred."""
 
 SECTIONS: Final = ("user", "profile", "constraints", "rubric", "reply")
 """The parts of the prompt that hold untrusted text, in the order of the first vote."""

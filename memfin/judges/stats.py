@@ -40,7 +40,7 @@ MAX_KINDS: Final = 200
 """Maximum number of distinct reasons; later ones count as `OTHERS`."""
 
 MAX_SHOWN: Final = 10
-"""Reasons that are reported."""
+"""Maximum number of reported reasons."""
 
 OTHERS: Final = "(other reasons)"
 
@@ -50,7 +50,7 @@ _DECLINED_READERS: Final = {
     "all": "the rules read them for M1, M3 and M4, nobody for M5",
     "answers": "the formulas score them all the same",
 }
-"""The other readers of a reply that the judge declines, by the subject of its judgements."""
+"""Treatment of replies that the judge declines, by scope."""
 
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+(?:\.\d+)?", re.IGNORECASE)
 

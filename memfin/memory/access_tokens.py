@@ -42,7 +42,7 @@ class TokenFile:
     """The tokens of a data root, in a file that only its owner may read.
 
     Changes are serialised over processes by a lock and replace the whole file; readers take no lock. Every
-    method raises `UsageError` when the file is no token file or others may read it.
+    method raises `UsageError` if the file is not a token file or others may read it.
     """
 
     def __init__(self, path: Path) -> None:

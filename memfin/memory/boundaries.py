@@ -1,6 +1,6 @@
 """Impersonal paths: prompts and records that never contain memory (memory design §7.2).
 
-They are functions of a `Case`, which has no place for a slice, a context or a user, and their prompts are
+They are functions of a `Case`, which has no field for a slice, a context or a user, and their prompts are
 an `ImpersonalPrompt`, which `memfin.memory.slices` does not take. This module imports nothing that reads
 memory, and a test keeps it so.
 """

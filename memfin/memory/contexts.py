@@ -287,7 +287,7 @@ class Tasks:
     ) -> UserContext:
         """Write the context of a new task for 24 hours; it may hold fields that are not stored elsewhere.
 
-        A person whose consent is revoked may ask for tasks; one who never consented to them may not.
+        A user with revoked consent may start tasks; one who never consented to them may not.
         """
         workspace = self._workspace
         given = {} if fields is None else structs.asdict(fields)

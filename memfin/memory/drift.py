@@ -305,7 +305,7 @@ def reopened_questions(
 ) -> tuple[list[DriftRecord], datetime | None]:
     """Return watch questions that were resolved and soon reopened, and the time of the next check, if any.
 
-    A resolution is looked at an hour after it; a question by then resolved again was reopened by mistake.
+    A resolution is checked after an hour; a question resolved again by then was reopened by mistake.
     """
     limits = thresholds.watch_question_resolved_then_reopened
     delay = timedelta(hours=limits.scan_delay_hours)
@@ -457,7 +457,7 @@ class DriftLog:
     ) -> Feedback:
         """Add feedback to the review queue, and the drift it shows to the log (memory design §5.5).
 
-        A person whose consent is revoked may give feedback, without a log; one who never consented may not.
+        A user with revoked consent may give feedback, without a log; one who never consented may not.
         """
         workspace = self._workspace
         given = {

@@ -1,6 +1,6 @@
 """Index of ids and expiries in SQLite, derived from the files and rebuilt from them when lost.
 
-A row is written before its file and removed after it, so every file has its row whatever is interrupted.
+A row is written before its file and removed after it, so every file has its row after any interruption.
 Bytes that are deleted are overwritten.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from memfin.memory.files import Files
 from memfin.memory.paths import folded
 
-# The version of the tables, set once they are filled; an index of another one is built anew
+# The version of the tables, set once they are filled; an index of another version is rebuilt
 LAYOUT: Final = 1
 _PATIENCE: Final = 60.0  # seconds to wait for another process's transaction
 _TABLES: Final = (

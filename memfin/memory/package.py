@@ -131,7 +131,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(data: bytes) -> Manifest:
     """Decode a manifest in the canonical form of `encode_manifest`.
 
-    No general parser of YAML meets a stranger's text: libyaml's overflows the stack on deep nesting.
+    No general YAML parser reads untrusted text: libyaml overflows the stack on deep nesting.
     """
     if len(data) > MAX_MANIFEST:
         raise UsageError(f"{MANIFEST}: longer than {MAX_MANIFEST} bytes")
@@ -408,7 +408,7 @@ class Packages:
     def import_package(self, path: Path) -> Imported:
         """Import a package of an unknown user, completely checked before the first write.
 
-        Once the last file is staged, the import is finished whatever interrupts it.
+        Once the last file is staged, the import is finished after any interruption.
         """
         workspace = self._workspace
         user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)

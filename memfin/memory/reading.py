@@ -172,7 +172,7 @@ class Reading:
     ) -> LoadedMemory:
         """Return the memory of a task on a route: the block, and the slices loaded and left out (§6).
 
-        Consent is looked at first and again at the end; without one in force, nothing that is stored is read.
+        Consent is checked first and again at the end; without one in force, no stored data is read.
         Overrides win over the thread, which wins over the profile; the prompt may ask for titles of threads.
         """
         check_id(user_id)
@@ -225,7 +225,7 @@ class Reading:
     def suggestions(self, user_id: str) -> Suggestions:
         """Return the latest kinds of task, an example question, and refresh conditions (§7.4).
 
-        Without consent in force, the answer is that of a person of whom nothing was ever known.
+        Without consent in force, the answer is that for an unknown user.
         """
         check_id(user_id)
 

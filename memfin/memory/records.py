@@ -49,7 +49,7 @@ class RecordDamaged(RunFault):
 def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None) -> bytes:
     """Encode a record as YAML or JSON, depending on the file's name.
 
-    The gate is spared text that is on file there already: it passed once, and a record must stay
+    The gate skips text that the file already contains: it passed once, and a record must stay
     revocable under a gate that has become stricter since.
     """
     kind = type(record)
@@ -168,7 +168,7 @@ def _check_plain(value: object) -> None:
 class EarlyGate:
     """Sensitive-input gate that scans the texts of an operation before it takes a lock.
 
-    A result counts for exactly the value that was checked; others are checked when asked.
+    A result applies to exactly the scanned value; other values are scanned on demand.
     """
 
     def __init__(self, gate: Gate) -> None:

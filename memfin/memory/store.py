@@ -35,9 +35,9 @@ class MemoryStore:
     processes: writers of one user take turns, readers never wait.
 
     Args:
-        root: the directory of the data; created when it is missing.
+        root: the directory of the data; created if missing.
         clock: gives the time, with its zone.
-        gate: looks through all text before it is written.
+        gate: checks all text before it is written.
         files: the file system; a test gives one that fails.
         telemetry: counts and traces writes and deletions; none by default.
         thresholds: of the drift detectors; those that ship with MemFin by default.

@@ -1,7 +1,7 @@
 """Token estimates, and truncation of text to a budget at safe boundaries.
 
 Tokenizers of current models take between half and one and a half times the estimate. Cuts never fall
-inside an extended grapheme cluster (UAX #29), as far as the standard library's properties tell them.
+inside an extended grapheme cluster (UAX #29), as far as the standard library has its properties.
 """
 
 import re
@@ -19,7 +19,7 @@ _SKIN_TONES_AND_TAGS: Final = "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"
 _LEADING_JAMO: Final = "\u1100-\u115f\ua960-\ua97c"
 _SYLLABLES: Final = "\uac00-\ud7a3"
 _FOLLOWING_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"
-# Two code points of one character, as far as their categories do not tell
+# Two code points of one character that their categories do not show
 _PAIR: Final = re.compile(
     rf"[\u200d{_PREPENDED}].|.[{_JOINERS}{_SKIN_TONES_AND_TAGS}{_FOLLOWING_JAMO}]"
     rf"|[{_LEADING_JAMO}][{_LEADING_JAMO}{_SYLLABLES}]",

@@ -85,7 +85,7 @@ def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
 class Sweep(Record):
     """Counts of a sweep: task contexts removed and failed, interrupted operations finished and failed.
 
-    Overdue ones are finished revocations of more than 48 hours ago.
+    Overdue operations are revocations finished after more than 48 hours.
     """
 
     task_contexts: Count = 0
@@ -140,7 +140,7 @@ class Workspace:
     def consistently(self, user_id: str, read: Callable[[ProfileConsent | None], ValueT]) -> ValueT:
         """Return the result of ``read`` for the consent in force, None without one.
 
-        It reads anew when another version appears meanwhile, so a revocation is never overlooked.
+        It reads again if another version appears meanwhile, so a revocation is never missed.
         """
         while True:
             before = self.consent_on_file(user_id)

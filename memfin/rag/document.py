@@ -74,7 +74,7 @@ def load_document(path: str | Path) -> Document:
     ``.txt`` file whose name ends in a number, such as ``page-07.md``, is the page of that number.
 
     Raises:
-        UsageError: when there is no such file, it is no text, or it holds none; one line that says where.
+        UsageError: there is no such file, or it is not text or empty; one line with the place.
     """
     place = Path(path)
     try:

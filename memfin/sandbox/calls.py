@@ -2,7 +2,7 @@
 
 An agent or a judge may raise, hang, swallow cancellation, block its thread or end the process. Every call
 runs in a task of its own outside the runtime's task group, bounded in time. Inside a cancel scope a
-swallowed cancellation would be delivered for ever; out here the call can be left behind, counted and
+swallowed cancellation would be delivered for ever; outside of it the call can be abandoned, counted and
 reported.
 """
 
@@ -118,7 +118,7 @@ class UserCalls:
         #    gets that time back, once.
         # 3. Over its limit, and cancelled within the grace: CallTimedOut.
         # 4. The same, but it swallows the cancellation: `_cancel` closes its coroutine and counts it.
-        # 5. The caller is cancelled: as 3 or 4 with the short grace, and the cancellation goes on.
+        # 5. The caller is cancelled: as 3 or 4 with the short grace, and the cancellation continues.
         try:
             done = await _finished(task, state, limit)
             if not done:
@@ -200,7 +200,7 @@ class FactoryCalls(UserCalls):
             self._late = factory(*args)
             return self._late
 
-        self._making = True  # and stays so when the wait is cancelled, while the thread goes on
+        self._making = True  # and stays so when the wait is cancelled, while the thread continues
         try:
             made = await self.invoke(make)
         except Exception:

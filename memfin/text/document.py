@@ -36,7 +36,7 @@ _BLANKS: Final = " \t"
 _BETWEEN: Final = ".。!?;\n|… "
 _START: Final = operator.attrgetter("start")
 _LEAD_REACH: Final = 40
-"""Lines above a list in which its lead-in and heading are looked for."""
+"""Lines above a list that are searched for its lead-in and heading."""
 _LONGEST_TITLE: Final = 40
 _LONGEST_LEAD: Final = 80
 
@@ -190,7 +190,7 @@ class Document:
         """Yield the tables, with a header where a rule follows the first row.
 
         Args:
-            lines: Numbers of lines; only tables that hold one of them are read. None stands for all.
+            lines: Numbers of lines; only tables that hold one of them are read. None means all.
         """
         if "|" not in self.text:
             return

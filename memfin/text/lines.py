@@ -17,7 +17,7 @@ _UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that show nothing although they count as printable."""
 _SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
 _DOUBTFUL: Final = re.compile("\r\n|[^\n -~·—‘’“”…、。《》「」【】一-鿿！-～]")
-"""Nearly no character of a text needs the closer look that this asks for."""
+"""Characters that need a closer check; nearly no character of a text does."""
 
 
 def _spelt(character: str) -> str:
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 def visible(text: str, *, kept: frozenset[str] = EMOJI_MARKS, spell: Callable[[str], str] = _spelt) -> str:
     r"""Return text with ``\n`` as line ends, spaces as blanks, and other invisible characters escaped.
 
-    ``kept`` are unseen characters that stay; ``spell`` returns what stands for the others.
+    ``kept`` are unseen characters that stay; ``spell`` returns the replacement of the others.
     """
 
     def shown(found: re.Match[str]) -> str:

@@ -53,7 +53,7 @@ _DIGIT: Final = r"\d++(?:\.\d++)?|[一二两三四五六七八九]"
 _SECTION: Final = re.compile(
     rf"(?:({_DIGIT}|)千)?[零〇]*(?:({_DIGIT}|)百)?[零〇]*(?:({_DIGIT}|)十)?[零〇]*({_DIGIT})?"
 )
-"""A number below 万. An empty group stands for one (十五), a group without a match for zero."""
+"""A number below 万. An empty group means one (十五), a group without a match zero."""
 
 _SHORT_FORM: Final = re.compile("([百千万亿])([一二三四五六七八九1-9])$")
 _NEXT_BELOW: Final = {"百": "十", "千": "百", "万": "千", "亿": "千万"}

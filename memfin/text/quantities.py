@@ -94,7 +94,7 @@ _FACTORS: Final[dict[str, tuple[QuantityKind, float]]] = {
     "交易日": ("duration", 1 / 250),
     "decade": ("duration", 10.0),
 }
-"""Kinds and factors by what a unit begins with. Every unit begins with nothing: the rest are currencies."""
+"""Kinds and factors by prefix of a unit. The empty prefix matches every unit: the rest are currencies."""
 
 # Figures. They are matched by one pattern: number, division or fraction, unit, the rest of a range.
 _MEASURED: Final = f" ?({_UNIT}|{_BARE})"

@@ -51,7 +51,7 @@ MAX_FAILURES: Final = 20
 """Maximum number of failed judgements in the report."""
 
 LEAD: Final = 4
-"""Replies per worker that are judged before an earlier one is."""
+"""Maximum number of replies per worker that may overtake an earlier one."""
 
 _BATCH_CHARACTERS: Final = 1_000_000
 _BATCH_ROWS: Final = 64
@@ -146,10 +146,10 @@ async def measure_validity(
         labels: a JSONL file of labelled replies, or several.
         judge: a reference as for ``--judge`` or a judge factory; None and ``heuristic`` measure the
             offline detectors.
-        judge_scope: what the judge reads; ``m5`` is the rubric alone, ``uncertain`` the same as ``all``.
+        judge_scope: the scope of the judge; ``m5`` is the rubric alone, ``uncertain`` the same as ``all``.
         on_disagreement: called with each disagreement, in the order of the files. The report then
             holds none, so that memory does not grow with them.
-        on_progress: called with how many replies are done and how many there are.
+        on_progress: called with the number of finished replies and the total.
         on_warning: called with the warnings of the judge, one line each time.
         settings: the other fields of `memfin.contracts.RunConfig` that speak of the judge, such as
             ``judge_rpm`` and ``workers_judge``.
@@ -159,7 +159,7 @@ async def measure_validity(
     Raises:
         InvalidLabels: a line is not a labelled reply, occurs twice, or contradicts itself.
         UsageError: a setting, a file or the judge is unusable.
-        RunFault: the judge's endpoint went away for good.
+        RunFault: the judge's endpoint stays down.
     """
     files = _Labels([labels] if isinstance(labels, str | os.PathLike) else labels)
     judge_scope = "all" if judge_scope == "uncertain" else judge_scope

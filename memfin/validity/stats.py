@@ -242,7 +242,7 @@ class ValidityStats:
             return None
         rows = self._confusion.total()
         right = sum(self._confusion[label, label] for label in LABELS)
-        by_label = {label: _against_the_rest(self._confusion, label) for label in LABELS}
+        by_label = {label: _one_vs_rest(self._confusion, label) for label in LABELS}
         return ComplianceScores(
             accuracy=right / rows if rows else None,
             macro_f1=measures.mean(measures.f1(table) for table in by_label.values()),
@@ -345,7 +345,7 @@ def _table(cells: Mapping[tuple[bool, bool], int]) -> Table:
     )
 
 
-def _against_the_rest(
+def _one_vs_rest(
     confusion: Mapping[tuple[ComplianceLabel, ComplianceLabel], int], label: ComplianceLabel
 ) -> Table:
     cells: Counter[tuple[bool, bool]] = Counter()

@@ -20,7 +20,7 @@ _COLUMNS: Final = ("prec.", "rec.", "F1", "95 % of F1", "kappa", "pos.", "rows")
 def tables(report: ValidityReport) -> Iterator["RenderableType"]:
     """Yield the parts of a report for `rich.console.Console.print`, without those that have no labels.
 
-    rich is imported here, so that nobody loads it who wants JSON.
+    rich is imported here, since JSON output does not need it.
     """
     from rich.text import Text  # noqa: PLC0415 - loaded only when tables are wanted
 
@@ -64,7 +64,7 @@ def disagreement_text(found: Disagreement) -> str:
     """Return a disagreement as lines of text: its place, its values, and each rule with its excerpt."""
     lines = [
         f"{one_line(found.file, 200)}:{found.line} {one_line(found.id, 120)}",
-        f"  {one_line(found.field, 120)}: labelled {_told(found.expected)}, found {_told(found.got)}",
+        f"  {one_line(found.field, 120)}: labelled {_text_of(found.expected)}, found {_text_of(found.got)}",
     ]
     for span in found.spans:
         words, context = one_line(span.text, 200), one_line(span.context, 250)
@@ -140,7 +140,7 @@ def _bounds(interval: tuple[float, float] | None) -> str:
     return _NOTHING if interval is None else f"{interval[0]:.3f}-{interval[1]:.3f}"
 
 
-def _told(value: bool | int | str) -> str:
+def _text_of(value: bool | int | str) -> str:
     if isinstance(value, str):
         return value
     return "yes" if value else "no"

@@ -178,7 +178,10 @@ async def test_attempts_are_bounded(fault: Answer, error: str, tmp_path: Path) -
             "URL: the answer is larger than",
         ),
         (json_answer({"error": {"code": "agent_failed", "message": "ValueError: x"}}, 500), "ValueError: x"),
-        (raw(b"x", 200, {"Content-Encoding": "br"}), "URL: the answer is compressed in a way"),
+        (
+            raw(b"x", 200, {"Content-Encoding": "br"}),
+            "URL: the answer has an encoding that was not requested",
+        ),
         (
             json_answer({"error": {"code": "internal", "message": "broken"}}, 500),
             "URL: HTTP 500 internal broken",

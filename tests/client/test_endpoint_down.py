@@ -83,7 +83,7 @@ async def test_no_call_is_used_up_by_an_endpoint_that_comes_back(workers: int, d
     bench.down = lambda: 1000.06 <= bench.clock.time < START + down_for
     outcomes = await bench.finished(100)
     assert [outcome for outcome in outcomes if isinstance(outcome, RequestError)] == []
-    assert bench.notices[-1] == "judge answers again; calls go on"
+    assert bench.notices[-1] == "judge answers again; calls continue"
     # While it is down nothing is sent but one small question at a time.
     asked = [at for at in bench.probes if at < START + down_for]
     sent = [at for at, _ in bench.attempts if 1001.0 + 10 * LATENCY < at < START + down_for]

@@ -308,7 +308,7 @@ async def test_the_breaker_opens_tries_with_one_call_and_closes() -> None:
     assert [at for at in times if at < 1010] == pytest.approx([1000.0] * 8 + [1000.05] * 4 + tries)
     assert bench.notices == [
         "judge is down (it was connect); calls wait, next try in 1 s",
-        "judge answers again; calls go on",
+        "judge answers again; calls continue",
     ]
     assert sum("is down" in notice for notice in bench.notices) == 1
 
@@ -353,7 +353,7 @@ async def test_calls_are_turned_away_when_the_endpoint_stays_down_and_no_longer_
     bench.clock.time += 60
     assert isinstance((await finished(bench, 1))[0], CallResult)
     assert all(isinstance(outcome, CallResult) for outcome in await finished(bench, 20))
-    assert bench.notices[-1] == "judge answers again; calls go on"
+    assert bench.notices[-1] == "judge answers again; calls continue"
 
 
 async def test_a_call_that_hangs_while_trying_keeps_nobody_waiting_for_ever() -> None:

@@ -173,7 +173,7 @@ async def test_a_server_that_is_down_for_a_while_loses_no_call() -> None:
     assert notices[0] == (
         f"judge is down ({server_of(notices[0])}: HTTP 503: this is fault 503); calls wait, next try in 1 s"
     )
-    assert notices[-1] == "judge answers again; calls go on"
+    assert notices[-1] == "judge answers again; calls continue"
 
 
 def server_of(notice: str) -> str:

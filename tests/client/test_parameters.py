@@ -111,7 +111,7 @@ def test_a_request_is_fitted_with_one_notice() -> None:
         .isdisjoint({"max_tokens", "max_completion_tokens"})
     )
     assert notices == [
-        "the model refuses the parameter max_tokens; from now on it goes out as max_completion_tokens",
+        "the model refuses the parameter max_tokens; from now on it is sent as max_completion_tokens",
         "the model refuses the parameter seed; from now on it is left out",
     ]
     assert parameters.changes() == [

@@ -144,7 +144,7 @@ def test_gates(memfin: Memfin) -> None:
     )
     unmeasured = memfin("labels.jsonl", "--fail-under", "risk_tags.by_tag.fx_risk.f1=0")
     assert unmeasured.returncode == 1
-    assert "nothing was measured" in unmeasured.stderr
+    assert "the value was not measured" in unmeasured.stderr
 
 
 def test_bad_rows_are_one_line_each(memfin: Memfin, tmp_path: Path) -> None:

@@ -352,7 +352,7 @@ async def test_a_directory_that_vanished_is_a_fault(tmp_path: Path) -> None:
         for path in (tmp_path / "r").iterdir():
             path.unlink()
         (tmp_path / "r").rmdir()
-        with pytest.raises(RunFault, match=r"commits\.log: was removed or replaced while the run went on"):
+        with pytest.raises(RunFault, match=r"commits\.log: was removed or replaced during the run"):
             await run.commit([replay(1, b"x")])
         with pytest.raises(RunFault, match="No such file or directory"):
             await run.write({"a.json": b"x"})

@@ -234,7 +234,7 @@ async def test_a_judge_that_comes_back_in_time_costs_no_judgement(
         await Run(plan(tmp_path, judge_patience=60.0, judge_cache="off"), show).run()
     told = [event.message for event in events if isinstance(event, Warned)]
     assert any("is down" in line for line in told)
-    assert "the judge's endpoint answers again; calls go on" in told
+    assert "the judge's endpoint answers again; calls continue" in told
     assert (tmp_path / "runs" / "r" / SUMMARY).read_bytes() == expected
 
 

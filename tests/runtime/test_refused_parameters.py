@@ -63,7 +63,7 @@ async def test_a_run_goes_on_without_them(tmp_path: Path, monkeypatch: pytest.Mo
         f"{role} openai:r: the model refuses the parameter {name}; from now on {instead}"
         for role in ("agent", "judge")
         for name, instead in (
-            ("max_tokens", "it goes out as max_completion_tokens"),
+            ("max_tokens", "it is sent as max_completion_tokens"),
             ("seed", "it is left out"),
             ("temperature", "it is left out"),
         )

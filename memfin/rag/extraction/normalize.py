@@ -1,7 +1,7 @@
 """Normal forms of text: *plain* for reading values, *folded* for finding quotes.
 
 Plain text is half-width (NFKC) and without the blanks that stand beside Chinese characters; punctuation
-stays, for it tells numbers apart. Folded text is lower case besides and has no punctuation: only where
+stays, as it separates numbers. Folded text is lower case besides and has no punctuation: only where
 two words or two numbers would grow together is a single blank left between them. Folding keeps the values
 of numbers: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` stays two numbers.
 """

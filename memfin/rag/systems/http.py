@@ -45,7 +45,7 @@ class HttpRag(KnownSystem):
     """A system that answers questions at an address.
 
     Args:
-        url: where questions are posted, without credentials.
+        url: the address to post questions to, without credentials.
         timeout: seconds that a question may take, at most.
         environ: where the token, ``MEMFIN_AGENT_API_KEY``, is read from; None is the process's own.
 
@@ -64,7 +64,7 @@ class HttpRag(KnownSystem):
 
         Raises:
             TransportError: the call failed on its way and may be made again.
-            CallFailed: the system failed, the service refused, or its answer is no object.
+            CallFailed: the system failed, the service refused, or its answer is not an object.
         """
         request = QueryRequest(question=question)
         answer = await self._service.call("POST", None, request, _AnyAnswer, QueryError)

@@ -134,7 +134,7 @@ def read_answer(text: str) -> ModelAnswer:
     """Return the answer of a model: one JSON object, as `read_document` takes it.
 
     A field that violates the contract is left out; its value is extracted from the words of the answer, as
-    for any system. A text that is no JSON object, or one without an answer, is the answer as it stands.
+    for any system. A text that is no JSON object, or one without an answer, is the answer as plain text.
     """
     value = None
     with suppress(InvalidAnswer):
@@ -168,7 +168,7 @@ class OpenAIRag(KnownSystem):
     Args:
         model: the model's name, as its server knows it.
         document: the document.
-        endpoint: where the model is reached; None takes ``MEMFIN_AGENT_BASE_URL`` or ``OPENAI_BASE_URL``,
+        endpoint: the model's endpoint; None takes ``MEMFIN_AGENT_BASE_URL`` or ``OPENAI_BASE_URL``,
             and ``MEMFIN_AGENT_API_KEY`` or ``OPENAI_API_KEY``.
         system: the instructions; None for those that ship with MemFin.
         temperature, max_tokens, seed: sent with every request; None is not sent.

@@ -87,7 +87,7 @@ def as_reply(value: object) -> RagReply:
     likes, ``usage``; unknown fields are ignored.
 
     Raises:
-        CallFailed: it is anything else, or a field is not what the contract says; the text has the path.
+        CallFailed: it is anything else, or a field violates the contract; the text has the path.
     """
     answer, usage = value, None
     if isinstance(value, RagReply):

@@ -42,7 +42,7 @@ class Asked(Record):
     """Outcome of a question: an answer, or one line with the reason of the failure.
 
     ``latency_ms`` is the time until then, pauses and retries included, the making of the system not.
-    ``usage`` is what the answer says that a language model took.
+    ``usage`` is the usage of a language model reported by the answer.
     """
 
     status: Status
@@ -120,7 +120,7 @@ class SystemUnderTest:
     async def open(self) -> None:
         """Make the system before a run begins; raise `UsageError` if that fails."""
         try:
-            async with self._instances.lent():
+            async with self._instances.acquire():
                 pass
         except CallFailed as problem:
             raise UsageError(f"rag {self.reference}: {one_line(str(problem))}") from problem
@@ -129,11 +129,11 @@ class SystemUnderTest:
         """Ask once and return the answer as it is.
 
         Raises:
-            CallFailed: the system raised or could not be made, or its answer is none.
+            CallFailed: the system raised or could not be made, or its answer is invalid.
             CallTimedOut: it did not answer in time.
             TransportError, ConnectionError: the question failed on its way and may be asked again.
         """
-        async with self._instances.lent() as calls:
+        async with self._instances.acquire() as calls:
             return await calls.query(self._words(question), limit)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
@@ -146,7 +146,7 @@ class SystemUnderTest:
             return Asked(status=status, latency_ms=elapsed, error=error, retries=len(retries))
 
         try:
-            async with self._instances.lent() as calls:
+            async with self._instances.acquire() as calls:
                 start, made = time.perf_counter(), True
                 reply = await with_retries(
                     lambda left: calls.query(self._words(question), left),
@@ -210,11 +210,11 @@ class _Calls(FactoryCalls):
 
 
 class _Instances:
-    """Pool of calls into a system, which are `lent` for each question.
+    """Pool of calls into a system, to `acquire` for each question.
 
     1. An asynchronous system is made once and shared by all callers.
     2. A plain one has one caller at a time, in its own thread, and is made again when all are in use. One
-       that hangs past its time is left behind.
+       that hangs past its time is abandoned.
     3. A plain system that was ``given`` cannot be made again: its callers queue.
     """
 
@@ -232,8 +232,8 @@ class _Instances:
         self._queue = anyio.Semaphore(1) if queued else None
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[_Calls]:
-        """Lend calls into an instance; raise `CallFailed` without one, or when too many are stuck."""
+    async def acquire(self) -> AsyncIterator[_Calls]:
+        """Acquire calls into an instance; raise `CallFailed` without one, or if too many are stuck."""
         if sum(calls.stuck for calls in self.all) >= MAX_STUCK:
             raise CallFailed(f"{MAX_STUCK} earlier questions still hang in their threads; no more are asked")
         async with self._queue or nullcontext():

@@ -34,8 +34,8 @@ def memory_application(
     """Return an aiohttp application that serves a memory store.
 
     Args:
-        store: what is served; the caller closes it.
-        tokens: who may act for whom.
+        store: the served store; the caller closes it.
+        tokens: the access tokens of users.
         telemetry: the store's counters, shown at ``/metrics``.
         host: the address that the application is going to listen on.
         names: further names under which it may be asked for, as behind a proxy.

@@ -17,7 +17,7 @@ from memfin.web.memory.requests import read_json
 from memfin.web.memory.routes import Call, Download, Route
 
 MAX_THREADS: Final = 16
-"""Calls that are worked on at a time; further ones wait."""
+"""Maximum number of calls worked on at a time; further ones wait."""
 
 
 class Dependencies:

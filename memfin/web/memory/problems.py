@@ -42,10 +42,10 @@ class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
     """A call that fails.
 
     Attributes:
-        status: of HTTP.
+        status: HTTP status.
         code: a stable name.
-        details: plain data that tells more.
-        headers: that go with it.
+        details: further plain data.
+        headers: headers of the response.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ async def json_problems(request: web.Request, handler: Handler) -> web.StreamRes
     """Answer every failure as a problem in JSON."""
     try:
         return await handler(request)
-    except Exception as failure:  # noqa: BLE001 - the caller learns of it, the service goes on
+    except Exception as failure:  # noqa: BLE001 - the caller is informed, the service continues
         return problem_answer(problem_of(failure))
 
 

@@ -13,16 +13,16 @@ from memfin.web.memory.problems import Problem
 R = TypeVar("R", bound=Record)
 
 MAX_BODY_BYTES: Final = 1 << 20
-"""Bytes."""
+"""Maximum bytes of a request's body."""
 MAX_DEPTH: Final = 32
-"""Objects and arrays within each other."""
+"""Maximum nesting of objects and arrays."""
 
 
 async def read_json(request: web.Request, kind: type[R]) -> R:
     """Return a request's body.
 
     Raises:
-        Problem: it is no JSON, too deep, or not what the struct says.
+        Problem: it is not JSON, too deep, or violates the struct.
         HTTPException: it is too large or too slow.
     """
     if request.content_type != "application/json":

@@ -15,7 +15,7 @@ class Call:
     """One call of an authorized caller.
 
     Attributes:
-        user_id: whom the caller's token acts for; a user in the path is this one.
+        user_id: the user of the caller's token; a user in the path is the same.
         params: the other parts of the path.
         query: the fields of the query that the route knows.
         body: the decoded body, for a route that takes one.
@@ -46,7 +46,7 @@ class Field:
 
 
 Work = Callable[[MemoryStore, Call], Record | Download]
-"""Does a call; runs in a worker thread, so that it may wait for files and locks."""
+"""Function that does a call; it runs in a worker thread and may wait for files and locks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Route:
     """One call of the service.
 
     Attributes:
-        method: of HTTP.
-        path: template of it; ``{user_id}`` is the caller.
+        method: HTTP method.
+        path: template of the path; ``{user_id}`` is the caller.
         name: operation id, also the label of its metrics.
         summary: one sentence.
-        work: what does it.
+        work: the function that does it.
         answer: the struct of its answer, or a media type.
-        status: of its answer.
+        status: status of its answer.
         body: the struct of its body, or None.
         query: fields of the query.
         errors: statuses with which it refuses, beyond those of every route.

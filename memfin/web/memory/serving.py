@@ -35,11 +35,11 @@ def serve(
     """Serve a data root until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
     Args:
-        data: the data root; created when it is missing.
+        data: the data root; created if missing.
         host: the address to listen on.
         port: the port; 0 takes a free one, which the line names.
         names: further host names under which the service may be asked for.
-        secure_cookies: whether browsers send the cookies of the pages through TLS only, as a proxy speaks it.
+        secure_cookies: True to have browsers send the cookies of the pages only through TLS, behind a proxy.
         thresholds: a file with those of the drift detectors; by default those that ship with MemFin.
 
     Raises:

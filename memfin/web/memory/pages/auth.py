@@ -132,7 +132,7 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
     """Return the fields of a form.
 
     Raises:
-        Problem: it carries another secret, comes from another site, or is no plain form.
+        Problem: it carries another secret, comes from another site, or is not a plain form.
     """
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
         raise Problem(403, "form_expired", "the form is from another site")

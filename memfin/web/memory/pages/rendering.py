@@ -36,9 +36,9 @@ def page(
     """Return a page in the visitor's language.
 
     Args:
-        request: what is answered.
-        name: of the template, without its suffix.
-        status: of HTTP.
+        request: the request to answer.
+        name: name of the template, without its suffix.
+        status: HTTP status.
         form_secret: for every form on the page.
         signed_in: whether the visitor has a session.
         values: for the template.

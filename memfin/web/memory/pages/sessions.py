@@ -10,9 +10,9 @@ from typing import Final
 IDLE: Final = timedelta(minutes=30)
 MAX_AGE: Final = timedelta(hours=8)
 MAX_SESSIONS: Final = 10_000
-"""Sessions at a time; the oldest end when there are more."""
+"""Maximum number of sessions; the oldest end when there are more."""
 MAX_PER_PERSON: Final = 20
-"""Sessions of one person at a time, likewise, so that no person ends another one's."""
+"""Maximum number of sessions per person, so that nobody ends those of others."""
 
 
 def fresh_secret() -> str:
@@ -32,9 +32,9 @@ class Session:
     """One person signed in.
 
     Attributes:
-        user_id: who.
+        user_id: the user.
         token_id: the access token that was shown; the session ends with it.
-        form_secret: what every form of this session carries.
+        form_secret: the secret in every form of this session.
     """
 
     user_id: str
