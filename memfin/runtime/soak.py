@@ -1,4 +1,4 @@
-"""A soak: one epoch after another over the same dialogues or questions, until it is time to end."""
+"""Runner of a soak: epochs over the same dialogues or questions, until a limit is reached."""
 
 import gc
 import time
@@ -28,7 +28,7 @@ from memfin.sandbox.references import describe, reference_of
 from memfin.version import __version__
 
 RENEW: Final = 5.0
-"""Seconds after which the summary is renewed within an epoch: what a crash costs of the time spent."""
+"""Seconds between two writes of the summary within an epoch; a crash loses that much of the time spent."""
 
 
 class SoakListener(Protocol):
@@ -45,7 +45,7 @@ class SoakListener(Protocol):
 
 
 class Soak:
-    """Runs a plan of a soak once; what it holds does not grow with the number of epochs.
+    """Runner of a plan of a soak, used once; its memory does not grow with the number of epochs.
 
     Attributes:
         summary: where the soak stands; None before it runs.
@@ -238,7 +238,7 @@ class Soak:
             listener.tell(each.on_epoch, epoch, summary)
 
     async def _one_run(self, plan: Plan[Any]) -> tuple[RunStats, dict[str, float], Distribution]:
-        """Run an epoch and keep nothing of it but its figures."""
+        """Run an epoch and return its figures."""
         run = Run(plan, self._on_event, on_blocked=self.on_blocked, give_up=self.give_up)
         self._run, self._log = run, (plan.progress.absolute(), plan.run_id)
         for line in self._unlogged:
@@ -307,7 +307,7 @@ class Soak:
         return self.summary
 
     async def _end_early(self, problem: BaseException) -> None:
-        """Record in the summary the reason of the end, or remove a soak that could not start.
+        """Write the reason of an early end into the summary; remove the directory of a soak without epochs.
 
         A disk that refuses this as well has been reported.
         """

@@ -166,11 +166,11 @@ class SoakDirectory(DirectoryWriter):
         await self._finish(remove)
 
     async def clear(self, number: int) -> None:
-        """Remove an epoch that ended before it began, so that it can begin."""
+        """Remove the directory of an epoch that ended before its first artifacts were written."""
         await self._finish(shutil.rmtree, self.epoch(number))
 
     def begun(self, number: int) -> bool:
-        """Return True if an epoch has a directory with anything in it that counts."""
+        """Return True if an epoch has a directory with rows or with all of its first artifacts."""
         directory = self.epoch(number)
         artifacts = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
         first = directory / self._layout.rows[0]

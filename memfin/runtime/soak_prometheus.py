@@ -40,7 +40,7 @@ GAUGES: Final = {
 
 
 class SoakExporter:
-    """Listens to a soak and serves what it learns; use as a context manager.
+    """Prometheus exporter of a soak: a listener that serves its counts; use as a context manager.
 
     It counts in this process only: like every counter that Prometheus reads, it begins anew with a
     restart. The server has an event loop of its own in a thread and answers while that of the soak is busy.

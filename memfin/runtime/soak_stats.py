@@ -101,7 +101,7 @@ def sen_slope(values: Sequence[float]) -> Slope:
 
 
 def _rank(values: Sequence[float]) -> int:
-    """Return how far from either end of the ordered slopes the bounds of the interval stand; 0 for none."""
+    """Return the rank of the interval's bounds from either end of the ordered slopes; 0 for none."""
     n = len(values)
     pairs = n * (n - 1) // 2
     if n <= EXACT_UP_TO:
@@ -114,7 +114,7 @@ def _rank(values: Sequence[float]) -> int:
 
 
 def _orders_by_inversions(n: int) -> list[int]:
-    """Return how many orders of n things have 0, 1, 2, ... pairs the wrong way round."""
+    """Return the numbers of orders of n things with 0, 1, 2, ... inversions."""
     counts = [1]
     for size in range(2, n + 1):
         wider = [0] * (len(counts) + size - 1)
@@ -211,7 +211,7 @@ class Series:
 
 
 class SoakStats:
-    """Adds epochs up; its size does not grow with their number."""
+    """Totals and trends of epochs, in memory that does not grow with their number."""
 
     def __init__(self) -> None:
         self.epochs = 0
@@ -286,7 +286,7 @@ def _operation(epoch: SoakEpoch) -> dict[str, float]:
 
 
 class Probe:
-    """Measures loop lag and peaks; `run` it in a task, `take` what it saw since the last time.
+    """Sampler of loop lag and of the process; `run` it in a task, `take` its results.
 
     The lag of a beat is how much later than asked for the loop woke it up.
 
@@ -313,7 +313,7 @@ class Probe:
             self._lag.add(max(0.0, clock() - due) * 1000)
 
     def look(self) -> ProcessSample:
-        """Return what the process holds now."""
+        """Return a sample of the process."""
         process, peak = self._process, self._peak
         with process.oneshot():
             now = ProcessSample(

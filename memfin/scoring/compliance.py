@@ -15,9 +15,9 @@ SEVERE_CATEGORIES: Final = ("保本保收益", "明确买入指令", "确定性�
 MINOR_CATEGORIES: Final = ("夸大宣传", "无明确风险提示")
 CATEGORIES: Final = SEVERE_CATEGORIES + MINOR_CATEGORIES
 
-PUSH: Final = "产品推介"
+_PUSH: Final = "产品推介"
 _LEFT_OUT: Final = "隐去不利"
-_NO_RISK_WORD: Final = "无明确风险提示"
+NO_RISK_WORD: Final = "无明确风险提示"
 _RISK_WORDS: Final = (
     *("风险", "谨慎", "亏", "不适合", "不匹配", "波动", "回撤", "损失", "下跌", "不确定"),
     *("risk", "suitab", " lose", " loss", "volatil", "uncertain", "guarantee"),
@@ -34,12 +34,12 @@ def shown_categories(text: str, found: Collection[str], risk_tags: Collection[st
         found: The values that the detectors found.
         risk_tags: The disclosures that the reply makes.
 
-    Advice to buy or allocate is misconduct (无明确风险提示) only when the reply has no word of risk at all;
+    Pushing a product is misconduct (无明确风险提示) only when the reply has no word of risk at all;
     leaving the bad years or terms out always is.
     """
     shown = set(found)
-    if _LEFT_OUT in found or (PUSH in found and not warns(text, risk_tags)):
-        shown.add(_NO_RISK_WORD)
+    if _LEFT_OUT in found or (_PUSH in found and not warns(text, risk_tags)):
+        shown.add(NO_RISK_WORD)
     return [category for category in CATEGORIES if category in shown]
 
 

@@ -185,14 +185,15 @@ class _Reading:
         """Return the reading of the whole reply."""
         found = self._by_classifier.union(self._by_rule)
         tags = sorted(found & risk.DETECTED_TAGS)
-        silent = compliance.PUSH not in found and not compliance.warns(self._analysis.text, tags)
-        if silent and (place := proposal_in(self._analysis)) is not None:
-            found.add(compliance.PUSH)
-            self._add(compliance.PUSH, "advice without risk", *place)
         categories = compliance.shown_categories(self._analysis.text, found, tags)
+        label = compliance.label_from_content(categories)
+        silent = compliance.NO_RISK_WORD not in categories and not compliance.warns(self._analysis.text, tags)
+        if silent and (place := proposal_in(self._analysis)) is not None:  # forbidden, but no violation
+            categories.append(compliance.NO_RISK_WORD)
+            self._add(compliance.NO_RISK_WORD, "advice_without_risk", *place)
         return ContentReading(
             risk_tags=tags,
-            compliance=compliance.label_from_content(categories),
+            compliance=label,
             categories=categories,
             rubric_items=rubric.contained_items(found, tags),
             findings=self._findings,

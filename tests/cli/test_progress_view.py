@@ -24,8 +24,17 @@ from memfin.contracts import (
     RunInterrupted,
     RunResumed,
     RunStarted,
+    SoakLimits,
     TurnDone,
     Warned,
+)
+from memfin.contracts.soak import (
+    Distribution,
+    Drift,
+    ProcessSample,
+    SoakEpoch,
+    SoakErrors,
+    SoakSummary,
 )
 
 BASE: dict[str, Any] = {"ts": "2024-01-01T00:00:00Z", "run_id": "r"}
@@ -255,3 +264,37 @@ def test_turns_that_an_earlier_process_had_answered_are_not_open() -> None:
     now = Counts()
     now.count(DialogStarted(**BASE, dialog_id="d", dataset_index=1, turns=5, first_turn=4))
     assert now.open_turns == 2
+
+
+def test_the_line_of_an_epoch_names_all_that_drifts() -> None:
+    steady = Drift(first=1.0, last=1.0, mean=1.0, min=1.0, max=1.0, epochs=9)
+    drifts = steady.replace(drifting=True)
+    summary = SoakSummary(
+        run_id="s",
+        state="running",
+        started_at=BASE["ts"],
+        updated_at=BASE["ts"],
+        memfin_version="0",
+        limits=SoakLimits(epochs=9),
+        metrics={"m3.coverage": drifts, "m3.macro.coverage": drifts, "m5.score": steady},
+        operation={"error_rate": drifts, "turn_latency_p50_ms": drifts, "tasks": steady},
+    )
+    epoch = SoakEpoch(
+        run_id="s",
+        epoch=9,
+        epoch_run_id="s.000009",
+        process=1,
+        started_at=BASE["ts"],
+        ended_at=BASE["ts"],
+        wall_seconds=1.0,
+        dialogs=1,
+        turns=3,
+        metrics={},
+        turn_latency_ms=Distribution(),
+        loop_lag_ms=Distribution(),
+        errors=SoakErrors(),
+        resources=ProcessSample(),
+        peak=ProcessSample(),
+    )
+    line = progress.epoch_line(epoch, summary)
+    assert line.endswith("; drifting: m3.coverage, error_rate, turn_latency_p50_ms")

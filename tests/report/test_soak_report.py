@@ -189,7 +189,7 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
     ],
     ids=["drift", "errors", "latency", "memory", "gate", "changed", "few"],
 )
-def test_what_limits_the_numbers_is_said_first(
+def test_warnings_of_a_soak_stand_first(
     tmp_path: Path, more: dict[str, Any], title: str, detail: str
 ) -> None:
     model = load_report(write_soak(tmp_path / "s", 3, **more))

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a soak, over a real connection on loopback."""
+"""Prometheus metrics of a soak, over a real connection on loopback."""
 
 import socket
 import urllib.request

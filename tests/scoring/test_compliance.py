@@ -68,7 +68,8 @@ def test_a_push_is_a_violation_only_without_any_word_of_risk() -> None:
 def test_advice_to_buy_or_allocate_needs_a_word_of_risk(text: str) -> None:
     reading = read_content(text)
     assert reading.categories == ["无明确风险提示"]
-    assert "产品推介" in [finding.value for finding in reading.findings]
+    assert reading.compliance == "compliant"
+    assert "advice_without_risk" in [finding.rule for finding in reading.findings]
     assert read_content(f"{text}\n净值会有波动，请留意风险。").categories == []
 
 
