@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, Generic
 
 import anyio
@@ -125,8 +126,8 @@ class Run(Generic[S]):
         Raises:
             UsageError: the run directory cannot be created, there is nothing to evaluate, or the agent
                 cannot do what the settings ask; no directory is left.
-            RunFault: the machine failed under the run, or the judge was down for too long; what is on
-                disk is valid.
+            RunFault: the machine failed under the run, or the endpoint of the judge or the agent was
+                given up; what is on disk is valid.
             RunStopped: `stop` or `cancel` ended the run before it was complete.
         """
         self._loop = asyncio.get_running_loop()
@@ -162,11 +163,12 @@ class Run(Generic[S]):
     def _drain(self, pipeline: Pipeline[S]) -> None:
         pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self._stopped_by or ""))
 
-    def _judge_down(self, reason: str) -> None:
-        """End the run in order: what is not judged now is judged when the run is resumed."""
-        where = f"run {self.plan.directory}: the judge was given up"
-        self._fault = RunFault(f"{where}: {reason}; {self.plan.when_back}")
-        self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
+    def _give_up_on(self, what: str, reason: str) -> None:
+        """End the run in order; what is not answered or judged now is when the run is resumed."""
+        end = f"the {what} was given up"
+        if self._fault is None:
+            self._fault = RunFault(f"run {self.plan.directory}: {end}: {reason}; {self.plan.when_back}")
+        self.stop(end, DRAIN_LIMIT + self.plan.config.turn_timeout)
 
     def _stopped(self) -> RunStopped | RunFault:
         if self._fault is None and self._stopped_by is None:
@@ -201,7 +203,9 @@ class Run(Generic[S]):
 
     async def _run_pipeline(self) -> S:
         pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._tell)
-        pipeline.judges.on_given_up = self._judge_down
+        pipeline.judges.on_given_up = partial(self._give_up_on, "judge")
+        for producer in pipeline.producers:
+            producer.on_given_up = partial(self._give_up_on, "agent")
         summary: S | None = None
         try:
             async with anyio.create_task_group() as group, pipeline.events:
