@@ -102,7 +102,7 @@ def score(
             "warning: nothing says which history mode the trace was made with; "
             "free is assumed; pass --history forced if it was that"
         )
-    with progress_view(quiet=quiet) as view:
+    with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         summary, stats = results(run_to_end(plan, view))
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
@@ -140,7 +140,7 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool) -> None:
         GateFailed: the run is complete, but a gate does not hold.
     """
     directory = plan.directory.absolute()
-    with progress_view(quiet=quiet) as view:
+    with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         run = run_to_end(plan, view)
     summary, stats = results(run)
     report = write_reports(directory) and plan.directory / "report.html"
@@ -166,7 +166,7 @@ def run_to_end(plan: RunPlan, view: ProgressView) -> Run[EvalSummary]:
         view.on_event(event)
 
     run = Run(plan, watch)
-    run_work(run, plan)
+    run_work(run, plan, view)
     if (line := failure_line(turns)) is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run
