@@ -136,6 +136,7 @@ def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
     for name, known in (
         ("m3_risk_coverage.coverage", r"m3_risk_coverage\.strict_risk_coverage_rate"),
         ("risk_coverage", r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.macro"),
+        ("risk_coverag", r"known: m3_risk_coverage\.risk_coverage, "),
         ("m9.coverage", r"m1_context_continuity\.key_coverage, "),
     ):
         with pytest.raises(UsageError, match=known):
