@@ -88,7 +88,7 @@ def _print_warning(view: ProgressView, event: ProgressEvent) -> None:
 def _run_in(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None], work: Work) -> bool:
     """Run the coroutine, then close the loop whatever agents have left on it.
 
-    Returns whether something stopped the loop under the coroutine; the work is cancelled then. A thread of
+    Returns True if something stopped the loop under the coroutine; the work is cancelled then. A thread of
     the loop's own pool is not waited for: nothing could end it.
     """
     lost = False

@@ -53,7 +53,7 @@ class GatedValue(NamedTuple):
 
 
 Directions = Mapping[str, bool]
-"""The values that gates may name, and whether less is better of each."""
+"""The values that gates may name, each with True if less is better."""
 
 
 def gates_of(config: RunConfig, directions: Directions) -> list[Gate]:

@@ -202,7 +202,7 @@ class Run(Generic[S]):
                     await self.plan.close()
 
     async def _run_pipeline(self) -> S:
-        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._tell)
+        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._notify)
         pipeline.judges.on_given_up = partial(self._give_up_on, "judge")
         for producer in pipeline.producers:
             producer.on_given_up = partial(self._give_up_on, "agent")
@@ -323,7 +323,7 @@ class Run(Generic[S]):
             with suppress(Exception):
                 self.on_blocked(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
 
-    def _tell(self, event: ProgressEvent) -> None:
+    def _notify(self, event: ProgressEvent) -> None:
         """Hand an event to whoever listens."""
         if self._events is not None:
             self._events(event)
@@ -331,14 +331,14 @@ class Run(Generic[S]):
             self._listener.tell(self._on_event, event)
 
     def _warn_blocked(self, message: str, dialog_id: str | None = None) -> None:
-        """Put a warning into the progress log from another thread, the loop being stuck, and tell it."""
+        """Put a warning into the progress log from another thread, the loop being stuck, and show it."""
         event = Warned(ts=utc_now(), run_id=self.plan.run_id, message=message, dialog_id=dialog_id)
         self.directory.note([msgspec.json.encode(event)], 0)
         if self.on_blocked is not None:
             self.on_blocked(event)
         elif self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                self._loop.call_soon_threadsafe(self._tell, event)
+                self._loop.call_soon_threadsafe(self._notify, event)
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
@@ -362,7 +362,7 @@ class Run(Generic[S]):
             if not isinstance(problem, MemfinError):
                 raise fault from problem
         for event in events:
-            self._tell(event)
+            self._notify(event)
         if late := self._board.take():
             with suppress(RunFault):  # the end is on record, or was refused just now
                 await self.directory.append_progress([msgspec.json.encode(event) for event in late])

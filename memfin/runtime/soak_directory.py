@@ -36,7 +36,7 @@ def epoch_run_id(run_id: str, epoch: int) -> str:
 
 
 def is_soak(path: Path) -> bool:
-    """Say whether a directory is that of a soak."""
+    """Return True if a directory is that of a soak."""
     return (path / SUMMARY).is_file()
 
 
@@ -165,7 +165,7 @@ class SoakDirectory(DirectoryWriter):
         await self._finish(shutil.rmtree, self.epoch(number))
 
     def begun(self, number: int) -> bool:
-        """Say whether an epoch has a directory with anything in it that counts."""
+        """Return True if an epoch has a directory with anything in it that counts."""
         directory = self.epoch(number)
         artifacts = all((directory / name).is_file() for name in (CONFIG, "run_manifest.json", COMMITS))
         first = directory / self._layout.rows[0]

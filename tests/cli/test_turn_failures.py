@@ -1,4 +1,4 @@
-"""Why most turns of a run failed is told at its end; addresses that are wrong say what is wrong."""
+"""The most frequent reason of failed turns at the end of a run; hints at wrong addresses."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from memfin.judges.stats import MAX_KINDS, JudgedTurns
 from tests.support import dataset
 
 
-def told(*errors: str | None) -> str | None:
+def line_of(*errors: str | None) -> str | None:
     turns = JudgedTurns()
     for error in errors:
         turns.count(error)
@@ -24,13 +24,13 @@ def told(*errors: str | None) -> str | None:
 
 
 def test_the_most_frequent_reason_of_a_run_that_mostly_failed() -> None:
-    assert told() is None
-    assert told(None, "a") is None
-    assert told(None, "b", "after 3.2 s", "after 4 s") == (
+    assert line_of() is None
+    assert line_of(None, "a") is None
+    assert line_of(None, "b", "after 3.2 s", "after 4 s") == (
         "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
     )
     many = [f"reason {'x' * number}" for number in range(MAX_KINDS + 50)]
-    assert told(*many, "reason x", "more\nlines") == (
+    assert line_of(*many, "reason x", "more\nlines") == (
         f"{len(many) + 2} of {len(many) + 2} turns failed; the most frequent reason, 2 times: reason x"
     )
 

@@ -28,7 +28,7 @@ LONG = 60.0
 """What the agents take that do not come to an end; each limit below is far from it."""
 
 DRAINED = 5.0
-HASTY = 0.5
+SECOND = 0.5
 SLACK = 4.0
 """Seconds that a process has after one and after two signals, and what a busy machine may add."""
 
@@ -293,13 +293,13 @@ def test_a_second_signal_ends_the_run_at_once(
     process.send_signal(signal.SIGINT)
     time.sleep(0.1)  # signals of one kind that come too fast are one
     process.send_signal(signal.SIGINT)
-    errors = ended(process, time.monotonic(), HASTY)
+    errors = ended(process, time.monotonic(), SECOND)
     assert process.returncode == 130, errors
     is_whole_after_resuming(tmp_path, expected)
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_somebody_at_a_terminal_is_told_what_goes_on(tmp_path: Path, quiet: bool) -> None:
+def test_ctrl_c_at_a_terminal_is_answered_on_a_line_of_its_own(tmp_path: Path, quiet: bool) -> None:
     prepare(tmp_path)
     (tmp_path / "temper").write_text("Quick")
     ours, terminal = os.openpty()

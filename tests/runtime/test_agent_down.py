@@ -12,11 +12,17 @@ import pytest
 from aiohttp import web
 
 from memfin.agents.calls import AgentEndpoint
-from memfin.client.errors import EndpointDown
+from memfin.agents.openai.agent import OpenAIAgents
+from memfin.client.endpoint import Endpoint
+from memfin.client.errors import EndpointDown, RequestError
+from memfin.contracts import SoakLimits
 from memfin.errors import RunFault
 from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
+from memfin.runtime.soak import Soak
+from memfin.runtime.soak_plan import make_soak_plan, make_soak_resume_plan
+from memfin.sandbox.calls import CallFailed
 from tests.support import dataset, read_jsonl
 
 DIALOGS = 6
@@ -202,3 +208,27 @@ async def test_an_answer_begins_a_new_row_and_calls_that_fail_together_count_onc
         await endpoint.wait_out("no route", math.inf)
     with pytest.raises(EndpointDown, match=r"^no route, 5 times in a row$"):
         await endpoint.wait_out("no route", math.inf)
+
+
+async def test_a_soak_stops_likewise_and_is_resumed_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = dataset(tmp_path / "data.jsonl", DIALOGS, TURNS)
+    async with serving(monkeypatch) as server:
+        server.lives_for = DIALOGS * TURNS + 2
+        plan = make_soak_plan(
+            data, limits=SoakLimits(epochs=2), agent="openai:m", judge="none", runs_dir=tmp_path, run_id="s"
+        )
+        with pytest.raises(RunFault, match=f"; memfin resume {tmp_path / 's'} finishes the run once"):
+            await Soak(plan).run()
+    async with serving(monkeypatch, server.port):
+        soak = Soak(make_soak_resume_plan(tmp_path / "s"))
+        await soak.run()
+    assert soak.summary is not None
+    assert (soak.summary.epochs, soak.summary.errors.failed_turns) == (2, 0)
+
+
+def test_a_text_that_the_provider_withholds_is_an_answer() -> None:
+    agents = OpenAIAgents("m", endpoint=Endpoint("http://127.0.0.1:9/v1"))
+    error = agents.error_of(RequestError("refusal", "withheld", retryable=False, status=403))
+    assert (type(error), agents.availability.answered) == (CallFailed, True)

@@ -417,7 +417,8 @@ class OpenAIAgents:
 
     def error_of(self, problem: RequestError) -> TransportError | CallFailed:
         """Return the error of a turn for that of a request."""
-        text, status = str(problem), problem.status
+        text = str(problem)
+        status = problem.status if problem.kind == "status" else None  # a provider may withhold with 403
         if status in KEY_STATUSES:
             text += f"; look at {self._endpoint.key_env or 'MEMFIN_AGENT_API_KEY (not set)'}"
         unconnected = problem.kind in {"connect", "tls"}
