@@ -1,12 +1,14 @@
 """Base classes of pipeline stages: life cycle, statistics, and the loop over an inbox."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memfin.actors.channels import messages
+from memfin.client.errors import EndpointDown
 from memfin.contracts import Record
 from memfin.errors import MemfinError
 
@@ -43,6 +45,7 @@ class Actor(ABC, Generic[M]):
     Attributes:
         finished: set when the actor has ended.
         cut: True if it left work undone, because it was halted or ended from outside.
+        on_given_up: called with the reason when the endpoint that it depends on is given up, if set.
     """
 
     def __init__(self, name: str, inbox: MemoryObjectReceiveStream[M] | None, *outboxes: _Channel) -> None:
@@ -50,6 +53,7 @@ class Actor(ABC, Generic[M]):
         self.inbox = inbox
         self.finished = anyio.Event()
         self.cut = False
+        self.on_given_up: Callable[[str], None] | None = None
         self._ends = [end for end in (inbox, *outboxes) if end is not None]
         self._halted = False
         self._life: anyio.CancelScope | None = None
@@ -90,6 +94,11 @@ class Actor(ABC, Generic[M]):
         self._halted = True
         if self._life is not None:
             self._life.cancel()
+
+    def report_down(self, problem: EndpointDown) -> None:
+        """Report that an endpoint is given up."""
+        if self.on_given_up is not None:
+            self.on_given_up(str(problem))
 
     def statistics(self) -> ActorStatistics:
         """Return the actor's counts at this moment."""

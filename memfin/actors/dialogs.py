@@ -15,6 +15,7 @@ from memfin.actors.messages import Commit, encode, utc_now
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
+from memfin.client.errors import EndpointDown
 from memfin.contracts import (
     Dialog,
     DialogCheckpoint,
@@ -352,6 +353,9 @@ class Replayer(Stage[DialogTask]):
         try:
             replayed = await self._replay(message)
         except DialogLeftError:
+            self.leave()
+        except EndpointDown as problem:
+            self.report_down(problem)
             self.leave()
         else:
             await self._send_entry(replayed)

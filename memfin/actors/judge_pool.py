@@ -1,7 +1,7 @@
 """The judge pool: ``workers_judge`` workers share one judge and send complete messages of any suite."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -11,9 +11,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from memfin.actors.base import Stage
 from memfin.actors.channels import Wires, messages, send
 from memfin.actors.messages import Commit, utc_now
+from memfin.client.errors import EndpointDown
 from memfin.contracts import Controls, JudgeDone, JudgeFailure, JudgeStats, Record, Vote
 from memfin.errors import MemfinError
-from memfin.judges.protocol import CacheCounts, EndpointDown, Judge, JudgeResult, RecordingJudge, judge_result
+from memfin.judges.protocol import CacheCounts, Judge, JudgeResult, RecordingJudge, judge_result
 from memfin.judges.stats import VoteStats
 from memfin.sandbox.references import describe
 
@@ -76,7 +77,6 @@ class JudgePool(Stage[M], Generic[M, R, V]):
     not complete are judged when the run is resumed.
 
     Attributes:
-        on_given_up: called with the reason when that happens, if set.
         controls: the report on the controls, once all are judged.
     """
 
@@ -92,7 +92,6 @@ class JudgePool(Stage[M], Generic[M, R, V]):
         ends = (self._outbox, self._events, self._jobs, self._work)
         super().__init__("judge_pool", wires.scored.receiver(), *ends)
         self.controls: Controls[Any] | None = None
-        self.on_given_up: Callable[[str], None] | None = None
         self._judge = judge
         self._judging = judging
         self._workers = workers
@@ -162,8 +161,8 @@ class JudgePool(Stage[M], Generic[M, R, V]):
 
     def _give_up(self, problem: EndpointDown) -> None:
         """Halt, and report the reason the first time."""
-        if not self._halted and self.on_given_up is not None:
-            self.on_given_up(str(problem))
+        if not self._halted:
+            self.report_down(problem)
         self.halt()
 
     def _until_halted(self) -> anyio.CancelScope:

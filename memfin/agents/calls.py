@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from memfin.agents.protocol import AgentReply, Observer, Session
+from memfin.client.errors import EndpointDown
 from memfin.contracts import ModelUsage
 from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of, one_line
@@ -18,6 +19,9 @@ T = TypeVar("T")
 
 MAX_ASKED_PAUSE: Final = 86_400.0
 MAX_SNAPSHOT_BYTES: Final = 4 << 20  # every dialogue under way may have one in memory
+KEY_STATUSES: Final = frozenset({401, 403})
+REFUSED_STATUSES: Final = KEY_STATUSES | {404}  # all calls of a run would get them
+MAX_UNCONNECTED: Final = 5  # calls in a row without a connection, each with its retries
 FIRST_BACKOFF: Final = 0.25
 MAX_BACKOFF: Final = 8.0
 """Seconds: the first and the longest pause before a retry."""
@@ -28,12 +32,65 @@ class TransportError(Exception):
 
     Adapters raise it for connections refused, reset or timed out, and for answers that say so
     (HTTP 429, 502, 503, 504). ``ConnectionError`` counts as one too where a reply is awaited.
-    ``retry_after`` is how many seconds the other side asked to be left alone, if it did.
+    ``retry_after`` is how many seconds the other side asked to be left alone, if it did; ``endpoint`` the
+    one to which there was no connection, if it is shared by all agents of the run.
     """
 
-    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str = "", *, retry_after: float | None = None, endpoint: "AgentEndpoint | None" = None
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.endpoint = endpoint
+
+
+class EndpointRefusal(CallFailed):
+    """The endpoint refused a call because of its address, its key or the model's name."""
+
+    def __init__(self, message: str, endpoint: "AgentEndpoint") -> None:
+        super().__init__(message)
+        self.endpoint = endpoint
+
+
+class AgentEndpoint:
+    """Availability of the endpoint that all agents of a run share.
+
+    Attributes:
+        answered: True once it has answered a call otherwise than with an `EndpointRefusal`.
+    """
+
+    def __init__(self) -> None:
+        self.answered = False
+        self._failures = 0
+        self._reason = ""
+        self._counted_at = 0.0
+
+    def count_answer(self) -> None:
+        """Note that the endpoint is there."""
+        self.answered = True
+        self._failures = 0
+
+    def check_first(self, problem: Exception) -> None:
+        """Raise `EndpointDown` for the failure of a call if none has been answered before."""
+        if not self.answered:
+            raise EndpointDown(str(problem)) from problem
+
+    async def wait_out(self, reason: str, began: float) -> None:
+        """Count a call that began at some time and got no connection, and pause before the next.
+
+        Calls that were under way together count once.
+
+        Raises:
+            EndpointDown: it was the last of `MAX_UNCONNECTED` in a row that failed for the same reason.
+        """
+        if reason != self._reason:
+            self._failures, self._reason = 0, reason
+        if self._failures == 0 or began >= self._counted_at:
+            self._failures += 1
+            self._counted_at = time.perf_counter()
+        if self._failures >= MAX_UNCONNECTED:
+            raise EndpointDown(f"{reason}, {self._failures} times in a row")
+        await anyio.sleep(min(MAX_BACKOFF, FIRST_BACKOFF * 2**self._failures))
 
 
 def asked_pause(problem: Exception) -> float:

@@ -7,7 +7,15 @@ from typing import Any, Final, TypeVar
 import anyio
 import msgspec
 
-from memfin.agents.calls import FIRST_BACKOFF, AgentCalls, TransportError, UsageTotal, with_retries
+from memfin.agents.calls import (
+    FIRST_BACKOFF,
+    MAX_UNCONNECTED,
+    AgentCalls,
+    EndpointRefusal,
+    TransportError,
+    UsageTotal,
+    with_retries,
+)
 from memfin.agents.observer import (
     Observed,
     TurnObserver,
@@ -125,6 +133,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
 
     Raises:
         DialogLeftError: ``leaving`` returned True.
+        EndpointDown: the endpoint of the run's agents is given up.
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
     session = open_session(dialog, options)
@@ -351,19 +360,43 @@ class _DialogReplayer:
         *retried: type[TransportError | ConnectionError],
         waited: float = 0.0,
     ) -> T:
-        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already."""
+        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already.
+
+        A call that gets no connection to the endpoint of all agents is made again, with its retries, until
+        the endpoint is given up.
+
+        Raises:
+            EndpointDown: it is, or the first call of the run to it has shown that none will succeed.
+        """
 
         def count() -> None:
             self.retries += 1
 
-        return await with_retries(
-            call,
-            *retried,
-            limit=self._options.turn_timeout - waited,
-            retries=self._options.turn_retries,
-            first_pause=FIRST_BACKOFF,
-            on_retry=count,
-        )
+        async def checked(limit: float) -> T:
+            try:
+                return await call(limit)
+            except (TransportError, EndpointRefusal) as problem:
+                if problem.endpoint is not None:
+                    problem.endpoint.check_first(problem)
+                raise
+
+        for attempts_left in range(MAX_UNCONNECTED, -1, -1):
+            began = time.perf_counter()
+            try:
+                return await with_retries(
+                    checked,
+                    *retried,
+                    limit=self._options.turn_timeout - waited,
+                    retries=self._options.turn_retries,
+                    first_pause=FIRST_BACKOFF,
+                    on_retry=count,
+                )
+            except TransportError as problem:
+                if problem.endpoint is None or attempts_left == 0:
+                    raise
+                count()
+                await problem.endpoint.wait_out(str(problem), began)
+        raise AssertionError("the last attempt returns or raises")
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
         """Put the turn's reply into the agent's history; return the error, if any."""

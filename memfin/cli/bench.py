@@ -137,7 +137,7 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> N
     directory = plan.directory.absolute()
     with progress_view("rag", quiet=quiet) as view:
         asked = Run(plan, view.on_event)
-        run_work(asked, plan)
+        run_work(asked, plan, view)
     summary, stats = run.results(asked)
     report = run.write_reports(directory) and plan.directory / "report.html"
     warning = _show_warnings(summary, directory, stats, plan)

@@ -63,7 +63,15 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; suggest the one that a misspelt name is close to."""
+        """Find the subcommand; suggest the one that a misspelt name is close to.
+
+        ``help NAME`` is ``NAME --help``, and ``help`` alone the help of the group.
+        """
+        if args[0] == "help":
+            if not args[1:]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, n=1)):
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
         return super().resolve_command(ctx, args)
@@ -114,6 +122,10 @@ def report_problem(problem: Exception) -> int:
         case click.exceptions.NoArgsIsHelpError():
             problem.show()
             return problem.exit_code
+        case click.NoSuchOption(option_name=name) if near := problem.possibilities:
+            bare = get_close_matches(name.lstrip("-"), [each.lstrip("-") for each in near])
+            near[:] = [each for each in near if each.lstrip("-") in bare]  # dashes make all options alike
+            line, code = problem.format_message(), problem.exit_code
         case click.ClickException():
             line, code = problem.format_message(), problem.exit_code
         case click.Abort():

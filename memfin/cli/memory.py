@@ -47,7 +47,7 @@ def command() -> None:
     """
 
 
-@command.command("serve")
+@command.command("serve", short_help="Serve the REST interface and the pages.")
 @data_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -86,7 +86,7 @@ def serve(
     run(data, host=host, port=port, names=names, secure_cookies=secure_cookies, thresholds=thresholds)
 
 
-@command.command("expire")
+@command.command("expire", short_help="Remove what has expired, finish what was interrupted.")
 @data_option
 @thresholds_option
 def expire(data: Path, thresholds: Path | None) -> None:
@@ -114,7 +114,7 @@ def expire(data: Path, thresholds: Path | None) -> None:
         raise GateFailed(f"{sweep.overdue} revocations had waited for more than 48 hours; they are done now")
 
 
-@command.command("export")
+@command.command("export", short_help="Export all that is remembered of a user.")
 @click.argument("user")
 @data_option
 @click.option(
@@ -135,7 +135,7 @@ def export(user: str, data: Path, out: Path, *, as_zip: bool) -> None:
     click.echo(str(made))
 
 
-@command.command("import")
+@command.command("import", short_help="Take in an export.")
 @click.argument("package", type=click.Path(path_type=Path))
 @data_option
 def import_(package: Path, data: Path) -> None:
@@ -153,7 +153,7 @@ def import_(package: Path, data: Path) -> None:
     note(f"user {imported.user_id}: {imported.files} files imported")
 
 
-@command.command("verify")
+@command.command("verify", short_help="Compare an export with its checksums.")
 @click.argument("package", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="Ignored; accepted for consistency.")
 def verify(package: Path, data: Path | None) -> None:
@@ -174,7 +174,7 @@ def verify(package: Path, data: Path | None) -> None:
     note(f"{package}: as exported at {made.exported_at}: user {made.user_id}, {len(made.files)} files")
 
 
-@command.command("delete")
+@command.command("delete", short_help="Remove an account for good.")
 @click.argument("user")
 @data_option
 @click.option("--yes", is_flag=True, help="Confirm: a deletion cannot be undone.")
@@ -201,7 +201,7 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
     note(f"user {user} deleted at {deleted_at.isoformat(timespec='seconds')}; {tokens} tokens revoked")
 
 
-@command.group("token")
+@command.group("token", short_help="Make and revoke the tokens of the service.")
 def token() -> None:
     """Make and revoke the tokens of the memory service; each acts for one user.
 
@@ -212,7 +212,7 @@ def token() -> None:
     """
 
 
-@token.command("add")
+@token.command("add", short_help="Make a token for a user and print it, this once.")
 @click.argument("user")
 @data_option
 def add(user: str, data: Path) -> None:

@@ -2,17 +2,17 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
 import click
 
 from memfin.contracts import (
     DialogDone,
-    DialogStarted,
     JudgeDone,
     ProcessSample,
     ProgressEvent,
     QuestionDone,
+    RunFinished,
     RunResumed,
     RunStarted,
     SoakEpoch,
@@ -35,7 +35,7 @@ MAX_SKIPS: Final = 20
 
 MIB: Final = 1 << 20
 
-ViewKind = Literal["quiet", "plain", "bars"]
+ViewKind = Literal["quiet", "plain", "bar"]
 
 UNITS: Final[dict[Suite, str]] = {"dialog": "turns", "rag": "questions"}
 """Names of what a suite asks one by one."""
@@ -64,33 +64,28 @@ def print_table(*tables: object, highlight: bool = True) -> None:
     click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
-class Bar(NamedTuple):
-    """One bar of a terminal's view; ``total`` is None while it is unknown."""
-
-    name: str
-    completed: int
-    total: int | None
-    note: str
+LOCAL_JUDGES: Final = (None, "none", "heuristic")
+"""Judges that keep no answer waiting."""
 
 
 class Counts:
     """Counts of a run, from its events; ``total`` is None while it is unknown.
 
-    In a benchmark run ``dialogs`` counts questions and ``asked`` those of this process.
+    In a benchmark run ``dialogs`` counts questions and ``asked`` those of this process. With a judge that
+    is not local the counts have the answers that wait for it.
     """
 
-    def __init__(self, suite: Suite = "dialog") -> None:
+    def __init__(self, suite: Suite = "dialog", judge: str | None = None) -> None:
         self.suite: Suite = suite
         self.total: int | None = None
         self.dialogs = 0
         self.turns = 0
-        self.open_turns = 0
         self.asked = 0
         self.passed = 0
         self.errors = 0
         self._before = 0
         self._unjudged: dict[str, int] = {}
-        self._judging = False
+        self._queues = judge not in LOCAL_JUDGES
         self._start = time.monotonic()
 
     def count(self, event: ProgressEvent) -> None:
@@ -101,15 +96,12 @@ class Counts:
             case RunResumed():
                 self.total = event.dialogs
                 self.dialogs = self._before = event.dialogs_done
-            case DialogStarted():
-                self.open_turns += event.turns - event.first_turn + 1 if event.turns is not None else 0
             case TurnDone():
                 self.turns += 1
                 answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
                 self._unjudged[event.dialog_id] = answered
                 self.errors += event.turn_status != "ok"
             case JudgeDone():
-                self._judging = True
                 self._unjudged.pop(event.dialog_id, None)
                 self.errors += event.failed
             case DialogDone():
@@ -120,13 +112,15 @@ class Counts:
                 self.asked += 1
                 self.passed += event.passed
                 self.errors += event.error is not None
+            case RunFinished():
+                self.total = self.dialogs  # empty lines of the dataset had been counted
             case _:
                 pass
 
     @property
     def judge_queue(self) -> int:
-        """Answered turns whose dialogue is not judged yet; 0 until a judge has done anything."""
-        return sum(self._unjudged.values()) if self._judging else 0
+        """Answered turns whose dialogue is not judged yet."""
+        return sum(self._unjudged.values())
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""
@@ -137,23 +131,24 @@ class Counts:
         seconds = int((time.monotonic() - self._start) / done * left)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
+    @property
+    def name(self) -> str:
+        """Plural of what is counted."""
+        return "questions" if self.suite == "rag" else "dialogues"
+
     def line(self) -> str:
         """Return the counts as a plain line."""
-        name, *others = self.bars()
-        shown = "".join(f"  {bar.name} {bar.completed}{bar.note and f'  {bar.note}'}" for bar in others)
-        return f"{name.name} {self.dialogs}/{'?' if self.total is None else self.total}{shown}  {name.note}"
+        return f"{self.name} {self.dialogs}/{'?' if self.total is None else self.total}  {self.note()}"
 
-    def bars(self) -> tuple[Bar, ...]:
-        """Return the bars of a terminal, the same ones every time."""
-        note = f"errors {self.errors}  eta {self.eta()}"
+    def note(self) -> str:
+        """Return the counts besides that of dialogues or questions."""
+        counts = [f"errors {self.errors}", f"eta {self.eta()}"]
         if self.suite == "rag":
-            note = f"passed {self.passed}/{self.asked}  {note}"
-            return (Bar("questions", self.dialogs, self.total, note),)
-        queue = f"judge queue {self.judge_queue}" if self._judging else ""
-        return (
-            Bar("dialogues", self.dialogs, self.total, note),
-            Bar("turns", self.turns, self.open_turns or None, queue),
-        )
+            counts.insert(0, f"passed {self.passed}/{self.asked}")
+        elif self.turns:
+            queue = [f"judge queue {self.judge_queue}"] if self._queues else []
+            counts = [f"turns {self.turns}", *queue, *counts]
+        return "  ".join(counts)
 
 
 def amount(suite: Suite, dialogs: int, turns: int) -> str:
@@ -209,12 +204,18 @@ class ProgressView:
     """A view of a run or a soak: a context manager around it, and its listener.
 
     All kinds print warnings and the skipped lines of the dataset, those of a soak in its first epoch.
-    ``plain`` prints counts every few seconds, ``bars`` shows them below the other lines, and both print a
-    line per epoch.
+    ``plain`` prints counts every few seconds, ``bar`` shows them below the other lines, and both print a
+    line per epoch. Nothing announces a run before something in it is done, which a start that fails never is.
     """
 
     def __init__(
-        self, stream: TextIO, kind: ViewKind, suite: Suite = "dialog", *, soak: bool = False
+        self,
+        stream: TextIO,
+        kind: ViewKind,
+        suite: Suite = "dialog",
+        *,
+        soak: bool = False,
+        judge: str | None = None,
     ) -> None:
         self._stream = stream
         self._suite: Suite = suite
@@ -225,19 +226,20 @@ class ProgressView:
         self._skipped = 0
         self._epochs = 0
         self._printed = time.monotonic()
-        self.counts = Counts(suite)
-        self.progress = self._made_progress() if kind == "bars" else None
+        self._judge = judge
+        self._unannounced = ""
+        self.counts = Counts(suite, judge)
+        self.progress = self._made_progress() if kind == "bar" else None
 
     def _made_progress(self) -> "Progress":
         from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
-        name, note = TextColumn("{task.description:>9}"), TextColumn("{task.fields[note]}")
+        name, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
         columns = (name, BarColumn(), MofNCompleteColumn(), note)
         console = Console(file=self._stream)
         progress = Progress(*columns, console=console, refresh_per_second=4, transient=self._soak)
-        for bar in self.counts.bars():
-            progress.add_task(bar.name, total=None, note="")
+        progress.add_task(self.counts.name, total=None, note="")
         return progress
 
     def __enter__(self) -> Self:
@@ -248,6 +250,7 @@ class ProgressView:
     def __exit__(self, *exception: object) -> None:
         failed_start = exception[0] is not None and not self.counts.turns and not self.counts.dialogs
         if self.progress is not None:
+            self.progress.live.transient |= failed_start
             self.progress.stop()
         elif self._plain and not self._soak and not failed_start:
             self._print_counts()
@@ -257,7 +260,7 @@ class ProgressView:
         """Count the event and show what it changes."""
         if isinstance(event, RunStarted | RunResumed):
             self._dataset = event.dataset_path or ""
-            self.counts = Counts(self._suite)
+            self.counts = Counts(self._suite, self._judge)
         self.counts.count(event)
         match event:
             case Warned():
@@ -272,21 +275,29 @@ class ProgressView:
             case _:
                 pass
         if self.progress is not None:
-            self._move_bars(self.progress, event.run_id)
+            self._move_bar(self.progress, event.run_id)
         elif self._plain:
             self._print_due(event)
 
-    def _move_bars(self, progress: "Progress", run_id: str) -> None:
+    def _move_bar(self, progress: "Progress", run_id: str) -> None:
         epoch = f"  epoch {run_id.rpartition('.')[2]}" if self._soak else ""
-        for task, bar in zip(progress.task_ids, self.counts.bars(), strict=True):
-            progress.update(task, total=bar.total, completed=bar.completed, note=bar.note + epoch)
-            epoch = ""  # the first bar alone names it
+        (task,), counts = progress.task_ids, self.counts
+        progress.update(task, total=counts.total, completed=counts.dialogs, note=counts.note() + epoch)
+
+    def end_bar(self) -> bool:
+        """Leave the bar as it is, with what is printed next below it; return False if there is none."""
+        if self.progress is not None:
+            self.progress.stop()
+        return self.progress is not None
 
     def _print_due(self, event: ProgressEvent) -> None:
         if isinstance(event, RunResumed):
             self.print(resumed_line(event, self._suite, soak=self._soak))
         elif isinstance(event, RunStarted) and not self._soak:
-            self.print(f"memfin: run {event.run_id} started")
+            self._unannounced = f"memfin: run {event.run_id} started"
+        elif self._unannounced and isinstance(event, TurnDone | DialogDone | QuestionDone):
+            self.print(self._unannounced)
+            self._unannounced = ""
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
 
@@ -305,14 +316,16 @@ class ProgressView:
         self.print(f"memfin: {self.counts.line()}")
 
     def print(self, line: str) -> None:
-        """Print a line, above the bars where there are any."""
+        """Print a line, above the bar where there is one."""
         if self.progress is not None:
             self.progress.console.print(line, markup=False, highlight=False)
         else:
             print(line, file=self._stream, flush=True)
 
 
-def progress_view(suite: Suite = "dialog", *, quiet: bool, soak: bool = False) -> ProgressView:
-    """Return the view that fits: only warnings, bars on a terminal, plain lines elsewhere."""
-    kind: ViewKind = "quiet" if quiet else "bars" if sys.stderr.isatty() else "plain"
-    return ProgressView(sys.stderr, kind, suite, soak=soak)
+def progress_view(
+    suite: Suite = "dialog", *, quiet: bool, soak: bool = False, judge: str | None = None
+) -> ProgressView:
+    """Return the view that fits: only warnings, a bar on a terminal, plain lines elsewhere."""
+    kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
+    return ProgressView(sys.stderr, kind, suite, soak=soak, judge=judge)

@@ -10,11 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NoReturn, Self
 
 import click
 
-from memfin.cli.output import warning_line
+from memfin.cli.output import ProgressView, warning_line
 from memfin.contracts import ProgressEvent, Warned
 from memfin.errors import RunFault, RunStopped
 from memfin.runtime.pipeline import Plan
@@ -39,7 +40,7 @@ Work = Run[Any] | Soak
 WorkPlan = Plan[Any] | SoakPlan
 
 
-def run_work(work: Work, plan: WorkPlan) -> None:
+def run_work(work: Work, plan: WorkPlan, view: ProgressView) -> None:
     """Run it in a loop of its own.
 
     SIGINT or SIGTERM ends it in order within 5 s, a second one within 0.5 s.
@@ -48,8 +49,8 @@ def run_work(work: Work, plan: WorkPlan) -> None:
         RunStopped: a signal has ended it; the exit code is 130 or 143.
     """
     loop = asyncio.new_event_loop()
-    watch = SignalWatch(work, plan, loop)
-    work.on_blocked, work.give_up = _print_warning, watch.give_up
+    watch = SignalWatch(work, plan, loop, view)
+    work.on_blocked, work.give_up = partial(_print_warning, view), watch.give_up
     failures: list[Exception] = []
 
     async def main() -> None:
@@ -79,15 +80,15 @@ def _stopped(number: signal.Signals, plan: WorkPlan) -> RunStopped:
     return RunStopped(f"stopped by {number.name}; {plan.after_stop}", 128 + number)
 
 
-def _print_warning(event: ProgressEvent) -> None:
+def _print_warning(view: ProgressView, event: ProgressEvent) -> None:
     if isinstance(event, Warned):
-        click.echo(warning_line(event), err=True)
+        view.print(warning_line(event))
 
 
 def _run_in(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, None], work: Work) -> bool:
     """Run the coroutine, then close the loop whatever agents have left on it.
 
-    Returns whether something stopped the loop under the coroutine; the work is cancelled then. A thread of
+    Returns True if something stopped the loop under the coroutine; the work is cancelled then. A thread of
     the loop's own pool is not waited for: nothing could end it.
     """
     lost = False
@@ -127,11 +128,14 @@ class SignalWatch:
         first: the first signal that came.
     """
 
-    def __init__(self, work: Work, plan: WorkPlan, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, work: Work, plan: WorkPlan, loop: asyncio.AbstractEventLoop, view: ProgressView
+    ) -> None:
         self.first: signal.Signals | None = None
         self._work = work
         self._plan = plan
         self._loop = loop
+        self._view = view
         self._receiver, self._sender = socket.socketpair()
         self._sender.setblocking(False)  # noqa: FBT003 - the name of the method says what is true
         self._thread = threading.Thread(target=self._watch, name="memfin-signals", daemon=True)
@@ -203,9 +207,10 @@ class SignalWatch:
 
     def _stop(self, number: signal.Signals) -> None:
         self._call_soon(self._work.stop, number)
-        if sys.stderr.isatty():  # the line of the bars holds ^C
+        if sys.stderr.isatty():  # the terminal has put ^C where the cursor is
+            gap = "" if self._view.end_bar() else "\n"
             wait = "waiting up to 5 s for running turns; press Ctrl-C again to stop at once"
-            click.echo(f"\nmemfin: {number.name}: {wait}", err=True)
+            click.echo(f"{gap}memfin: {number.name}: {wait}", err=True)
 
     def _call_soon(self, call: Callable[[str], None], number: signal.Signals) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: all is done

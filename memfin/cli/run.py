@@ -114,7 +114,7 @@ def score(
             "warning: nothing says which history mode the trace was made with; "
             "free is assumed; pass --history forced if it was that"
         )
-    with progress_view(quiet=quiet) as view:
+    with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         run, warning = run_to_end(plan, view)
     summary, stats = results(run)
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
@@ -155,7 +155,7 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
         GateFailed: the run is complete, but a gate does not hold.
     """
     directory = plan.directory.absolute()
-    with progress_view(quiet=quiet) as view:
+    with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         run, warning = run_to_end(plan, view)
     summary, stats = results(run)
     report = write_reports(directory) and plan.directory / "report.html"
@@ -208,7 +208,7 @@ def run_to_end(plan: RunPlan, view: ProgressView) -> tuple[Run[EvalSummary], str
         view.on_event(event)
 
     run = Run(plan, watch)
-    run_work(run, plan)
+    run_work(run, plan, view)
     line = failure_line(results(run)[1].turns_by_status, turns)
     if line is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))

@@ -59,9 +59,10 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
             exporter = stack.enter_context(SoakExporter(plan.limits.metrics_port))
             listeners.append(exporter)
             note(f"metrics at {exporter.address}")
-        view = stack.enter_context(progress_view(plan.suite.name or "dialog", quiet=quiet, soak=True))
+        name, judge = plan.suite.name or "dialog", plan.config.judge
+        view = stack.enter_context(progress_view(name, quiet=quiet, soak=True, judge=judge))
         soak = Soak(plan, [*listeners, view])
-        run_work(soak, plan)
+        run_work(soak, plan, view)
     summary = soak.summary
     if summary is None:
         return

@@ -26,6 +26,10 @@ _OF_ENDPOINT: Final = frozenset({"connect", "closed", "timeout"})
 _FIRST_SERVER_ERROR: Final = 500
 
 
+class EndpointDown(Exception):  # noqa: N818 - names a state
+    """The endpoint of the judge or the agent is given up; what it was asked waits until the run goes on."""
+
+
 class RequestError(Exception):
     """One attempt failed; ``str()`` is one line that holds no secret.
 

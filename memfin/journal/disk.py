@@ -226,6 +226,14 @@ def refuse_links(directory: Path) -> None:
                 raise UsageError(f"{entry.path}: is no regular file; remove it")
 
 
+def file_in_the_way(problem: OSError) -> Path | None:
+    """Return the file that stands where a directory is needed, None if the error has another cause."""
+    if not isinstance(problem, FileExistsError | NotADirectoryError) or problem.filename is None:
+        return None
+    path = Path(problem.filename)
+    return next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), None)
+
+
 def remove_temporaries(disk: Disk, directory: Path) -> None:
     """Remove temporary files left by a crash.
 

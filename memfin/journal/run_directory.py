@@ -17,7 +17,15 @@ from memfin.errors import RunFault, UsageError
 from memfin.journal.artifacts import FIRST_ARTIFACTS, artifact_checks, artifacts_on_disk
 from memfin.journal.checkpoints import TURNS, CheckpointLog
 from memfin.journal.commits import COMMITS, Entry
-from memfin.journal.disk import APPEND, PRIVATE, Artifact, Disk, file_of_temporary, remove_temporaries
+from memfin.journal.disk import (
+    APPEND,
+    PRIVATE,
+    Artifact,
+    Disk,
+    file_in_the_way,
+    file_of_temporary,
+    remove_temporaries,
+)
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
 from memfin.journal.layout import DIALOGUES, Layout
@@ -237,9 +245,9 @@ class RunDirectory(DirectoryWriter):
             self._disk.rmdir(self.path)
 
     def _misnamed(self, problem: OSError) -> UsageError:
-        return UsageError(
-            f"run {self.path}: cannot be created: {problem.filename}: {problem.strerror or problem}"
-        )
+        file = file_in_the_way(problem)
+        why = f"{file} is no directory" if file else f"{problem.filename}: {problem.strerror or problem}"
+        return UsageError(f"run {self.path}: cannot be created: {why}")
 
     def _check_space(self, path: Path) -> None:
         free = self._disk.free(path)

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 from memfin.client.chat import ChatClient
 from memfin.client.endpoint import Endpoint
-from memfin.client.errors import RequestError
+from memfin.client.errors import EndpointDown, RequestError
 from memfin.client.messages import FILTERED, ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, ResponseFormat, response_format
 from memfin.contracts import JudgeFailure, ParameterChange, Vote
@@ -14,7 +14,6 @@ from memfin.errors import UsageError
 from memfin.judges.cache import CachedAnswer, cache_key
 from memfin.judges.prompts import Prompt, TooLong, new_nonce
 from memfin.judges.protocol import (
-    EndpointDown,
     GradingPrompt,
     JudgeResult,
     JudgeSetup,

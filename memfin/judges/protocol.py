@@ -30,10 +30,6 @@ class JudgeError(Exception):
     """A judgement failed; the turn gets no score and the failure is counted."""
 
 
-class EndpointDown(Exception):  # noqa: N818 - names a state
-    """The judge was unreachable for longer than allowed; no judgement failed because of it."""
-
-
 class Judge(Protocol[R_contra, V_co]):
     """A judge of one reply at a time; one instance serves all workers of a run.
 

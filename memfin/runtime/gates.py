@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
@@ -52,7 +53,7 @@ class GatedValue(NamedTuple):
 
 
 Directions = Mapping[str, bool]
-"""The values that gates may name, and whether less is better of each."""
+"""The values that gates may name, each with True if less is better."""
 
 
 def gates_of(config: RunConfig, directions: Directions) -> list[Gate]:
@@ -109,7 +110,10 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         metric = gate.name.partition(".")[0]
         values = [name for name in directions if name.startswith(f"{metric}.")]
         by_ending = [name for name in directions if name.endswith(f".{gate.name}")]
-        near = values or by_ending or [name for name in directions if ".macro." not in name]
+        whole = {name.partition(".")[2]: name for name in directions if ".macro." not in name}
+        known = {**whole, **{name: name for name in whole.values()}}
+        close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known)))
+        near = values or by_ending or close or list(whole.values())
         raise UsageError(f"{option}: unknown value {gate.name!r}; known: {', '.join(near)}")
     if directions[gate.name] != gate.at_most:
         less, way, sign = (

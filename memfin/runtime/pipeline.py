@@ -186,8 +186,8 @@ class Plan(ABC, Generic[S]):
 
     @property
     def when_back(self) -> str:
-        """Advice to a user for when a judge that was down is back."""
-        return f"memfin resume {self.directory} finishes the run once it is back"
+        """Advice to a user for when a judge or an agent that was down is back."""
+        return f"memfin resume {self.part_of or self.directory} finishes the run once it is back"
 
     @property
     def after_stop(self) -> str:

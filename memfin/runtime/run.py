@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, Generic
 
 import anyio
@@ -125,8 +126,8 @@ class Run(Generic[S]):
         Raises:
             UsageError: the run directory cannot be created, there is nothing to evaluate, or the agent
                 cannot do what the settings ask; no directory is left.
-            RunFault: the machine failed under the run, or the judge was down for too long; what is on
-                disk is valid.
+            RunFault: the machine failed under the run, or the endpoint of the judge or the agent was
+                given up; what is on disk is valid.
             RunStopped: `stop` or `cancel` ended the run before it was complete.
         """
         self._loop = asyncio.get_running_loop()
@@ -162,11 +163,12 @@ class Run(Generic[S]):
     def _drain(self, pipeline: Pipeline[S]) -> None:
         pipeline.drain(self._deadline - time.monotonic(), lambda: self.cancel(self._stopped_by or ""))
 
-    def _judge_down(self, reason: str) -> None:
-        """End the run in order: what is not judged now is judged when the run is resumed."""
-        where = f"run {self.plan.directory}: the judge was given up"
-        self._fault = RunFault(f"{where}: {reason}; {self.plan.when_back}")
-        self.stop("the judge was given up", DRAIN_LIMIT + self.plan.config.turn_timeout)
+    def _give_up_on(self, what: str, reason: str) -> None:
+        """End the run in order; what is not answered or judged now is when the run is resumed."""
+        end = f"the {what} was given up"
+        if self._fault is None:
+            self._fault = RunFault(f"run {self.plan.directory}: {end}: {reason}; {self.plan.when_back}")
+        self.stop(end, DRAIN_LIMIT + self.plan.config.turn_timeout)
 
     def _stopped(self) -> RunStopped | RunFault:
         if self._fault is None and self._stopped_by is None:
@@ -200,8 +202,10 @@ class Run(Generic[S]):
                     await self.plan.close()
 
     async def _run_pipeline(self) -> S:
-        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._tell)
-        pipeline.judges.on_given_up = self._judge_down
+        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._notify)
+        pipeline.judges.on_given_up = partial(self._give_up_on, "judge")
+        for producer in pipeline.producers:
+            producer.on_given_up = partial(self._give_up_on, "agent")
         summary: S | None = None
         try:
             async with anyio.create_task_group() as group, pipeline.events:
@@ -319,7 +323,7 @@ class Run(Generic[S]):
             with suppress(Exception):
                 self.on_blocked(Warned(ts=utc_now(), run_id=self.plan.run_id, message=line))
 
-    def _tell(self, event: ProgressEvent) -> None:
+    def _notify(self, event: ProgressEvent) -> None:
         """Hand an event to whoever listens."""
         if self._events is not None:
             self._events(event)
@@ -327,14 +331,14 @@ class Run(Generic[S]):
             self._listener.tell(self._on_event, event)
 
     def _warn_blocked(self, message: str, dialog_id: str | None = None) -> None:
-        """Put a warning into the progress log from another thread, the loop being stuck, and tell it."""
+        """Put a warning into the progress log from another thread, the loop being stuck, and show it."""
         event = Warned(ts=utc_now(), run_id=self.plan.run_id, message=message, dialog_id=dialog_id)
         self.directory.note([msgspec.json.encode(event)], 0)
         if self.on_blocked is not None:
             self.on_blocked(event)
         elif self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                self._loop.call_soon_threadsafe(self._tell, event)
+                self._loop.call_soon_threadsafe(self._notify, event)
 
     async def _end_early(self, problem: BaseException) -> None:
         """Leave no trace of a run that could not start, and a complete one of every other."""
@@ -358,7 +362,7 @@ class Run(Generic[S]):
             if not isinstance(problem, MemfinError):
                 raise fault from problem
         for event in events:
-            self._tell(event)
+            self._notify(event)
         if late := self._board.take():
             with suppress(RunFault):  # the end is on record, or was refused just now
                 await self.directory.append_progress([msgspec.json.encode(event) for event in late])

@@ -13,7 +13,7 @@ from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
-from memfin.journal.disk import APPEND, remove_temporaries
+from memfin.journal.disk import APPEND, file_in_the_way, remove_temporaries
 from memfin.journal.lock import LOCK
 from memfin.journal.run_directory import LOGS, DirectoryWriter
 
@@ -101,12 +101,11 @@ class SoakDirectory(DirectoryWriter):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._disk.mkdir(self.path)
-        except FileExistsError as problem:
-            if Path(str(problem.filename)) != self.path:
-                raise UsageError(f"{self._title}: {problem.filename} is no directory") from None
-            raise UsageError(f"{self._title}: exists already; choose another name") from None
-        except NotADirectoryError as problem:
-            raise UsageError(f"{self._title}: {problem.filename}: {problem.strerror}") from None
+        except (FileExistsError, NotADirectoryError) as problem:
+            in_the_way = file_in_the_way(problem)
+            if in_the_way is None or in_the_way == self.path:
+                raise UsageError(f"{self._title}: exists already; choose another name") from None
+            raise UsageError(f"{self._title}: {in_the_way} is no directory") from None
         try:
             self._lock.acquire()
             self._disk.mkdir(self.epochs)

@@ -2,8 +2,10 @@
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from memfin.errors import UsageError
@@ -12,6 +14,9 @@ from memfin.text import lines
 
 MAX_LINE: Final = 2000
 """Maximum characters of an error message."""
+
+MAX_NAMES: Final = 20
+"""Names of a module that an error lists."""
 
 MAX_SECRET: Final = 8192
 """Characters beyond these that are scrubbed, so that no cut leaves the beginning of a key."""
@@ -27,20 +32,30 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
     """
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
-        raise UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}")
+        near = get_close_matches(reference, re.split(r", | or ", forms), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}{hint}")
     try:
         value: Any = importlib.import_module(module_name)
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # importing runs user code: it may raise or exit in any way
+        path = module_name.removesuffix(".py")
+        why = describe(problem)
+        if path != module_name or "/" in module_name:
+            why = f"name the module without .py and slashes: {path.strip('./').replace('/', '.')}:{attribute}"
         raise UsageError(
-            f"{what} {reference!r}: module {module_name!r} cannot be imported: {describe(problem)}"
+            f"{what} {reference!r}: module {module_name!r} cannot be imported: {why}"
         ) from problem
     for part in attribute.split("."):
         try:
             value = getattr(value, part)
         except AttributeError:
-            raise UsageError(f"{what} {reference!r}: module {module_name!r} has no {attribute!r}") from None
+            known = ", ".join(_factories_in(sys.modules.get(module_name)))
+            raise UsageError(
+                f"{what} {reference!r}: module {module_name!r} has no {attribute!r}"
+                + (f"; it has {known}" if known else "")
+            ) from None
         except Exception as problem:  # a module may compute its attributes
             raise UsageError(
                 f"{what} {reference!r}: {attribute!r} cannot be looked up: {describe(problem)}"
@@ -49,6 +64,17 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
         raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
     found: Callable[..., Any] = value
     return found
+
+
+def _factories_in(module: object) -> list[str]:
+    """Return the public classes and functions that a module defines, in its order."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == getattr(module, "__name__", None)
+        and not name.startswith("_")
+    ][:MAX_NAMES]
 
 
 def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence[str], expected: str) -> None:

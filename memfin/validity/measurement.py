@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import checkpoint
 
+from memfin.client.errors import EndpointDown
 from memfin.contracts import (
     DETECTORS,
     HEURISTIC_JUDGE,
@@ -30,7 +31,7 @@ from memfin.contracts.catalog import LABELS
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge
-from memfin.judges.protocol import EndpointDown, JudgeResult, RecordingJudge, judge_result
+from memfin.judges.protocol import JudgeResult, RecordingJudge, judge_result
 from memfin.judges.stats import ReplyVoteStats
 from memfin.runtime.judging import JudgeLike, make_judge
 from memfin.runtime.pipeline import foremost

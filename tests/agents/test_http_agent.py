@@ -27,7 +27,7 @@ from memfin.agents.registry import resolve_agent
 from memfin.contracts import ConfigFile, RunStats
 from memfin.contracts.reading import decode
 from memfin.dataset import SAMPLE
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
 from memfin.runtime import run_eval_parallel
 from memfin.sandbox.calls import CallFailed
 from tests.support import WanderingAgent, dataset, read_jsonl
@@ -430,22 +430,20 @@ def test_an_address_that_is_taken_is_an_error_of_one_line(monkeypatch: pytest.Mo
 # --- tokens
 
 
-@pytest.mark.parametrize(
-    ("shown", "status"),
-    [("s3cret-t0ken", "ok"), ("other", "error"), ("s3cret-t0kenx", "error"), ("", "error")],
-)
+@pytest.mark.parametrize("shown", ["s3cret-t0ken", "other", "s3cret-t0kenx", ""])
 async def test_a_server_with_a_token_serves_those_who_show_it(
-    shown: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(API_KEY, shown)
     async with served(Base, token="s3cret-t0ken") as url:  # noqa: S106 - of this test alone
-        rows = await run(tmp_path, "r", url, dataset(tmp_path / "data.jsonl", 1), created=status == "ok")
-    assert {turn["turn_status"] for turn in rows[-1]["turns"]} == {status}
-    if status == "error":
-        error = (
-            f"agent could not be created: {url}: HTTP 401 unauthorized the bearer token is missing or wrong"
-        )
-        assert rows[-1]["dialog_error"] == error
+        data = dataset(tmp_path / "data.jsonl", 1)
+        if shown == "s3cret-t0ken":
+            rows = await run(tmp_path, "r", url, data)
+            assert {turn["turn_status"] for turn in rows[-1]["turns"]} == {"ok"}
+        else:
+            error = f"{url}: HTTP 401 unauthorized the bearer token is missing or wrong; look at {API_KEY}"
+            with pytest.raises(RunFault, match=error + ("; " if shown else r" \(not set\); ")):
+                await run(tmp_path, "r", url, data)
 
 
 async def test_a_token_that_comes_back_is_written_nowhere(

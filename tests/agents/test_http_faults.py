@@ -2,8 +2,6 @@
 
 import asyncio
 import gzip
-import json
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from aiohttp.test_utils import TestServer
 
 import memfin
 from memfin.agents.http.client import MAX_ANSWER_BYTES
-from memfin.errors import UsageError
 from tests.support import dataset, read_jsonl
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -261,19 +258,6 @@ async def test_what_a_failed_turn_observed_is_recorded(tmp_path: Path) -> None:
     turns = await replayed(Service(json_answer(failed, 500), good), tmp_path)
     assert (turns[0]["recall"]["query"], turns[0]["tools"][0]["tool_name"]) == ("q", "t")
     assert turns[0]["error"] == "E"
-
-
-async def test_a_server_that_is_down_fails_the_dialogue_in_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    data = dataset(tmp_path / "d.jsonl", 2)
-    with pytest.raises(UsageError, match=f"agent could not be created: TransportError: {url}: "):
-        await memfin.evaluate(data, agent=url, runs_dir=tmp_path, run_id="r", judge="none")
-    traces = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
-    assert [trace["dialog_status"] for trace in traces] == ["failed"] * 2
-    assert traces[0]["dialog_error"].startswith(f"agent could not be created: TransportError: {url}: ")
-    stats = json.loads((tmp_path / "r" / "run_stats.json").read_bytes())
-    assert stats["turn_retries"] == 4
 
 
 async def test_a_server_that_is_down_when_the_run_starts_and_comes_up_is_found(

@@ -590,7 +590,7 @@ async def test_turns_without_a_reply_stay_in_the_history_as_one_message(
     ("fault", "said"),
     [
         ("400", "HTTP 400: this is fault 400"),
-        ("401", "HTTP 401: this is fault 401"),
+        ("401", "HTTP 401: this is fault 401; look at MEMFIN_AGENT_API_KEY (not set)"),
         ("quota", "HTTP 429: You exceeded your quota"),
         ("redirect", "HTTP 307"),
     ],
@@ -598,11 +598,11 @@ async def test_turns_without_a_reply_stay_in_the_history_as_one_message(
 async def test_a_lasting_failure_is_the_turns_error_in_one_line(
     fault: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with FaultyServer(script=[fault]) as server:
+    async with FaultyServer(script=[None, fault]) as server:
         turns = await evaluated(server, tmp_path, monkeypatch)
         assert len(server.arrivals) == 3
-        assert turns[0]["error"].startswith(f"{server.base_url}: {said}")
-    assert statuses(turns) == ["error", "ok", "ok"]
+        assert turns[1]["error"].startswith(f"{server.base_url}: {said}")
+    assert statuses(turns) == ["ok", "error", "ok"]
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,23 @@ def test_an_unknown_form_is_refused_with_the_known_ones(agent: str) -> None:
     assert message.startswith(f"agent {agent!r}: unknown reference; known forms: builtin, oracle, echo")
 
 
+def test_a_misspelt_reference_is_answered_by_the_nearest_form(package: Path) -> None:
+    assert refusal("bultin").endswith(" or pkg.module:factory; did you mean 'builtin'?")
+    assert "did you mean" not in refusal("nonsense")
+
+
+def test_a_file_is_answered_by_its_module_and_an_unknown_name_by_those_there_are(package: Path) -> None:
+    (package / "model.py").write_text(
+        "import json\nfrom pathlib import Path\n"
+        "def create(s, o): pass\nclass Model: pass\ndef _private(): pass\n"
+    )
+    for agent in ("adviser/model.py:Model", "./adviser/model:Model", "adviser.model.py:Model"):
+        assert refusal(agent).endswith(" name the module without .py and slashes: adviser.model:Model")
+    assert refusal("adviser.model:Modle").endswith(
+        ": module 'adviser.model' has no 'Modle'; it has create, Model"
+    )
+
+
 @each_case("setting", [{"system": "s"}, {"memory": "builtin"}, {"temperature": 1.0}, {"max_tokens": 5}])
 @each_case("agent", ["builtin", "http://127.0.0.1:1", EchoAgent])
 def test_settings_for_models_are_refused_for_other_agents(agent: Any, setting: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memfin.cli.main import COMMANDS, memfin
+from memfin.cli.main import COMMANDS, memfin, report_problem
 
 
 def test_help_lists_the_commands_without_importing_them() -> None:
@@ -29,6 +29,28 @@ def test_a_misspelt_command_is_answered_by_the_nearest_one(word: str, suggestion
     with pytest.raises(click.UsageError) as refused:
         memfin([word], standalone_mode=False)
     assert refused.value.format_message().rstrip(".") == f"No such command '{word}'.{suggestion}".rstrip(".")
+
+
+def test_a_misspelt_option_is_not_answered_by_one_that_shares_only_its_dashes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for word, suggestion in (("--model", ""), ("--agnt", " Did you mean '--agent'?")):
+        with pytest.raises(click.NoSuchOption) as refused:
+            memfin(["run", word, "x"], standalone_mode=False)
+        report_problem(refused.value)
+        assert capsys.readouterr().err == f"memfin: No such option '{word}'.{suggestion}\n"
+
+
+@pytest.mark.parametrize(("words", "same"), [(["help"], ["--help"]), (["help", "run"], ["run", "--help"])])
+def test_help_is_a_command_too(words: list[str], same: list[str]) -> None:
+    shown = CliRunner().invoke(memfin, words, catch_exceptions=False)
+    assert (shown.exit_code, shown.output) == (0, CliRunner().invoke(memfin, same).output)
+
+
+def test_no_summary_of_a_command_is_cut() -> None:
+    for words in ([], ["memory"], ["memory", "token"]):
+        shown = CliRunner().invoke(memfin, [*words, "--help"], catch_exceptions=False).output
+        assert "..." not in shown.partition("Commands:\n")[2]
 
 
 @pytest.mark.parametrize("name", ["run", "soak", "bench", "score", "validity"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from memfin.contracts import (
     JudgeDone,
     MetricsDone,
     ProgressEvent,
+    RunFinished,
     RunInterrupted,
     RunResumed,
     RunStarted,
@@ -36,8 +38,13 @@ from memfin.contracts.soak import (
     SoakErrors,
     SoakSummary,
 )
+from memfin.errors import UsageError
 
 BASE: dict[str, Any] = {"ts": "2024-01-01T00:00:00Z", "run_id": "r"}
+
+COUNTERS: dict[str, Any] = {f"{name}_dialogs": 0 for name in ("total", "valid", "skipped", "failed")} | {
+    "total_turn_pairs": 0
+}
 
 
 def started(dialogs: int | None = 4) -> ProgressEvent:
@@ -79,8 +86,8 @@ def standing(*events: ProgressEvent) -> Counts:
 
 
 def test_events_are_counted() -> None:
-    now = standing(started(), opened(turns=3), turn(), turn(status="error"), turn(status="timeout"), done())
-    assert (now.total, now.open_turns, now.turns, now.dialogs, now.errors) == (4, 3, 3, 1, 2)
+    now = standing(started(), opened(), turn(), turn(status="error"), turn(status="timeout"), done())
+    assert (now.total, now.turns, now.dialogs, now.errors) == (4, 3, 1, 2)
 
 
 def test_judgements_that_failed_are_errors() -> None:
@@ -89,11 +96,32 @@ def test_judgements_that_failed_are_errors() -> None:
 
 def test_the_judge_queue_holds_answered_turns_of_dialogues_that_are_not_judged() -> None:
     events = [turn("a"), turn("a"), turn("a", "error"), turn("b")]
-    assert standing(*events).judge_queue == 0  # as far as is known, there is no judge
-    assert standing(judged("c"), *events).judge_queue == 3
+    assert standing(*events).judge_queue == 3
     assert standing(*events, judged("a")).judge_queue == 1
-    # not every turn has a rubric, and with no judge none is ever judged
+    # not every turn has a rubric
     assert standing(*events, judged("a", count=1), done("b")).judge_queue == 0
+
+
+@pytest.mark.parametrize(("judge", "shown"), [(None, 0), ("none", 0), ("heuristic", 0), ("openai:m", 1)])
+def test_a_local_judge_has_no_queue(judge: str | None, shown: int) -> None:
+    now = Counts(judge=judge)
+    now.count(turn())
+    now.count(judged(count=1))
+    assert now.line().count("judge queue 0") == shown
+
+
+def test_the_total_is_what_was_done_once_the_run_has_ended() -> None:
+    now = standing(started(4), *map(done, "abc"), RunFinished(**BASE, **COUNTERS))
+    assert now.line() == "dialogues 3/3  errors 0  eta 0:00:00"
+
+
+def test_a_start_that_fails_is_not_announced() -> None:
+    stream = io.StringIO()
+    with suppress(UsageError), ProgressView(stream, "plain") as view:
+        view.on_event(started())
+        view.on_event(opened())
+        raise UsageError
+    assert stream.getvalue() == ""
 
 
 def test_other_events_change_nothing() -> None:
@@ -127,7 +155,7 @@ def test_the_time_that_is_left_follows_the_pace(
 
 def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None:
     stream = io.StringIO()
-    with ProgressView(stream, "plain") as view:
+    with ProgressView(stream, "plain", judge="openai:m") as view:
         view.on_event(started())
         view.on_event(opened())
         clock.now += progress.INTERVAL - 0.1
@@ -139,7 +167,7 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(clock: Clock) -> None
         view.on_event(done())
     assert stream.getvalue().splitlines() == [
         "memfin: run r started",
-        "memfin: dialogues 0/4  turns 2  errors 0  eta -:--:--",
+        "memfin: dialogues 0/4  turns 2  judge queue 2  errors 0  eta -:--:--",
         "memfin: dialogues 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
         "memfin: dialogues 1/4  turns 2  judge queue 0  errors 0  eta 0:00:30",
     ]
@@ -202,9 +230,8 @@ def test_a_terminal_shows_bars_and_warnings() -> None:
     assert data == b"data"  # stdout is for data alone
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "agent [bold]x[/bold] is slow" in plain
-    last = plain.rstrip().splitlines()[-2:]
-    assert re.search(r"dialogues .*1/4 .*errors 1 .*eta \d:\d\d:\d\d", last[0])
-    assert re.search(r"turns .*2/3", last[1])
+    last = plain.rstrip().splitlines()[-1]
+    assert re.search(r"dialogues .*1/4 turns 2  errors 1  eta \d:\d\d:\d\d", last)
 
 
 def on_a_terminal(command: list[str]) -> tuple[str, bytes]:
@@ -258,12 +285,6 @@ def test_a_run_that_goes_on_tells_how_far_it_is() -> None:
         view.on_event(resumed)
     line = "memfin: resuming run r: 3 dialogues done, 2 answered but not scored, 1 partly answered"
     assert stream.getvalue().splitlines()[0] == line
-
-
-def test_turns_that_an_earlier_process_had_answered_are_not_open() -> None:
-    now = Counts()
-    now.count(DialogStarted(**BASE, dialog_id="d", dataset_index=1, turns=5, first_turn=4))
-    assert now.open_turns == 2
 
 
 def test_the_line_of_an_epoch_names_all_that_drifts() -> None:

@@ -1,6 +1,5 @@
-"""Why most turns of a run failed is told at its end; addresses that are wrong say what is wrong."""
+"""The most frequent reason of failed turns at the end of a run; hints at wrong addresses."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import memfin
 from memfin.agents.registry import resolve_agent
 from memfin.cli.run import failure_line
 from memfin.client.endpoint import Endpoint
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
 from memfin.judges.stats import MAX_KINDS, JudgedTurns
-from tests.support import dataset, read_jsonl
+from tests.support import dataset
 
 
-def told(*errors: str | None) -> str | None:
+def line_of(*errors: str | None) -> str | None:
     turns = JudgedTurns()
     for error in errors:
         turns.count(error)
@@ -25,15 +24,15 @@ def told(*errors: str | None) -> str | None:
 
 
 def test_many_failed_turns_are_a_warning_with_the_most_frequent_reason() -> None:
-    assert told() is None
-    assert told(*[None] * 19, "a") is None
-    assert told(*[None] * 18, "a") == "1 of 19 turns failed; the most frequent reason, 1 times: a"
+    assert line_of() is None
+    assert line_of(*[None] * 19, "a") is None
+    assert line_of(*[None] * 18, "a") == "1 of 19 turns failed; the most frequent reason, 1 times: a"
     assert failure_line({"error": 2}, JudgedTurns()) == "2 of 2 turns failed"
-    assert told(None, "b", "after 3.2 s", "after 4 s") == (
+    assert line_of(None, "b", "after 3.2 s", "after 4 s") == (
         "3 of 4 turns failed; the most frequent reason, 2 times: after 3.2 s"
     )
     many = [f"reason {'x' * number}" for number in range(MAX_KINDS + 50)]
-    assert told(*many, "reason x", "more\nlines") == (
+    assert line_of(*many, "reason x", "more\nlines") == (
         f"{len(many) + 2} of {len(many) + 2} turns failed; the most frequent reason, 2 times: reason x"
     )
 
@@ -53,11 +52,11 @@ async def test_a_base_url_that_is_not_there_says_what_to_look_at(
     assert Endpoint(f"http://h{path}").hint(500) == ""
     async with TestServer(web.Application()) as server:
         monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", str(server.make_url("")).rstrip("/") + path)
-        await memfin.evaluate(
-            dataset(tmp_path / "d.jsonl", 1, 1), agent="openai:m", runs_dir=tmp_path, run_id="r"
-        )
-    (trace,) = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
-    assert trace["turns"][0]["error"].endswith(f": HTTP 404: 404: Not Found{hint}")
+        with pytest.raises(RunFault) as stopped:
+            await memfin.evaluate(
+                dataset(tmp_path / "d.jsonl", 1, 1), agent="openai:m", runs_dir=tmp_path, run_id="r"
+            )
+    assert f": HTTP 404: 404: Not Found{hint}; memfin resume" in str(stopped.value)
 
 
 @pytest.mark.parametrize("agent", ["openai:m", "https://{address}"])
@@ -68,11 +67,8 @@ async def test_https_to_a_port_of_http_says_so(
         address = f"{server.host}:{server.port}"
         monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", f"https://{address}/v1")
         data = dataset(tmp_path / "d.jsonl", 1, 1)
-        # A service is asked for a session first: there is no agent at all.
-        with pytest.raises(UsageError, match="no turn") if agent.startswith("https") else nullcontext():
+        with pytest.raises(RunFault, match=r"; does the server speak http instead of https\?; memfin resume"):
             await memfin.evaluate(data, agent=agent.format(address=address), runs_dir=tmp_path, run_id="r")
-    (trace,) = read_jsonl(tmp_path / "r" / "dialog_trace.jsonl")
-    assert "; does the server speak http instead of https?" in trace["turns"][0]["error"]
 
 
 def test_a_service_may_be_named_in_capitals_but_not_without_its_scheme() -> None:

@@ -1,10 +1,13 @@
 """SIGINT and SIGTERM: real processes, real signals, agents of every temper."""
 
+import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +28,7 @@ LONG = 60.0
 """What the agents take that do not come to an end; each limit below is far from it."""
 
 DRAINED = 5.0
-HASTY = 0.5
+SECOND = 0.5
 SLACK = 4.0
 """Seconds that a process has after one and after two signals, and what a busy machine may add."""
 
@@ -290,31 +293,37 @@ def test_a_second_signal_ends_the_run_at_once(
     process.send_signal(signal.SIGINT)
     time.sleep(0.1)  # signals of one kind that come too fast are one
     process.send_signal(signal.SIGINT)
-    errors = ended(process, time.monotonic(), HASTY)
+    errors = ended(process, time.monotonic(), SECOND)
     assert process.returncode == 130, errors
     is_whole_after_resuming(tmp_path, expected)
 
 
-def test_somebody_at_a_terminal_is_told_what_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("quiet", [True, False])
+def test_ctrl_c_at_a_terminal_is_answered_on_a_line_of_its_own(tmp_path: Path, quiet: bool) -> None:
     prepare(tmp_path)
     (tmp_path / "temper").write_text("Quick")
     ours, terminal = os.openpty()
+    options = [option for option in OPTIONS if quiet or option != "--quiet"]
     with subprocess.Popen(
-        [sys.executable, "-m", "memfin", "run", "data.jsonl", *OPTIONS],
+        [sys.executable, "-m", "memfin", "run", "data.jsonl", *options],
         cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path) | {"TERM": "xterm", "COLUMNS": "120"},
+        stdin=terminal,
         stderr=terminal,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads here
     ) as process:
         os.close(terminal)
         while not (tmp_path / LOG).exists() or b'"turn_done"' not in (tmp_path / LOG).read_bytes():
             assert process.poll() is None
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        os.write(ours, b"\x03")  # Ctrl-C, which the terminal shows as ^C
         assert process.wait(LONG) == 130
-    told = os.read(ours, 1 << 16).decode().splitlines()
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", os.read(ours, 1 << 16).decode())
     os.close(ours)
-    assert told == [
-        "",
+    before, *lines = shown.splitlines()[-3:]
+    assert before == "^C" if quiet else re.search(r"dialogues .* \d+/\d+ turns \d+  errors 0  eta ", before)
+    assert lines == [
         "memfin: SIGINT: waiting up to 5 s for running turns; press Ctrl-C again to stop at once",
         f"memfin: stopped by SIGINT; memfin resume {RUN} goes on",
     ]

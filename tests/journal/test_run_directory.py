@@ -150,14 +150,14 @@ async def test_whatever_has_the_name_is_in_the_way(tmp_path: Path, what: str) ->
 async def test_a_runs_directory_that_is_a_file_is_refused_for_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("x")
     message = await refusal(directory(tmp_path / "runs"))
-    assert message == f"run {tmp_path}/runs/r: cannot be created: {tmp_path}/runs: File exists"
+    assert message == f"run {tmp_path}/runs/r: cannot be created: {tmp_path}/runs is no directory"
     message = await refusal(directory(tmp_path / "runs" / "deeper"))
-    assert message.endswith("Not a directory")
+    assert message.endswith(f": cannot be created: {tmp_path}/runs is no directory")
 
 
 async def test_logs_that_cannot_be_made_leave_no_run_behind(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("x")
-    assert "logs: File exists" in await refusal(directory(tmp_path))
+    assert "logs is no directory" in await refusal(directory(tmp_path))
     assert not (tmp_path / "r").exists()
 
 

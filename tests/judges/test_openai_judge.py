@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 
 from memfin.client.endpoint import Endpoint
+from memfin.client.errors import EndpointDown
 from memfin.client.limiter import CallLimiter
 from memfin.contracts import JudgeFailure, JudgeRequest, Verdict
 from memfin.errors import UsageError
 from memfin.judges import JudgeError, JudgeSetup, resolve_judge
 from memfin.judges.cache import AnswerCache, CachedAnswer, CacheMode
 from memfin.judges.openai import OpenAIJudge
-from memfin.judges.protocol import EndpointDown
 from memfin.judges.reply_grading import ReplyGrading
 from tests.client.faulty_server import TRANSIENT, FaultyServer
 from tests.judges.scripted_judge import verdict

@@ -281,7 +281,5 @@ def test_the_standing_counts_questions() -> None:
             )
         )
     assert standing.line().startswith("questions 2/3  passed 1/2  errors 1  eta 0:00:0")
-    (bar,) = standing.bars()
-    assert (bar.name, bar.completed, bar.total) == ("questions", 2, 3)
     standing.count(RunResumed(**common, dialogs_done=2, dialogs=5))
     assert (standing.total, standing.dialogs) == (5, 2)

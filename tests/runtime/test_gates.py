@@ -136,6 +136,7 @@ def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
     for name, known in (
         ("m3_risk_coverage.coverage", r"m3_risk_coverage\.strict_risk_coverage_rate"),
         ("risk_coverage", r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.macro"),
+        ("risk_coverag", r"known: m3_risk_coverage\.risk_coverage, "),
         ("m9.coverage", r"m1_context_continuity\.key_coverage, "),
     ):
         with pytest.raises(UsageError, match=known):
@@ -178,8 +179,8 @@ def test_a_gate_in_the_wrong_direction_is_refused_with_the_right_one() -> None:
 def test_failed_judgements_have_a_gate_of_their_own(
     limit: float | None, judged: int, failed: int, *, fails: bool
 ) -> None:
-    told = stats(10, 0).replace(judged_turns=judged, judge_failures=failed)
-    lines = failed_gates(summary(1.0), told, [], 0, limit)
+    counted = stats(10, 0).replace(judged_turns=judged, judge_failures=failed)
+    lines = failed_gates(summary(1.0), counted, [], 0, limit)
     assert bool(lines) is fails
     if limit is None and fails:
         assert lines == ["the judge gave no verdict on any of the 10 turns it was asked about"]

@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from memfin.client.errors import EndpointDown
 from memfin.contracts import Disagreement, JudgeRequest, ValidityReport, Verdict
 from memfin.contracts.reading import InvalidRecord
 from memfin.errors import RunFault, UsageError
-from memfin.judges.protocol import EndpointDown
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.validity import measurement
 from memfin.validity.measurement import InvalidLabels, measure_validity

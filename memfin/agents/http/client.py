@@ -9,7 +9,14 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.calls import (
+    KEY_STATUSES,
+    REFUSED_STATUSES,
+    AgentEndpoint,
+    EndpointRefusal,
+    TransportError,
+    UsageTotal,
+)
 from memfin.agents.http.protocol import (
     API_KEY,
     PROTOCOL,
@@ -68,9 +75,11 @@ class JsonService:
         self._endpoint = Endpoint(self.url, API_KEY, environ=os.environ if environ is None else environ)
         self._endpoint.headers()  # fails now for a token that no header can carry
         self._http: aiohttp.ClientSession | None = None
+        self._availability = AgentEndpoint()
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
+        self._availability = AgentEndpoint()
         session, self._http = self._http, None
         if session is not None:
             await session.close()
@@ -135,6 +144,8 @@ class JsonService:
                 headers=headers,
                 allow_redirects=False,
             ) as response:
+                if response.status not in REFUSED_STATUSES:
+                    self._availability.count_answer()
                 return response.status, response.headers, await read_body(response, MAX_ANSWER_BYTES)
         except RequestError as problem:
             if problem.kind in _ON_THE_WAY:
@@ -143,7 +154,11 @@ class JsonService:
         except TimeoutError as problem:
             raise TransportError(self._scrubbed("no answer in time")) from problem
         except aiohttp.ClientConnectorSSLError as problem:
-            raise self.failed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}") from problem
+            text = self._scrubbed(f"{type(problem).__name__}: {problem}{tls_hint(problem)}")
+            raise EndpointRefusal(text, self._availability) from problem
+        except aiohttp.ClientConnectorError as problem:
+            text = self._scrubbed(f"{type(problem).__name__}: {problem}")
+            raise TransportError(text, endpoint=self._availability) from problem
         except (aiohttp.ClientError, OSError) as problem:
             raise TransportError(self._scrubbed(f"{type(problem).__name__}: {problem}")) from problem
 
@@ -171,6 +186,10 @@ class JsonService:
             line = f"HTTP {status}: redirections are not followed; name the service's own URL"
         if status in _NOT_THERE and not error.code:
             line += f"; is this the base URL of a service that speaks MemFin's {self._protocol}?"
+        if status in KEY_STATUSES:
+            line += f"; look at {API_KEY}" + ("" if self._endpoint.headers() else " (not set)")
+        if status in REFUSED_STATUSES:
+            return EndpointRefusal(self._scrubbed(line), self._availability)
         return self.failed(line)
 
     def _scrubbed(self, text: str) -> str:

@@ -6,7 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.calls import (
+    KEY_STATUSES,
+    REFUSED_STATUSES,
+    AgentEndpoint,
+    EndpointRefusal,
+    TransportError,
+    UsageTotal,
+)
 from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
@@ -246,9 +253,8 @@ class OpenAIAgent:
         try:
             answer = await retry_without_refused(partial(self._attempt, request))
         except RequestError as problem:
-            if problem.retryable:
-                raise TransportError(str(problem), retry_after=problem.retry_after) from problem
-            raise CallFailed(str(problem)) from problem
+            raise agents.error_of(problem) from problem
+        agents.availability.count_answer()
         used = usage_of(answer, trimmed_turns=turn.trimmed if turn.usage.total is None else 0)
         turn.usage.add(used)
         agents.usage.add(used)
@@ -400,6 +406,7 @@ class OpenAIAgents:
         limit = turn_timeout + BEYOND_TURN
         self.chat = ChatClient(self._endpoint, total=limit, read=limit)
         self.usage = UsageTotal()
+        self.availability = AgentEndpoint()
 
     @classmethod
     def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
@@ -412,6 +419,22 @@ class OpenAIAgents:
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
         """Return the agent of a dialogue."""
         return OpenAIAgent(session, observer, self)
+
+    def error_of(self, problem: RequestError) -> TransportError | CallFailed:
+        """Return the error of a turn for that of a request."""
+        text = str(problem)
+        status = problem.status if problem.kind == "status" else None  # a provider may withhold with 403
+        if status in KEY_STATUSES:
+            text += f"; look at {self._endpoint.key_env or 'MEMFIN_AGENT_API_KEY (not set)'}"
+        unconnected = problem.kind in {"connect", "tls"}
+        if status in REFUSED_STATUSES or (unconnected and not problem.retryable):
+            return EndpointRefusal(text, self.availability)
+        if unconnected:
+            return TransportError(text, endpoint=self.availability)
+        self.availability.count_answer()
+        return (
+            TransportError(text, retry_after=problem.retry_after) if problem.retryable else CallFailed(text)
+        )
 
     @property
     def total_usage(self) -> ModelUsage | None:
@@ -441,5 +464,6 @@ class OpenAIAgents:
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
         self.usage = UsageTotal()
+        self.availability = AgentEndpoint()
         self.chat.parameters.forget()
         await self.chat.close()
