@@ -31,12 +31,14 @@ class Percentiles:
     def __init__(self) -> None:
         self._held = array("d")
         self._digest = TDigest(max_centroids=MAX_CENTROIDS)
+        self._total = 0.0  # a digest of rounded centroids has no exact sum
 
     def add(self, milliseconds: float) -> None:
         """Add one time."""
         if len(self._held) >= MAX_EXACT:
             self._settle()
         self._held.append(milliseconds)
+        self._total += milliseconds
 
     def add_all(self, values: Iterable[float]) -> None:
         """Add many times without holding them all."""
@@ -48,6 +50,7 @@ class Percentiles:
         if not other.count:
             return
         self._settle()
+        self._total += other.mean * other.count
         self._digest = self._digest.merge(
             TDigest.from_dict(
                 {
@@ -83,7 +86,7 @@ class Percentiles:
 
         return Distribution(
             count=digest.n_values,
-            mean=digest.sum() / digest.n_values,
+            mean=self._total / digest.n_values,
             min=digest.min(),
             p50=percentile(0.50),
             p90=percentile(0.90),

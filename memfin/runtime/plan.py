@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from memfin.actors.base import Actor
 from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
 from memfin.actors.dialogs import DatasetSource, Replayer
@@ -17,8 +15,7 @@ from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
-from memfin.contracts.reading import shown
-from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
+from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_tag_map
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
@@ -27,13 +24,9 @@ from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config
-from memfin.sandbox.references import one_line
 from memfin.scoring.lexicon import lexicon_hashes
-from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
-
-TAGS: Final = (*CANONICAL_TAGS, *EXTENSION_TAGS)
 
 MAX_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
@@ -103,36 +96,10 @@ class RunPlan(Plan[EvalSummary]):
         )
 
 
-def read_tag_map(path: str | None) -> dict[str, str]:
-    """Return the canonical risk tags of a file by the dataset's names for them; none without a path.
-
-    Raises:
-        UsageError: the file cannot be read, has another form, or names an unknown tag.
-    """
-    if path is None:
-        return {}
-    try:
-        decode = msgspec.json.decode if path.endswith(".json") else msgspec.toml.decode
-        mapping = decode(Path(path).read_bytes(), type=dict[str, str])
-    except OSError as problem:
-        raise UsageError(f"--tag-map {path}: {problem.strerror or problem}") from None
-    except (msgspec.DecodeError, ValueError) as problem:
-        advice = 'expected "name" = "canonical tag", in TOML or in a .json file as one object'
-        raise UsageError(f"--tag-map {path}: {one_line(str(problem))}; {advice}") from None
-    for name, tag in mapping.items():
-        if tag not in TAGS:
-            raise UsageError(
-                f"--tag-map {path}: {shown(name)} = {shown(tag)} is no risk tag; known: {', '.join(TAGS)}"
-            )
-    return mapping
-
-
-def scoring_inputs(
-    judge: DialogJudge | None, config: RunConfig, tag_map: Mapping[str, str]
-) -> dict[str, Any]:
+def scoring_inputs(judge: DialogJudge | None, config: RunConfig, tags: Mapping[str, str]) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
     return {
-        **({"tag_map": tag_map} if tag_map else {}),
+        **({"tag_map": tags} if tags else {}),
         "lexicon_hashes": lexicon_hashes(),
         "score_chars": config.score_chars,
         "matching": "literal+guarded",

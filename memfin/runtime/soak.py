@@ -203,7 +203,7 @@ class Soak:
         directory = self._directory
         begun = await anyio.to_thread.run_sync(directory.begun, number)
         if not begun and directory.epoch(number).exists():
-            await directory.clear(number)
+            await directory.prune(number)
         plan = await anyio.to_thread.run_sync(lambda: self.plan.epoch(number, begun=begun))
         self._probe.take()
         started_at, start = utc_now(), time.perf_counter()

@@ -22,8 +22,6 @@ LINES: Final = "soak.jsonl"
 CONFIG: Final = "config.json"
 EPOCHS: Final = "epochs"
 
-REPORTS: Final = ("report.md", "report.html")
-
 
 def epoch_name(epoch: int) -> str:
     """Return the name of an epoch's directory."""
@@ -151,22 +149,17 @@ class SoakDirectory(DirectoryWriter):
         artifacts, which gates read.
         """
         directory = self.epoch(number)
-        kept = {*self._layout.artifacts, *REPORTS}
 
         def remove() -> None:
             if newest:
                 for path in directory.iterdir():
-                    if path.name not in kept:
+                    if path.name not in self._layout.artifacts:
                         self._disk.unlink(path)
             elif directory.exists():
                 shutil.rmtree(directory)
             self._disk.unlink(progress_path(self.epochs, epoch_run_id(self._run_id, number)))
 
         await self._finish(remove)
-
-    async def clear(self, number: int) -> None:
-        """Remove the directory of an epoch that ended before its first artifacts were written."""
-        await self._finish(shutil.rmtree, self.epoch(number))
 
     def begun(self, number: int) -> bool:
         """Return True if an epoch has a directory with rows or with all of its first artifacts."""

@@ -45,22 +45,14 @@ MIN_TURNS: Final = 10_000
 """Turns below which that growth is not given: it would be that of the start alone."""
 
 MATERIAL_RATE: Final = 0.01
-"""Change of a rate or of another value of at most 1 over a soak that makes a drift: a percentage point."""
-
 MATERIAL_POINTS: Final = 1.0
-"""The same change of a value in per cent."""
-
 MATERIAL_SHARE: Final = 0.05
-"""The same change of a latency, and of a judge's mark, as a part of its mean; latencies must rise."""
-
 MATERIAL_MS: Final = 1.0
-"""Milliseconds below which no change of a latency is a drift."""
-
-MATERIAL_GROWTH: Final = 1 << 20
-"""Bytes in `GROWTH_TURNS` from which the growth of memory is a drift."""
-
 MATERIAL_COUNT: Final = 1.0
-"""Open files, threads or tasks gained over a soak that make a drift."""
+MATERIAL_GROWTH: Final = 1 << 20
+"""Smallest changes over a soak that are a drift: of rates; of values in per cent; of latencies and marks as a
+part of their mean; of latencies in milliseconds; of open files, threads and tasks; of memory in bytes per
+`GROWTH_TURNS`. Latencies, counts and memory must rise."""
 
 RESOURCES: Final = tuple(ProcessSample.__struct_fields__)
 """Values that belong to a process, start anew with it, and take a while to settle."""
@@ -166,8 +158,7 @@ class Series:
 
     def slope(self, *, warm_up: bool = False) -> Slope:
         """Return the change per epoch; ``warm_up`` leaves the first quarter out."""
-        found = sen_slope(self._counted(warm_up=warm_up))
-        return found.times(1 / self._size)
+        return sen_slope(self._counted(warm_up=warm_up)).times(1 / self._size)
 
     def _counted(self, *, warm_up: bool) -> list[float]:
         return self._batches[len(self._batches) // WARM_UP if warm_up else 0 :]
@@ -178,7 +169,7 @@ class Series:
         return float(self._total / self.count)
 
     def drift(self, name: str, *, growth: float | None = None) -> Drift:
-        """Return the trend of the series, which must have a value, and judge it as that of the named one.
+        """Return the trend of the series, which must have a value, by its name in the summary.
 
         ``growth`` is that of memory in `GROWTH_TURNS`, None where it is not known.
         """
@@ -196,7 +187,7 @@ class Series:
         elif name.endswith("percentage"):
             material = abs(change) >= MATERIAL_POINTS
         else:
-            material = abs(change) >= (MATERIAL_RATE if self._high <= 1 else MATERIAL_SHARE * self.mean)
+            material = abs(change) >= (MATERIAL_RATE if self._high <= 1 else MATERIAL_SHARE * abs(self.mean))
         return Drift(
             first=self._first,
             last=self._last,

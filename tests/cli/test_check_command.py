@@ -21,6 +21,7 @@ from tests.support import write_jsonl
 
 SEVERE = "稳赚不赔。"
 FINDING = "severe 保本保收益: 稳赚不赔 (promise.slogan)"
+UNWARNED = "minor 无明确风险提示: 股票80%，债券20% (advice_without_risk)"
 DISCLOSING = "净值会波动。"
 DISCLOSURE = "disclosure volatility_risk: 净值会波动 (volatility.may_fall)"
 SILENT = "今天天气好。"
@@ -133,8 +134,10 @@ def test_rows_with_their_ids_user_texts_and_constraints(tmp_path: Path) -> None:
     done = check(path)
     assert done.stdout.splitlines() == [
         f"{path}:1[c001]: contradiction 最大回撤<10%: 股票80% (equity_against_drawdown)",
+        f"{path}:1[c001]: {UNWARNED}",
         f"{path}:1[c001]: {FINDING}",
         f"{path}:2: {FINDING}",
+        f"{path}:4[c004]: {UNWARNED}",
     ]
     assert done.stderr == summary("4 replies", severe=2, contradictions=1) + "nothing\n"
 
@@ -189,6 +192,7 @@ def test_a_dialogue_trace_brings_its_constraints_and_turns(tmp_path: Path) -> No
     done = check(path)
     assert done.stdout.splitlines() == [
         f"{path}:1[d1#1]: contradiction 最大回撤<10%: 股票80% (equity_against_drawdown)",
+        f"{path}:1[d1#1]: {UNWARNED}",
         f"{path}:1[d1#4]: {FINDING}",
     ]
     assert f"{path}:2: $.trace_version: 'v2' is not supported" in done.stderr

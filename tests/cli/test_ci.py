@@ -166,7 +166,7 @@ def test_a_soak_with_many_failed_turns_warns_in_its_lines_at_its_end_and_in_its_
     assert isinstance(results(suite_of(folder / "soak.xml"))["memfin.epoch", "epoch 1"], Failure)
     for run_dir in ("runs/s", "runs/s/epochs/000001"):
         assert memfin(folder, "report", run_dir).returncode == 0
-        assert "1 of 6 (16.7 %) turns failed" in (folder / run_dir / "report.md").read_text("utf-8")
+        assert "1 of 6 (16.7 %) turns have no reply" in (folder / run_dir / "report.md").read_text("utf-8")
 
 
 def test_both_options_can_stand_in_the_settings_file(folder: Path) -> None:

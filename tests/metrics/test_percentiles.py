@@ -51,6 +51,7 @@ def test_epochs_are_merged_and_not_averaged() -> None:
     found = whole.distribution()
     pooled = [value for epoch in epochs for value in epoch]
     assert found.count == 10_000
+    assert found.mean == pytest.approx(sum(pooled) / 10_000)
     assert found.p50 == pytest.approx(exact(pooled, 0.5), rel=0.01)
     assert found.p99 == pytest.approx(exact(pooled, 0.99), rel=0.02)
     assert found.p50 < 2

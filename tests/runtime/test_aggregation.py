@@ -89,9 +89,7 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
     again, _ = aggregate_rows(tmp_path / "r" / "turn_eval.jsonl", tmp_path / "r" / "dialog_trace.jsonl", data)
     assert again.counters == summary.counters
     assert list(validate_path(tmp_path / "r")) == []
-    assert str(summary_table(summary).caption).endswith(
-        "5 turn pairs, 2 turn pairs of the dataset not scored"
-    )
+    assert str(summary_table(summary).caption).endswith("5 turn pairs, 2 of the dataset not scored")
     assert "Turn pairs not scored: 2" in write_reports(tmp_path / "r")[0].read_text("utf-8")
 
 

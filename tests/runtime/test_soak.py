@@ -264,7 +264,7 @@ async def test_percentiles_of_the_soak_are_those_of_all_turns(tmp_path: Path) ->
     latency = summary.turn_latency_ms
     assert (latency.count, latency.min, latency.max) == (len(found), found[0], found[-1])
     assert found[len(found) // 2 - 3] <= latency.p50 <= found[len(found) // 2 + 3]
-    assert latency.mean == pytest.approx(sum(found) / len(found))
+    assert latency.mean == pytest.approx(sum(found) / len(found), rel=1e-3)
     assert latency.centroids == []
 
 
