@@ -20,17 +20,14 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
-from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, shown, upgrade
+from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import UsageError
-from memfin.sandbox.references import one_line
-from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
 _PIECE: Final = 1024 * 1024
 _SHOWN: Final = 80
-_TAGS: Final = (*CANONICAL_TAGS, *EXTENSION_TAGS)
 
 
 class Problem(NamedTuple):
@@ -401,27 +398,3 @@ def _shown_role(value: object) -> str:
 def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "nothing"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
-
-
-def read_tag_map(path: str | None) -> dict[str, str]:
-    """Return the canonical risk tags of a file by the dataset's names for them; none without a path.
-
-    Raises:
-        UsageError: the file cannot be read, has another form, or names an unknown tag.
-    """
-    if path is None:
-        return {}
-    try:
-        decode = msgspec.json.decode if path.endswith(".json") else msgspec.toml.decode
-        mapping = decode(Path(path).read_bytes(), type=dict[str, str])
-    except OSError as problem:
-        raise UsageError(f"--tag-map {path}: {problem.strerror or problem}") from None
-    except (msgspec.DecodeError, ValueError) as problem:
-        advice = 'expected "name" = "canonical tag", in TOML or in a .json file as one object'
-        raise UsageError(f"--tag-map {path}: {one_line(str(problem))}; {advice}") from None
-    for name, tag in mapping.items():
-        if tag not in _TAGS:
-            raise UsageError(
-                f"--tag-map {path}: {shown(name)} = {shown(tag)} is no risk tag; known: {', '.join(_TAGS)}"
-            )
-    return mapping

@@ -15,7 +15,7 @@ from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
-from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_tag_map
+from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
@@ -25,6 +25,7 @@ from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judg
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
+from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 from memfin.version import __version__
 

@@ -11,11 +11,12 @@ from memfin.actors.dialogs import TraceSource, traces_of_run
 from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode
-from memfin.dataset import DatasetIndex, digest_dataset, read_tag_map
+from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
 from memfin.runtime.plan import RunPlan, scoring_inputs
 from memfin.runtime.settings import make_config
+from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 
 R = TypeVar("R")

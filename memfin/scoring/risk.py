@@ -2,10 +2,14 @@
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from memfin.contracts.reading import shown
+from memfin.errors import UsageError
+from memfin.sandbox.references import one_line
 from memfin.scoring.lexicon import read_table
 from memfin.text.normalize import normalize
 
@@ -72,3 +76,28 @@ def _tag_index() -> tuple[dict[str, str], tuple[tuple[str, re.Pattern[str]], ...
     for tag, names in table.names.items():
         exact.update((_SEPARATORS.sub("", normalize(name)), tag) for name in names)
     return exact, tuple((tag, re.compile(pattern)) for tag, pattern in table.patterns.items())
+
+
+def read_tag_map(path: str | None) -> dict[str, str]:
+    """Return the canonical risk tags of a file by the dataset's names for them; none without a path.
+
+    Raises:
+        UsageError: the file cannot be read, has another form, or names an unknown tag.
+    """
+    if path is None:
+        return {}
+    try:
+        decode = msgspec.json.decode if path.endswith(".json") else msgspec.toml.decode
+        mapping = decode(Path(path).read_bytes(), type=dict[str, str])
+    except OSError as problem:
+        raise UsageError(f"--tag-map {path}: {problem.strerror or problem}") from None
+    except (msgspec.DecodeError, ValueError) as problem:
+        advice = 'expected "name" = "canonical tag", in TOML or in a .json file as one object'
+        raise UsageError(f"--tag-map {path}: {one_line(str(problem))}; {advice}") from None
+    known = (*CANONICAL_TAGS, *EXTENSION_TAGS)
+    for name, tag in mapping.items():
+        if tag not in known:
+            raise UsageError(
+                f"--tag-map {path}: {shown(name)} = {shown(tag)} is no risk tag; known: {', '.join(known)}"
+            )
+    return mapping

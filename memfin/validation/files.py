@@ -341,7 +341,7 @@ def _turns_under_way(path: Path) -> Iterator[Finding]:
     with path.open("rb") as file:
         for number, (_, _, record) in enumerate(turn_records(Disk(), file.fileno()), 1):
             if record is None:
-                message = "the line is not as it was written; its dialogue goes on from an earlier turn"
+                message = "the line is not as it was written; its dialogue continues from an earlier turn"
                 yield finding(path, message, line=number)
 
 

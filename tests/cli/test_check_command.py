@@ -139,7 +139,7 @@ def test_rows_with_their_ids_user_texts_and_constraints(tmp_path: Path) -> None:
         f"{path}:2: {FINDING}",
         f"{path}:4[c004]: {UNWARNED}",
     ]
-    assert done.stderr == summary("4 replies", severe=2, contradictions=1) + "nothing\n"
+    assert done.stderr == summary("4 replies", severe=2, minor=2, contradictions=1) + "nothing\n"
 
 
 def test_every_assistant_message_of_a_chat_log_is_a_reply(tmp_path: Path) -> None:
