@@ -287,7 +287,7 @@ async def test_a_turn_log_that_is_damaged_costs_turns_and_a_warning(tmp_path: Pa
     data[20] ^= 1
     path.write_bytes(data)
     assert [str(finding) for finding in validate_run(path.parent)] == [
-        f"{path}:1: $: the line is not as it was written; its dialogue goes on from an earlier turn"
+        f"{path}:1: $: the line is not as it was written; its dialogue continues from an earlier turn"
     ]
     events: list[ProgressEvent] = []
     await Run(again(tmp_path), events.append).run()
