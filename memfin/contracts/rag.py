@@ -278,7 +278,7 @@ class RagQuestion(RagQuestionEntry, kw_only=True):
     False for other types than ``conflict_gap``.
     """
 
-    type: RagType
+    type: RagType  # pyright: ignore[reportGeneralTypeIssues] - required here, by keyword
     pass_threshold: Threshold = PASS_THRESHOLD
     should_abstain: bool = False
 

@@ -151,8 +151,16 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
     state = MetricsState()
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
+    reasons: dict[str, str] = {}
+    run_id = ""
     for epoch, path in enumerate(runs):
         summary = read_json(path / SUMMARY, EvalSummary)
+        run_id = summary.run_id
+        reasons |= {
+            f"{metric}.{name}": reason
+            for metric, result in summary.metrics.items()
+            for name, reason in result.not_measured.items()
+        }
         for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             failed.units[unit] = (float(is_failed(row)), 1.0)
@@ -171,21 +179,15 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
                 }
                 if found:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
-    reasons = {
-        f"{metric}.{name}": reason
-        for metric, result in summary.metrics.items()
-        for name, reason in result.not_measured.items()
-    }
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
-    return _Run(summary.run_id, {FAILED: failed} | measured, reasons)
+    return _Run(run_id, {FAILED: failed} | measured, reasons)
 
 
 def _questions(runs: Sequence[Path]) -> _Run:
     """Return the scores of the questions of benchmark runs, together and by type."""
     groups: dict[str, dict[Unit, tuple[float, float]]] = {}
     for epoch, path in enumerate(runs):
-        place = path / RAG_SUMMARY
-        for one in iter_individual_results(place):
+        for one in iter_individual_results(path / RAG_SUMMARY):
             unit = (one.id, epoch, 0)
             groups.setdefault(FAILED, {})[unit] = (float(one.error is not None), 1.0)
             if one.error is not None:
@@ -198,7 +200,7 @@ def _questions(runs: Sequence[Path]) -> _Run:
                     groups.setdefault(f"judge.{mark}", {})[unit] = (one.judge[mark], 1.0)
     low, high = MARK_SCALE
     return _Run(
-        read_sums(place).run_id,
+        read_sums(runs[-1] / RAG_SUMMARY).run_id,
         {
             name: Measured(units, high - low if name.startswith("judge.") else 1.0, name != FAILED)
             for name, units in groups.items()

@@ -161,7 +161,7 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
 
 
 def _operation(summary: SoakSummary, words: Words) -> model.Table | None:
-    rows = [
+    rows: list[tuple[str, Unit, Drift]] = [
         (_operation_label(name, words), _operation_unit(name), summary.operation[name])
         for name in LABELS["operation"]
         if name in summary.operation

@@ -208,9 +208,10 @@ class OpenAIAgent:
     async def _recall(self, user_text: str) -> MemoryContext:
         if self._agents.memory is None:
             return MemoryContext()
-        if self._memory is None:
-            self._memory = await self._ask_memory(self._agents.memory, self._session)
-        remembered = await self._ask_memory(self._memory.recall, user_text)
+        memory = self._memory
+        if memory is None:
+            memory = self._memory = await self._ask_memory(self._agents.memory, self._session)
+        remembered = await self._ask_memory(memory.recall, user_text)
         if not isinstance(remembered, MemoryContext):
             raise CallFailed(f"memory: returned {type(remembered).__name__}; expected MemoryContext")
         return remembered
