@@ -9,15 +9,26 @@ import click
 from memfin.cli.options import VALUE_GATES, with_options
 from memfin.cli.output import note, print_table
 from memfin.contracts import EvalSummary, RunConfig
+from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
+from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import Comparison
-from memfin.errors import GateFailed
+from memfin.errors import GateFailed, UsageError
 from memfin.report.comparison import HEADLINES, compare_runs, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
 from memfin.report.reader import SUMMARY
 from memfin.report.render import render_html_report, render_markdown_report, replace_file
 from memfin.report.tables import case_lines, comparison_table, smallest_line
-from memfin.runtime.gates import Gate, gated_values, gates_of, parse_value, value_directions, value_gates
+from memfin.runtime.bench_gates import DIRECTIONS, PERCENTAGE, score_interval
+from memfin.runtime.gates import (
+    Gate,
+    GatedValue,
+    gated_values,
+    gates_of,
+    parse_value,
+    value_directions,
+    value_gates,
+)
 from memfin.runtime.outputs import pretty_json
 
 OUT: Final = click.Path(path_type=Path, dir_okay=False)
@@ -81,7 +92,7 @@ def command(  # noqa: PLR0913 - one argument per option
     first = baseline if baseline is not None else run_a
     compared = [run for run in (run_a, *others) if run.resolve() != first.resolve()]
     compared = compared or list(others)
-    gates = gates_of(RunConfig(**limits), value_directions())
+    gates = gates_of(RunConfig(**limits), {**value_directions(), **DIRECTIONS})
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
@@ -122,11 +133,20 @@ def _write(
 
 
 def _gated(run: Path, gates: Sequence[Gate]) -> Iterator[str]:
-    """Yield a line per gate that the values of a run do not pass."""
-    if gates:
-        summary = read_json(run_directories(run)[-1] / SUMMARY, EvalSummary)
-        for line in value_gates(gates, gated_values(summary.metrics)):
-            yield f"{run}: {line}"
+    """Yield a line per gate that the values of a run do not pass; raise `UsageError` for one it has not."""
+    if not gates:
+        return
+    last = run_directories(run)[-1]
+    if (last / RAG_SUMMARY).is_file():
+        sums = read_sums(last / RAG_SUMMARY)
+        values = {PERCENTAGE: GatedValue(sums.overall_percentage, score_interval(sums.ci95))}
+    else:
+        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics)
+    for gate in gates:
+        if gate.name not in values:
+            raise UsageError(f"{gate.text}: {run} has no such value; known: {', '.join(values)}")
+    for line in value_gates(gates, values):
+        yield f"{run}: {line}"
 
 
 def _limits(comparison: Comparison) -> Iterator[str]:

@@ -233,6 +233,12 @@ def test_benchmarks_are_compared_question_by_question(tmp_path: Path) -> None:
     assert {case.value for case in found.changed} == {"score"}
     assert found.inputs_changed == []
     assert "All questions" in compared(runs["oracle"], runs["builtin"]).output
+    failed = compared(runs["oracle"], runs["builtin"], "--gate", "overall_percentage>=99")
+    assert isinstance(failed.exception, GateFailed)
+    assert compared(runs["oracle"], runs["builtin"], "--gate", "overall_percentage>=1@95").exit_code == 0
+    foreign = compared(runs["oracle"], runs["builtin"], "--gate", f"{COVERAGE}>=0.1")
+    assert isinstance(foreign.exception, UsageError)
+    assert "known: overall_percentage" in str(foreign.exception)
 
 
 @pytest.mark.parametrize(
