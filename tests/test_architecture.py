@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memfin"
 RANKS: Mapping[str, int] = {
     "errors": 0,
+    "language": 0,
     "secrets": 0,
     "version": 0,
     "text": 1,
@@ -49,13 +50,14 @@ ONLY: Mapping[str, frozenset[str]] = {
     "contracts": frozenset({"errors"}),
     "text": frozenset({"errors"}),
     "secrets": frozenset(),
+    "language": frozenset(),
     "version": frozenset(),
     "sandbox": frozenset({"errors", "secrets", "text"}),
     "hosting": frozenset({"errors"}),
     "journal": frozenset({"errors", "contracts"}),
     "client": frozenset({"errors", "secrets", "contracts", "text"}),
-    "metrics": frozenset({"errors", "contracts", "scoring"}),
-    "report": frozenset({"errors", "contracts", "metrics", "text"}),
+    "metrics": frozenset({"errors", "contracts", "language", "scoring"}),
+    "report": frozenset({"errors", "contracts", "language", "metrics", "text"}),
 }
 """Parts that may import these other parts and no more."""
 

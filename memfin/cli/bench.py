@@ -9,13 +9,21 @@ import click
 
 from memfin.cli import run
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
-from memfin.cli.options import BENCH_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
+from memfin.cli.options import (
+    BENCH_OPTIONS,
+    SettingsCommand,
+    output_flags,
+    soak_limits,
+    with_language,
+    with_settings,
+)
 from memfin.cli.output import note, print_table, progress_view
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats, many_failed
 from memfin.contracts.rag import SUMMARY, RagSummary, iter_individual_results
 from memfin.errors import GateFailed, UsageError
+from memfin.language import tr
 from memfin.runtime.bench_gates import PERCENTAGE, failed_bench_gates, not_asked, score_interval, total_errors
 from memfin.runtime.bench_plan import (
     BenchPlan,
@@ -38,6 +46,7 @@ MAX_NAMED = 5
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @with_settings(BENCH_OPTIONS, "bench")
 @output_flags("the summary", variables=True)
+@with_language(variable=True)
 @with_ci(variables=True)
 def command(path: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Ask a system the questions of PATH, a directory with questions/*.json or a file of questions.
@@ -86,6 +95,7 @@ def command(path: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **set
 )
 @click.option("--metrics-port", type=int, metavar="PORT", help="Port for the Prometheus metrics of a soak.")
 @output_flags("the metrics summary")
+@with_language()
 @with_ci()
 def resume(
     run_dir: Path,
@@ -181,10 +191,16 @@ def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool)
 
         print_table(rag_table(summary))
         click.echo(
-            f"{summary.passed_tests} of {summary.total_tests} questions passed, "
-            f"{summary.overall_percentage:.1f} % of the score, in {stats.wall_seconds:.1f} s; "
-            f"the system failed on {total_errors(stats)}"
+            tr(
+                "{passed} of {total} questions passed, {share:.1f} % of the score, in {seconds:.1f} s; "
+                "the system failed on {failed}",
+                passed=summary.passed_tests,
+                total=summary.total_tests,
+                share=summary.overall_percentage,
+                seconds=stats.wall_seconds,
+                failed=total_errors(stats),
+            )
         )
         if line := judge_line(summary):
             click.echo(line)
-    click.echo(f"report: {report}")
+    click.echo(tr("report: {path}", path=report))

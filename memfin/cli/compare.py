@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from memfin.cli.options import VALUE_GATES, with_options
+from memfin.cli.options import VALUE_GATES, with_language, with_options
 from memfin.cli.output import note, print_table
 from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
@@ -52,6 +52,7 @@ OUT: Final = click.Path(path_type=Path, dir_okay=False)
     help="Exit 1 unless the value is shown to be worse by less than X. Repeatable.",
 )
 @with_options(*VALUE_GATES)
+@with_language()
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when a headline value, or failures, are worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout.")
 @click.option(

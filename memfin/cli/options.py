@@ -10,6 +10,7 @@ import click
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
 from memfin.contracts.settings import Setting, check_settings, settings_of
 from memfin.errors import UsageError
+from memfin.language import LANGUAGES, Language, locale_language, use_language
 from memfin.runtime.bench_gates import PERCENTAGE
 from memfin.runtime.gates import Gate, check_gate, parse_gate, parse_value, value_directions
 from memfin.runtime.soak_plan import parse_duration
@@ -20,6 +21,9 @@ CONFIG_FILE: Final = "memfin.toml"
 TABLES: Final = ("run", "soak", "bench")
 FLAGS: Final = {"json": "as_json", "quiet": "quiet", "github": "github"}
 """Switches of a command that the file may hold, and the names of their parameters."""
+
+TEXTS: Final = ("junit", "lang")
+"""Other options of a command that the file may hold."""
 
 
 def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, float]]:
@@ -173,6 +177,24 @@ def output_flags(
     return with_options(flag("json", f"Print {what} as JSON on stdout."), flag("quiet", quiet))
 
 
+def with_language(*, variable: bool = False) -> Callable[[F], F]:
+    """Return a decorator that gives a command ``--lang``, the language of its tables and reports."""
+
+    def start(ctx: click.Context, param: click.Parameter, value: Language | None) -> None:
+        del param
+        ctx.with_resource(use_language(value or locale_language()))
+
+    option = click.Option(
+        ["--lang"],
+        type=click.Choice(LANGUAGES),
+        envvar="MEMFIN_LANG" if variable else None,
+        expose_value=False,
+        callback=start,
+        help="Language of tables and reports.  [default: that of the locale]",
+    )
+    return with_options(option)
+
+
 def config_option(read: Callable[[Path], dict[str, Any]]) -> click.Option:
     """Return ``--config``: what ``read`` makes of the file goes beneath flags and environment."""
 
@@ -216,7 +238,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
         if not isinstance(own, dict):
             raise UsageError(f"{name} is a table, [{name}]")
     if table == "bench":
-        shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, "junit"}}
+        shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, *TEXTS}}
         found = _checked(shared, BENCH_OPTIONS, "")
     else:
         found = _checked({**content, **tables["run"]}, RUN_OPTIONS, "")
@@ -226,7 +248,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
 def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix: str) -> dict[str, Any]:
     """Return the values of a table by the names of parameters; messages put ``prefix`` before keys."""
     known = {option.setting.key: option for option in options}
-    texts = ("path" if prefix == "bench." else "dataset", "junit")
+    texts = ("path" if prefix == "bench." else "dataset", *TEXTS)
     found: dict[str, Any] = {}
     for key, value in values.items():
         if key in FLAGS or key in texts:

@@ -14,6 +14,7 @@ from memfin.cli.options import (
     SettingsCommand,
     output_flags,
     setting_options,
+    with_language,
     with_options,
     with_settings,
 )
@@ -32,6 +33,7 @@ from memfin.contracts import (
 )
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
+from memfin.language import tr
 from memfin.runtime.gates import gated_values, gates_of, judge_gates_failed_by, value_directions, value_gates
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
@@ -59,6 +61,7 @@ SCORE_OPTIONS: Final = setting_options(
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(RUN_OPTIONS, "run")
 @output_flags("the metrics summary", variables=True)
+@with_language(variable=True)
 @with_ci(variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
@@ -87,6 +90,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
 )
 @with_options(*SCORE_OPTIONS)
 @output_flags("the metrics summary")
+@with_language()
 @with_ci()
 def score(
     dialog_trace: Path,
@@ -131,6 +135,7 @@ def score(
 
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+@with_language()
 def report(run_dir: Path) -> None:
     """Write report.md and report.html into a run directory or a soak's and print their paths.
 
@@ -259,13 +264,19 @@ def present(
 
         print_table(summary_table(summary, config))
         turns = sum(stats.turns_by_status.values())
-        click.echo(
-            f"{summary.counters.valid_dialogs} dialogues, {turns} turns in {stats.wall_seconds:.1f} s; "
-            f"{turns - stats.turns_by_status.get('ok', 0)} turns failed, "
-            f"{summary.counters.skipped_dialogs} lines skipped"
-            + (f", {stats.judge_failures} judgements failed" if stats.judge_failures else "")
+        line = tr(
+            "{dialogs} dialogues, {turns} turns in {seconds:.1f} s; {failed} turns failed, "
+            "{skipped} lines skipped",
+            dialogs=summary.counters.valid_dialogs,
+            turns=turns,
+            seconds=stats.wall_seconds,
+            failed=turns - stats.turns_by_status.get("ok", 0),
+            skipped=summary.counters.skipped_dialogs,
         )
-    click.echo(f"report: {report}")
+        if stats.judge_failures:
+            line += tr(", {count} judgements failed", count=stats.judge_failures)
+        click.echo(line)
+    click.echo(tr("report: {path}", path=report))
 
 
 def show_judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> None:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
-from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
+from memfin.cli.options import (
+    SOAK_OPTIONS,
+    SettingsCommand,
+    output_flags,
+    soak_limits,
+    with_language,
+    with_settings,
+)
 from memfin.cli.output import MIB, UNITS, amount, failed_units, note, print_table, progress_view
 from memfin.cli.process import run_work
 from memfin.contracts import Drift, SoakLimits, SoakSummary
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(SOAK_OPTIONS, "soak")
 @output_flags("the soak's summary", variables=True)
+@with_language(variable=True)
 @with_ci(variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
     """Evaluate an agent on DATASET epoch after epoch, until --duration or --epochs is reached.

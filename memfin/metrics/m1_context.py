@@ -5,12 +5,15 @@ from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, SourceHits, TurnEvalRow
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
-NO_RECALL: Final = "the agent reported no recall in any turn"
+NO_RECALL: Final = marked("the agent reported no recall in any turn")
 
-_NO_KEY: Final = "no answered turn requires a memory key that the dataset resolves"
-_NO_FIELD: Final = f"{_NO_KEY}, or the rows lack the field"
+_NO_KEY: Final = marked("no answered turn requires a memory key that the dataset resolves")
+_NO_FIELD: Final = marked(
+    "no answered turn requires a memory key that the dataset resolves, or the rows lack the field"
+)
 
 
 class ContextCell(Cell, frozen=True, gc=False):
@@ -79,7 +82,7 @@ class M1State(RowState[ContextCell]):
             lambda cell: cell.contradictions,
             lambda cell: cell.contradiction_of,
             lower_is_better=True,
-            empty="no answered turn that requires a memory key was read for contradictions",
+            empty=marked("no answered turn that requires a memory key was read for contradictions"),
         ),
         *(
             Share(name, hits, of, broken_down=False, empty=empty)

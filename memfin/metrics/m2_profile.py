@@ -10,12 +10,13 @@ import msgspec
 from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth
 from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.state import Cell, MetricState, Share, each_of
 from memfin.scoring.profile import snapshot_values, truth_values
 
-NO_PROFILE: Final = "the agent reported no profile in any dialogue"
+NO_PROFILE: Final = marked("the agent reported no profile in any dialogue")
 
-_NO_TRUTH: Final = "no dialogue that was answered has a complete true profile"
+_NO_TRUTH: Final = marked("no dialogue that was answered has a complete true profile")
 
 
 class ProfileCell(Cell, frozen=True, gc=False):

@@ -5,9 +5,10 @@ from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
-_NO_TAG: Final = "no answered turn requires a risk disclosure"
+_NO_TAG: Final = marked("no answered turn requires a risk disclosure")
 
 
 class RiskCell(Cell, frozen=True, gc=False):

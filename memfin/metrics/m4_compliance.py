@@ -5,9 +5,10 @@ from typing import Any, ClassVar, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.state import BadRow, Cell, RowState, Share, is_read
 
-_NO_LABEL: Final = "no answered turn has a reference label"
+_NO_LABEL: Final = marked("no answered turn has a reference label")
 
 
 class ComplianceCell(Cell, frozen=True, gc=False):
@@ -42,7 +43,7 @@ class M4State(RowState[ComplianceCell]):
             lambda cell: cell.severe,
             lambda cell: cell.labelled,
             lower_is_better=True,
-            empty="no reply was read",
+            empty=marked("no reply was read"),
         ),
         Share(
             "forbidden_hit_rate",

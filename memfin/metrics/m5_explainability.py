@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 
 from memfin.contracts import NO_JUDGE, MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.state import BadRow, Cell, RowState, Share
 
 LOWEST_SCORE: Final = 1.0
@@ -48,7 +49,7 @@ class M5State(RowState[ExplainabilityCell]):
             "rubric_hit_rate",
             lambda cell: cell.hits,
             lambda cell: cell.required,
-            empty="no answered turn that requires a rubric item was judged",
+            empty=marked("no answered turn that requires a rubric item was judged"),
         ),
         Share(
             "judge_score_mean",
@@ -57,7 +58,7 @@ class M5State(RowState[ExplainabilityCell]):
             low=LOWEST_SCORE,
             high=HIGHEST_SCORE,
             graded=True,
-            empty="no turn has a judge's score",
+            empty=marked("no turn has a judge's score"),
         ),
     )
 

@@ -18,6 +18,7 @@ import msgspec
 from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult, Reading, TurnEvalRow
 from memfin.contracts.reading import InvalidRecord, check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
+from memfin.language import marked
 from memfin.metrics.interval import ratio_interval
 
 _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
@@ -66,7 +67,7 @@ class Share(NamedTuple, Generic[CellT]):
     high: float = 1.0
     graded: bool = False
     lower_is_better: bool = False
-    empty: str = "no answered turn has it"
+    empty: str = marked("no answered turn has it")
 
 
 class MetricState(ABC, Generic[CellT]):

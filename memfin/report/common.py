@@ -8,13 +8,14 @@ import msgspec
 
 from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunConfig, RunStats
 from memfin.contracts.judgement import JudgeAgreement, JudgeStats, ParameterChange
+from memfin.language import marked, tr
 from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 
 _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
-_OTHER: Final = "(further, different messages)"
+_OTHER: Final = marked("(further, different messages)")
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
 
@@ -35,10 +36,10 @@ class FailureCounter:
 
     def add(self, kind: str, message: str | None, where: str) -> None:
         """Count a failure; ``where`` names the dialogue and turn, kept for the first of its group."""
-        text = one_line(message or "(no message)", _MESSAGE_LIMIT)
+        text = one_line(message or tr("(no message)"), _MESSAGE_LIMIT)
         key = (kind, _VARYING.sub("#", text))
         if key not in self._groups and len(self._groups) >= _MAX_KINDS:
-            key, text = (kind, _OTHER), _OTHER
+            key, text = (kind, _OTHER), tr(_OTHER)
         known = self._groups.get(key) or FailureGroup(kind, text, 0, visible(where))
         self._groups[key] = msgspec.structs.replace(known, count=known.count + 1)
 
@@ -47,24 +48,29 @@ class FailureCounter:
         ordered = sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0]))
         ranked = [group for _, group in ordered]
         rest = sum(group.count for group in ranked[limit:])
-        return (*ranked[:limit], *((FailureGroup("other", _OTHER, rest, ""),) if rest else ()))
+        return (*ranked[:limit], *((FailureGroup(tr("other"), tr(_OTHER), rest, ""),) if rest else ()))
 
     def block(self, otherwise: str) -> model.AnyBlock:
         """Return the groups as a table; without failures a paragraph."""
         if not self._groups:
             return model.Block("text", note=otherwise)
-        headings = ("Kind", "Message", "Count", "First seen")
-        return model.table("Failures", headings, "llrl", map(msgspec.structs.astuple, self.groups()))
+        headings = (tr("Kind"), tr("Message"), tr("Count"), tr("First seen"))
+        return model.table(tr("Failures"), headings, "llrl", map(msgspec.structs.astuple, self.groups()))
+
+
+def place(dialog_id: str, turn: int) -> str:
+    """Return the place of a turn in words."""
+    return tr("{dialogue}, turn {turn}", dialogue=one_line(dialog_id, 80), turn=turn)
 
 
 def agent_facts(settings: RunConfig | None, name: str = "") -> model.Pairs:
     """Return the agent, as ``name`` where that is given; of a model also its memory and system prompt."""
     if settings is None or not settings.agent.startswith("openai:"):
-        return (("Agent", name or (settings.agent if settings else "-")),)
+        return ((tr("Agent"), name or (settings.agent if settings else "-")),)
     return (
-        ("Agent", settings.agent),
-        ("Memory", settings.agent_memory),
-        ("System prompt", settings.agent_system or "MemFin's own"),
+        (tr("Agent"), settings.agent),
+        (tr("Memory"), settings.agent_memory),
+        (tr("System prompt"), settings.agent_system or tr("MemFin's own")),
     )
 
 
@@ -80,33 +86,39 @@ def time_facts(
     """
     if stats is not None:
         latency, wall_seconds = stats.turn_latency_ms, stats.wall_seconds
-    rows = [("Wall time", model.duration(wall_seconds))] if wall_seconds is not None else []
+    rows = [(tr("Wall time"), model.duration(wall_seconds))] if wall_seconds is not None else []
     if latency is not None and latency.count:
-        rows.append((f"{units} answered", model.grouped(latency.count)))
-        labels = glossary.LABELS["latencies"].items()
-        rows += ((f"Latency, {label}", model.milliseconds(latency[name])) for name, label in labels)
+        rows.append((tr("{units} answered", units=units), model.grouped(latency.count)))
+        rows += (
+            (tr("Latency, {what}", what=label), model.milliseconds(latency[name]))
+            for name, label in glossary.labels("latencies").items()
+        )
     if stats is not None:
-        counts = [(f"{units} {status}", count) for status, count in sorted(stats.turns_by_status.items())]
-        labels = glossary.LABELS["run_counts"].items()
+        statuses = glossary.labels("turn_status")
+        counts = [
+            (f"{units}: {statuses.get(status, status)}", count)
+            for status, count in sorted(stats.turns_by_status.items())
+        ]
+        labels = glossary.labels("run_counts").items()
         counts += [(label, stats[name]) for name, label in labels if stats[name]]
         rows += [(label, model.grouped(count)) for label, count in counts]
         rows += _usage(stats)
-    return model.Block("facts", tuple(rows), "Time")
+    return model.Block("facts", tuple(rows), tr("Time"))
 
 
 def _usage(stats: RunStats) -> Iterable[tuple[str, str]]:
     if (usage := stats.usage) is not None:
-        yield "Model calls of the agent", model.grouped(usage.calls)
+        yield tr("Model calls of the agent"), model.grouped(usage.calls)
         tokens = _tokens(usage.prompt_tokens, usage.completion_tokens)
         if usage.unmetered_calls:
-            tokens += f"; {model.grouped(usage.unmetered_calls)} calls without a count"
-        yield "Tokens of the agent", tokens
+            tokens += tr("; {count:,} calls without a count", count=usage.unmetered_calls)
+        yield tr("Tokens of the agent"), tokens
     if stats.agent_parameters:
-        yield "Parameters the agent's model refuses", changed_parameters(stats.agent_parameters)
+        yield tr("Parameters the agent's model refuses"), changed_parameters(stats.agent_parameters)
 
 
 def _tokens(prompt: int, completion: int) -> str:
-    return f"{model.grouped(prompt)} in prompts, {model.grouped(completion)} in answers"
+    return tr("{prompt:,} in prompts, {completion:,} in answers", prompt=prompt, completion=completion)
 
 
 def configuration_section(
@@ -117,18 +129,19 @@ def configuration_section(
 ) -> model.Section | None:
     """Return the section with the settings of a run and the inputs of its fingerprint."""
     facts = (
-        ("Trace version", trace_version),
-        ("Fingerprint", config.config_fingerprint if config else fingerprint),
+        (tr("Trace version"), trace_version),
+        (tr("Fingerprint"), config.config_fingerprint if config else fingerprint),
         ("MemFin", config.memfin_version if config else None),
     )
     inputs = config.fingerprint_inputs if config else {}
     tables = tuple(
-        model.table(title, ("Name", "Value"), "cl", _settings(values))
-        for title, values in (("Settings", settings), ("Inputs of the fingerprint", inputs))
+        model.table(title, (tr("Name"), tr("Value")), "cl", _settings(values))
+        for title, values in ((tr("Settings"), settings), (tr("Inputs of the fingerprint"), inputs))
         if values
     )
     return model.section(
-        "Configuration",
+        "configuration",
+        tr("Configuration"),
         model.Block("facts", tuple((name, value) for name, value in facts if value is not None)),
         model.Block("columns", tables),
     )
@@ -145,23 +158,25 @@ def judge_facts(stats: JudgeStats | None) -> model.Pairs:
     """Return the requests, tokens and votes of a language model as the judge."""
     if stats is None:
         return ()
-    damaged = f", {model.grouped(stats.cache_damaged)} entries damaged" if stats.cache_damaged else ""
-    looked_up = model.grouped(stats.cache_hits + stats.cache_misses)
+    looked_up = stats.cache_hits + stats.cache_misses
+    cached = tr("{count:,} of {total:,} look-ups", count=stats.cache_hits, total=looked_up)
+    if stats.cache_damaged:
+        cached += tr(", {count:,} entries damaged", count=stats.cache_damaged)
     formats = (
         f"{one_line(name, 40)}: {model.grouped(count)}" for name, count in stats.response_formats.items()
     )
     facts = [
-        ("Votes", f"{model.grouped(stats.votes)}, {model.grouped(stats.failed_votes)} failed"),
-        ("Requests sent", model.grouped(stats.attempts)),
-        ("From the cache", f"{model.grouped(stats.cache_hits)} of {looked_up} look-ups{damaged}"),
-        ("Tokens", _tokens(stats.prompt_tokens, stats.completion_tokens)),
-        ("Response formats", ", ".join(formats) or "-"),
+        (tr("Votes"), tr("{count:,}, {failed:,} failed", count=stats.votes, failed=stats.failed_votes)),
+        (tr("Requests sent"), model.grouped(stats.attempts)),
+        (tr("From the cache"), cached),
+        (tr("Tokens"), _tokens(stats.prompt_tokens, stats.completion_tokens)),
+        (tr("Response formats"), ", ".join(formats) or "-"),
     ]
     if stats.parameters:
-        facts.append(("Parameters the model refuses", changed_parameters(stats.parameters)))
+        facts.append((tr("Parameters the model refuses"), changed_parameters(stats.parameters)))
     if stats.spread_mean is not None and stats.spread_max is not None:
-        spread = f"{stats.spread_mean:.2f} on average, {stats.spread_max:g} at most"
-        facts.append(("Spread of the votes", spread))
+        spread = tr("{mean:.2f} on average, {most:g} at most", mean=stats.spread_mean, most=stats.spread_max)
+        facts.append((tr("Spread of the votes"), spread))
     return tuple(facts)
 
 
@@ -171,13 +186,13 @@ def agreement_table(stats: JudgeStats | None, titles: Mapping[str, str]) -> mode
         return None
 
     def row(kind: str, value: JudgeAgreement) -> tuple[str | int, ...]:
-        alpha = "undefined: all alike" if value.alpha is None else f"{value.alpha:.3f}"
+        alpha = tr("undefined: all alike") if value.alpha is None else f"{value.alpha:.3f}"
         return titles.get(kind, one_line(kind, 40)), value.units, model.percent(value.observed), alpha
 
     rows = (row(kind, value) for kind, value in stats.agreement.items())
-    note = "Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance."
-    headings = ("Voted on", "Units", "Equal pairs", "Alpha")
-    return model.table("Agreement of the votes", headings, "lrrr", rows, note)
+    note = tr("Krippendorff's alpha is 1 for perfect agreement and 0 for agreement by chance.")
+    headings = (tr("Voted on"), tr("Units"), tr("Equal pairs"), tr("Alpha"))
+    return model.table(tr("Agreement of the votes"), headings, "lrrr", rows, note)
 
 
 def controls_table(
@@ -192,18 +207,19 @@ def controls_table(
     headings = tuple(headings)
     rows = []
     for kind, label, expected in (
-        ("null", "Says nothing", "1.00"),
-        ("injected", "Says nothing and orders full marks", "1.00"),
-        ("oracle", oracle, "3.00 or more"),
+        ("null", tr("Says nothing"), "1.00"),
+        ("injected", tr("Says nothing and orders full marks"), "1.00"),
+        ("oracle", oracle, tr("3.00 or more")),
     ):
         of_kind = [control for control in controls.controls if control.kind == kind]
         judged = [control for control in of_kind if control.error is None]
         if of_kind:
             found = figures(judged) if judged else ("-",) * len(headings)
-            rows.append((label, f"{len(judged)} of {len(of_kind)}", *found, expected))
-    all_headings = ("Control", "Judged", *headings, "Expected")
-    note = "Replies of known worth, judged like all others."
-    return model.table("Controls", all_headings, "l" + "r" * (len(headings) + 2), rows, note)
+            counted = tr("{count:,} of {total:,}", count=len(judged), total=len(of_kind))
+            rows.append((label, counted, *found, expected))
+    all_headings = (tr("Control"), tr("Judged"), *headings, tr("Expected"))
+    note = tr("Replies of known worth, judged like all others.")
+    return model.table(tr("Controls"), all_headings, "l" + "r" * (len(headings) + 2), rows, note)
 
 
 def control_warnings(controls: Controls[Any] | None) -> Iterable[model.ReportWarning]:
@@ -215,7 +231,8 @@ def control_warnings(controls: Controls[Any] | None) -> Iterable[model.ReportWar
 def changed_parameters(changes: Sequence[ParameterChange]) -> str:
     """Return the parameters that a model refuses, and their replacements."""
     return ", ".join(
-        f"{one_line(change.parameter, 40)} "
-        + ("left out" if change.sent_as is None else f"as {one_line(change.sent_as, 40)}")
+        tr("{name} left out", name=one_line(change.parameter, 40))
+        if change.sent_as is None
+        else tr("{name} as {other}", name=one_line(change.parameter, 40), other=one_line(change.sent_as, 40))
         for change in changes
     )

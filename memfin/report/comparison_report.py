@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from memfin.contracts.run import ChangedCase, Comparison
+from memfin.language import tr
 from memfin.report import model, reader
 from memfin.report.comparison import HEADLINES, run_directories
-from memfin.report.tables import VERDICTS, comparison_rows, label, pairs_line, written
+from memfin.report.tables import VERDICTS, against, comparison_rows, label, pairs_line, written
 from memfin.text.lines import visible
 
 _MAX_SHOWN: Final = 8
 _MAX_REPLY: Final = 4000
-_HEADINGS: Final = ("Value", "a", "b", "b - a", "95 % interval", "Up/down", "Verdict")
 _CSV: Final = (
     *("a", "b", "difference", "verdict", "pairs", "units", "improved", "worsened"),
     *("p_value", "p_adjusted", "smallest", "margin", "non_inferior"),
@@ -38,17 +38,18 @@ def comparison_report(
     first = comparisons[0]
     sections = []
     for number, (comparison, places) in enumerate(zip(comparisons, directories, strict=True), 1):
-        title = f"{comparison.b} against {comparison.a}"
+        title = against(comparison)
         rows = [(*row[:-1], _verdict(row)) for row in comparison_rows(comparison, all_values=False)]
         reasons = [
-            (f"{label(name)} is not measured", reason)
+            (tr("{value} is not measured", value=label(name)), tr(reason))
             for name, reason in comparison.not_measured.items()
             if name in HEADLINES
         ]
         part = model.section(
+            f"run-{number}",
             title,
             model.Block("warnings", tuple(_warnings(comparison))),
-            model.table("", _HEADINGS, "lrrrrrl", rows, pairs_line(comparison)),
+            model.table("", _headings(), "lrrrrrl", rows, pairs_line(comparison)),
             model.Block("notes", tuple(reasons)),
             _cases(comparison, places, number),
             nav=comparison.b,
@@ -57,29 +58,38 @@ def comparison_report(
             sections.append(part)
     counts = (
         model.Counter(
-            "dialogues in both" if first.suite == "dialogues" else "questions in both", first.pairs
+            tr("dialogues in both") if first.suite == "dialogues" else tr("questions in both"), first.pairs
         ),
-        model.Counter("only in a", first.only_a, "odd" if first.only_a else ""),
-        model.Counter("only in b", first.only_b, "odd" if first.only_b else ""),
+        model.Counter(tr("only in a"), first.only_a, "odd" if first.only_a else ""),
+        model.Counter(tr("only in b"), first.only_b, "odd" if first.only_b else ""),
     )
     names = ", ".join(comparison.b for comparison in comparisons)
     return model.report(
-        "comparison", f"{names} against {first.a}", [("a", first.a), ("b", names)], counts, sections
+        tr("MemFin comparison"),
+        tr("{b} against {a}", a=first.a, b=names),
+        [("a", first.a), ("b", names)],
+        counts,
+        sections,
     )
 
 
+def _headings() -> tuple[str, ...]:
+    return (tr("Value"), "a", "b", "b - a", tr("95 % interval"), tr("Up/down"), tr("Verdict"))
+
+
 def _verdict(row: Sequence[str]) -> str:
-    return "not measured" if row[-1] == "not_measured" else VERDICTS[row[-1]][0]
+    return tr("not measured") if row[-1] == "not_measured" else tr(VERDICTS[row[-1]][0])
 
 
 def _warnings(comparison: Comparison) -> Iterator[model.ReportWarning]:
     if comparison.inputs_changed:
         changed = ", ".join(comparison.inputs_changed)
         yield model.ReportWarning(
-            "The runs differ in more than what was evaluated", f"{changed}; a difference may come from that."
+            tr("The runs differ in more than what was evaluated"),
+            tr("{inputs}; a difference may come from that.", inputs=changed),
         )
     for warning in comparison.warnings:
-        yield model.ReportWarning("Replies without content", warning)
+        yield model.ReportWarning(tr("Replies without content"), warning)
 
 
 def _cases(comparison: Comparison, places: tuple[Path, Path], number: int) -> model.Cases | None:
@@ -99,16 +109,16 @@ def _cases(comparison: Comparison, places: tuple[Path, Path], number: int) -> mo
         if a is None or b is None:
             continue
         replies = tuple(
-            (label, model.segments(turn.pred_assistant_text or "(no answer)", (), _MAX_REPLY))
+            (label, model.segments(turn.pred_assistant_text or tr("(no answer)"), (), _MAX_REPLY))
             for label, turn in ((comparison.a, a), (comparison.b, b))
         )
         change = f"{written(case.value, case.a)} → {written(case.value, case.b)}"
         cases.append(
             model.Case(
                 anchor=f"case-{number}-{len(cases) + 1}",
-                why=f"{'better' if case.change > 0 else 'worse'}: {label(case.value)} {change}",
+                why=f"{tr('better') if case.change > 0 else tr('worse')}: {label(case.value)} {change}",
                 id=visible(case.id),
-                where=f", turn {case.turn}",
+                where=tr(", turn {turn}", turn=case.turn),
                 question=visible(a.user_text),
                 reply=None,
                 beside=replies,
@@ -117,7 +127,9 @@ def _cases(comparison: Comparison, places: tuple[Path, Path], number: int) -> mo
     if not cases:
         return None
     return model.Cases(
-        title="First turns that differ", cases=tuple(cases), total="in the dialogues that changed most"
+        title=tr("First turns that differ"),
+        cases=tuple(cases),
+        total=tr("in the dialogues that changed most"),
     )
 
 
@@ -136,9 +148,9 @@ def comparison_csv(comparisons: Sequence[Comparison]) -> str:
 
 def comparison_latex(comparisons: Sequence[Comparison]) -> str:
     """Return the headline values as a LaTeX table for the package booktabs."""
-    lines = [r"\begin{tabular}{lrrrrrl}", r"\toprule", _latex(_HEADINGS)]
+    lines = [r"\begin{tabular}{lrrrrrl}", r"\toprule", _latex(_headings())]
     for each in comparisons:
-        lines += [r"\midrule", rf"\multicolumn{{7}}{{l}}{{{_escaped(f'{each.b} against {each.a}')}}} \\"]
+        lines += [r"\midrule", rf"\multicolumn{{7}}{{l}}{{{_escaped(against(each))}}} \\"]
         rows = comparison_rows(each, all_values=False)
         lines += [_latex((*row[:-1], _verdict(row))) for row in rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

@@ -22,17 +22,17 @@ from memfin.contracts import (
 )
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
+from memfin.language import tr
 from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import (
-    LABELS,
     METRICS,
     MetricText,
     format_interval,
     format_value,
+    labels,
     measured,
     missing,
 )
-from memfin.report.model import grouped
 from memfin.report.reader import Figures, HeadlineValues
 from memfin.report.worst_turns import WorstTurns
 from memfin.text.lines import one_line
@@ -51,7 +51,7 @@ def summary_report(summary: EvalSummary) -> model.Report:
         _values(part.metrics),
         common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
-    return _report(part, (("Data set", summary.dataset_path),), sections)
+    return _report(part, ((tr("Dataset"), summary.dataset_path),), sections)
 
 
 def load_dialog_report(run_dir: Path) -> model.Report:
@@ -91,7 +91,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         for each in (worst, baselines, judged, limits):
             each.add(row)
         if row.judge_error:
-            stats.failures.add("judge", row.judge_error, f"{row.dialog_id[:80]} turn {row.turn_pair_id}")
+            stats.failures.add("judge", row.judge_error, common.place(row.dialog_id, row.turn_pair_id))
         if (facts := stats.facts.get(row.dialog_id)) is None:
             strangers += 1
         else:
@@ -109,23 +109,26 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     ]
     if strangers:
         warnings.append(glossary.warning("other_files", count=strangers))
+    history = settings.history if settings else stats.history_mode
     workers = {name: manifest[name] for name in ("workers_dialog", "workers_judge")}
     return _report(
         summary,
         (
             *common.agent_facts(settings, manifest.model_name),
-            ("Data set", summary.dataset_path),
-            ("Started", model.moment(manifest.started_at)),
-            ("Ended", model.moment(manifest.ended_at)),
-            ("History", settings.history if settings else stats.history_mode),
-            ("Judge", stats.judge),
-            ("Notes", manifest.notes or None),
+            (tr("Dataset"), summary.dataset_path),
+            (tr("Started"), model.moment(manifest.started_at)),
+            (tr("Ended"), model.moment(manifest.ended_at)),
+            (tr("History"), history and tr(history)),
+            (tr("Judge"), stats.judge),
+            (tr("Notes"), manifest.notes or None),
         ),
         (
             *_figures(summary.metrics, values, warnings, stats.judge, alerts),
-            model.section("By kind of dialogue", *groups.tables(stats, values), nav="Groups"),
+            model.section(
+                "groups", tr("By kind of dialogue"), *groups.tables(stats, values), nav=tr("Groups")
+            ),
             _dialogs(stats, values),
-            model.section("Worst turns", *worst.blocks(run_dir, stats.facts)),
+            model.section("worst-turns", tr("Worst turns"), *worst.blocks(run_dir, stats.facts)),
             _judge(settings, run_stats, controls, judged),
             _failures(manifest, run_stats, stats),
             _values(summary.metrics),
@@ -151,15 +154,15 @@ def _report(
         counters.get("unscored_turn_pairs"),
     )
     counts = (
-        model.Counter("valid dialogues", counters.valid_dialogs),
-        model.Counter("turn pairs", counters.total_turn_pairs),
-        model.Counter("skipped dialogues", skipped, "odd" if skipped else ""),
-        model.Counter("failed dialogues", failed, "bad" if failed else ""),
-        *([model.Counter("turn pairs not scored", unscored, "odd")] if unscored else ()),
+        model.Counter(tr("valid dialogues"), counters.valid_dialogs),
+        model.Counter(tr("turn pairs"), counters.total_turn_pairs),
+        model.Counter(tr("skipped dialogues"), skipped, "odd" if skipped else ""),
+        model.Counter(tr("failed dialogues"), failed, "bad" if failed else ""),
+        *([model.Counter(tr("turn pairs not scored"), unscored, "odd")] if unscored else ()),
     )
-    notes = model.Block("notes", glossary.NOTES["dialog"])
-    reading = model.section("How to read this", notes, nav="How to read")
-    return model.report("evaluation", summary.run_id, facts, counts, (*sections, reading))
+    notes = model.Block("notes", glossary.notes("dialog"))
+    reading = model.section("how-to-read", tr("How to read this"), notes, nav=tr("How to read"))
+    return model.report(tr("MemFin evaluation report"), summary.run_id, facts, counts, (*sections, reading))
 
 
 def _figures(
@@ -172,19 +175,23 @@ def _figures(
     """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
     known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
     cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
-    yield model.section("Results", model.Block("warnings", tuple(alerts)), cards)
+    yield model.section("results", tr("Results"), model.Block("warnings", tuple(alerts)), cards)
     yield model.warnings_section(warnings)
-    headings = ("Metric", "Value", "Micro", "", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    headings = (
+        *(tr("Metric"), tr("Value"), tr("Micro"), "", tr("95 % interval")),
+        *(tr("Macro"), tr("Eligible"), tr("Skipped"), tr("Failed")),
+    )
     rows = list(glossary.metric_rows(metrics, judge))
     charts = (
         model.Histogram(f"{text.code} {text.values[0].label}", counts)
         for text, _ in known
         if sum(counts := _bins(getattr(each, text.values[0].key) for each in values.values())) > 1
     )
-    note = "Number of dialogues by value, in steps of 10 %."
-    histograms = model.Block("histograms", tuple(charts), "Distribution over dialogues", note)
+    note = tr("Number of dialogues by value, in steps of 10 %.")
+    histograms = model.Block("histograms", tuple(charts), tr("Distribution over dialogues"), note)
     yield model.section(
-        "Figures",
+        "figures",
+        tr("Figures"),
         model.table("", headings, "llrbrrrrr", map(_figure, rows), "; ".join(glossary.missing_lines(rows))),
         _sources(metrics.get("m1_context_continuity")),
         histograms,
@@ -196,12 +203,14 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
     value, _, interval = measured(lead.key, figures)
     shown, label = format_value(lead.key, value), lead.label
     if value is None:
-        shown, label = glossary.NOT_MEASURED, f"{label}: {missing(lead.key, figures)}"
+        shown = tr(glossary.NOT_MEASURED)
+        label = tr("{value}: {reason}", value=label, reason=missing(lead.key, figures))
     elif lead.key == "severe_violation_rate" and "severe_count" in figures.counts:
         severe, replies = figures.counts["severe_count"], figures.counts.get("severe_turns", 0)
-        shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
+        label = tr("replies with severe violations, {share}", share=shown)
+        shown = tr("{count:,} of {total:,}", count=severe, total=replies)
     if interval is not None:
-        label += f", 95 % interval {format_interval(lead.key, interval)}"
+        label += tr(", 95 % interval {interval}", interval=format_interval(lead.key, interval))
     beside = ((other.label, format_value(other.key, measured(other.key, figures)[0])) for other in others)
     return model.Card(
         code=text.code,
@@ -218,7 +227,7 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
 
 def _figure(row: glossary.MetricRow) -> tuple[model.Value, ...]:
     key, micro, label = row.value.key, row.micro, row.value.label
-    label += " (lower is better)" if row.value.better == "lower" else ""
+    label += tr(" (lower is better)") if row.value.better == "lower" else ""
     share = micro is not None and row.value.scale == "share"
     return (
         model.Cell(f"{row.text.code} {row.text.title}", strong=True) if row.counts[0] else "",
@@ -236,13 +245,12 @@ def _sources(memory: Figures | None) -> model.Table | None:
     total = memory.counts.get("required_key_total", 0) if memory else 0
     if memory is None or not total or missing("key_coverage", memory):
         return None
-    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
-    hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
+    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in labels("sources").items()]
+    hits.append((tr("In no source"), total - memory.counts.get("required_key_hit_total", 0)))
     rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
-    headings = ("Source", "Hits", "Share of required keys", "")
-    return model.table(
-        "Sources of required keys", headings, "lrrb", rows, "A key may be found in several sources."
-    )
+    headings = (tr("Source"), tr("Hits"), tr("Share of required keys"), "")
+    note = tr("A key may be found in several sources.")
+    return model.table(tr("Sources of required keys"), headings, "lrrb", rows, note)
 
 
 def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
@@ -287,13 +295,13 @@ def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -
         for dialog_id in shown
     )
     names = (f"{metric.code} {metric.values[0].label}" for metric in METRICS)
-    headings = ("Dialogue", "Scenario", "Difficulty", "Turns", *names)
+    headings = (tr("Dialogue"), tr("Scenario"), tr("Difficulty"), tr("Turns"), *names)
     omitted = len(stats.facts) - len(shown)
-    left_out = f" {grouped(omitted)} more dialogues are left out." if omitted else ""
-    note = f"Ordered by the mean of these values, with violations as misses, lowest first.{left_out}"
-    title = f"Dialogues: the {len(shown)} weakest" if omitted else "Dialogues"
+    note = tr("Ordered by the mean of these values, with violations as misses, lowest first.")
+    note += tr(" {count:,} more dialogues are left out.", count=omitted) if omitted else ""
+    title = tr("Dialogues: the {count} weakest", count=len(shown)) if omitted else tr("Dialogues")
     found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
-    return model.section(title, found, nav="Dialogues")
+    return model.section("dialogues", title, found, nav=tr("Dialogues"))
 
 
 def _judge(
@@ -309,29 +317,36 @@ def _judge(
     decides: model.Pairs = ()
     if config is not None:
         decides = (
-            ("Decides", LABELS["judge_scope"][config.judge_scope]),
-            ("Votes per turn", str(config.judge_votes)),
+            (tr("Decides"), labels("judge_scope")[config.judge_scope]),
+            (tr("Votes per turn"), str(config.judge_votes)),
         )
 
     def scores(controls: list[Any]) -> tuple[str, str]:
         items, required = (
             sum(len(getattr(each, name)) for each in controls) for name in ("rubric_items", "rubric_required")
         )
-        return f"{fmean(each.score for each in controls):.2f}", f"{items} of {required}"
+        return f"{fmean(each.score for each in controls):.2f}", tr(
+            "{count:,} of {total:,}", count=items, total=required
+        )
 
-    table = common.controls_table(controls, ("Mean score", "Rubric items"), "Reference reply", scores)
+    headings = tr("Mean score"), tr("Rubric items")
+    table = common.controls_table(controls, headings, tr("Reference reply"), scores)
     facts = model.Block("facts", (*decides, *judged.facts(), *common.judge_facts(stats)))
-    return model.section("Judge", facts, table, common.agreement_table(stats, LABELS["agreement"]))
+    return model.section(
+        "judge", tr("Judge"), facts, table, common.agreement_table(stats, labels("agreement"))
+    )
 
 
 def _failures(
     manifest: RunManifest, run_stats: RunStats | None, stats: dialogs.DialogStats
 ) -> model.Section | None:
     skips = sorted(stats.skips.items(), key=lambda item: (-item[1], item[0]))
-    time = common.time_facts("Turns", run_stats, stats.latency.stats(), _wall_seconds(manifest))
-    failures = stats.failures.block("No dialogue, turn or judgement failed.")
-    skipped = model.table("Skipped dialogues", ("Reason", "Dialogues"), "cr", skips) if skips else None
-    return model.section("Failures and time", failures, skipped, time, nav="Failures")
+    time = common.time_facts(tr("Turns"), run_stats, stats.latency.stats(), _wall_seconds(manifest))
+    failures = stats.failures.block(tr("No dialogue, turn or judgement failed."))
+    skipped = (
+        model.table(tr("Skipped dialogues"), (tr("Reason"), tr("Dialogues")), "cr", skips) if skips else None
+    )
+    return model.section("failures", tr("Failures and time"), failures, skipped, time, nav=tr("Failures"))
 
 
 def _wall_seconds(manifest: RunManifest) -> float | None:
@@ -359,6 +374,6 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
             for micro, macro, interval in (measured(key, figures),)
         )
         counts = ((key, count, "", "") for key, count in figures.counts.items())
-        headings = ("Value", "Micro", "Macro", "95 % interval")
+        headings = (tr("Value"), tr("Micro"), tr("Macro"), tr("95 % interval"))
         tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
-    return model.section("All values", model.Block("columns", tuple(tables)))
+    return model.section("all-values", tr("All values"), model.Block("columns", tuple(tables)))

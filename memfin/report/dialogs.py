@@ -12,17 +12,18 @@ from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
+from memfin.language import marked, tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.percentiles import Percentiles
 from memfin.report import glossary
-from memfin.report.common import FailureCounter
+from memfin.report.common import FailureCounter, place
 from memfin.report.glossary import (
-    LABELS,
     METRICS,
     SCORES,
     MetricText,
     ValueText,
     format_value,
+    labels,
     missing,
     warning,
 )
@@ -30,8 +31,8 @@ from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, groupe
 from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
 
-UNKNOWN: Final = "(not given)"
-_OTHER: Final = "(other)"
+UNKNOWN: Final = marked("(not given)")
+_OTHER: Final = marked("(other)")
 _MAX_LABELS: Final = 200
 _MAX_ROWS: Final = 30
 _PROFILE: Final = "m2_profile_accuracy"
@@ -86,14 +87,14 @@ class DialogStats:
     def add(self, dialog: ScannedDialog) -> None:
         """Count one dialogue, valid or skipped."""
         if not dialog.valid_dialog:
-            self.skips[one_line(dialog.skip_reason or "(no reason given)", 60)] += 1
+            self.skips[one_line(dialog.skip_reason or tr("(no reason given)"), 60)] += 1
             return
         self.history_mode = self.history_mode or dialog.history_mode
         self.judge = self.judge or dialog.judge
         self.facts[dialog.dialog_id] = self._facts_of(dialog)
         self.turns[dialog.dialog_id] = len(dialog.turns)
         if dialog.dialog_error:
-            self.failures.add("dialogue", dialog.dialog_error, dialog.dialog_id)
+            self.failures.add(tr("dialogue"), dialog.dialog_error, dialog.dialog_id)
         for turn in dialog.turns:
             self._add_turn(dialog.dialog_id, turn)
 
@@ -102,8 +103,8 @@ class DialogStats:
             self.latency.add(turn.latency_ms)
         if turn.outcome != "ok":
             self.failed_turns += 1
-            where = f"{one_line(dialog_id, 80)} turn {turn.turn_pair_id}"
-            self.failures.add(f"turn {one_line(turn.outcome, 20)}", turn.error, where)
+            kind = tr("turn: {status}", status=labels("turn_status").get(turn.outcome, turn.outcome))
+            self.failures.add(kind, turn.error, place(dialog_id, turn.turn_pair_id))
         elif turn.pred_assistant_text is not None:
             self.shapes.add(turn.user_text, turn.pred_assistant_text, turn.gt_assistant_text)
 
@@ -124,10 +125,10 @@ class DialogStats:
         return self._labels.setdefault(facts, facts)  # one object for all dialogues of a kind
 
     def _label(self, kind: int, value: str | None) -> str:
-        label = one_line(value, 60) if value and value.strip() else UNKNOWN
+        label = one_line(value, 60) if value and value.strip() else tr(UNKNOWN)
         seen = self._seen[kind]
         if label not in seen and len(seen) >= _MAX_LABELS:
-            return _OTHER
+            return tr(_OTHER)
         seen.add(label)
         return label
 
@@ -165,32 +166,33 @@ class GroupedMetrics:
         """
         known = [(metric, value) for metric in METRICS for value in metric.values_of(stats.judge)]
         measures = [f"{metric.code} {value.label}" for metric, value in known]
-        headings = ("Group", "Dialogues", "Turns", *measures)
-        for place, kind in enumerate(Facts._fields):
+        headings = (tr("Group"), tr("Dialogues"), tr("Turns"), *measures)
+        titles = (tr("By scenario"), tr("By difficulty"), tr("By language"))
+        for at, (kind, title) in enumerate(zip(Facts._fields, titles, strict=True)):
             dialogs: Counter[str] = Counter()
             profiles: defaultdict[str, list[float]] = defaultdict(list)
             for dialog_id, facts in stats.facts.items():
-                dialogs[facts[place]] += 1
+                dialogs[facts[at]] += 1
                 found = values.get(dialog_id)
                 if found is not None and found.profile_score is not None:
-                    profiles[facts[place]].append(found.profile_score)
+                    profiles[facts[at]].append(found.profile_score)
             if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
                 continue
             states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
             turns: Counter[str] = Counter()
             for facts, state in self._states.items():
-                states[facts[place]].merge(state)
-                turns[facts[place]] += self._rows[facts]
+                states[facts[at]].merge(state)
+                turns[facts[at]] += self._rows[facts]
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
             rows: Iterator[tuple[Value, ...]] = (
                 (label, dialogs[label], turns[label], *_values(known, states[label], profiles[label]))
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
-            note = f"{omitted} smaller groups are left out. " if omitted else ""
+            note = tr("{count} smaller groups are left out. ", count=omitted) if omitted else ""
             if kind == "language" and not stats.language_known:
-                note += "Languages are guessed from the script of the client."
-            yield table(f"By {kind}", headings, "lrr" + "r" * len(measures), rows, note.strip())
+                note += tr("Languages are guessed from the script of the client.")
+            yield table(title, headings, "lrr" + "r" * len(measures), rows, note.strip())
 
 
 def value_cell(key: str, value: float | None) -> Cell:
@@ -295,7 +297,7 @@ class Baselines:
         if row.eligible_m4 and row.gt_compliance_label is not None:
             self._labels[row.gt_compliance_label] += 1
         if row.eligible_m3:
-            # tags of the data set's own making are unbounded in number; rare ones cannot win
+            # tags of the dataset's own making are unbounded in number; rare ones cannot win
             self._tags.update(
                 tag for tag in row.risk_required_tags if tag in self._tags or len(self._tags) < _MAX_TAGS
             )
@@ -307,7 +309,9 @@ class Baselines:
         accuracy = _measured(metrics, "m4_compliance", "compliance_label_acc")
         if self._labels and accuracy is not None:
             (label, count), total = self._labels.most_common(1)[0], self._labels.total()
-            which = f"all {grouped(total)}" if count == total else f"{grouped(count)} of {grouped(total)}"
+            which = tr("{count:,} of {total:,}", count=count, total=total)
+            if count == total:
+                which = tr("all {count:,}", count=total)
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
                 yield warning("constant_label", which=which, label=label, share=share, measured=measured)
@@ -347,7 +351,7 @@ class DetectorLimits:
     def warnings(self) -> Iterator[ReportWarning]:
         """Yield warnings about replies scored on their beginning, and constraints not understood."""
         if count := self._cut.total():
-            limits = " or ".join(grouped(limit) for limit in sorted(self._cut))
+            limits = tr(" or ").join(grouped(limit) for limit in sorted(self._cut))
             yield warning("cut_replies", count=count, total=self._rows, limits=limits)
         if self._blind:
             example, _ = self._unread.top()
@@ -377,18 +381,19 @@ class JudgedTurns:
             declined = row.judge_declined if isinstance(row.judge_declined, str) else "failed"
             self._left[declined] += 1
             self._read_by_rules += declined != "failed" and isinstance(row.unjudged, list)
-            self._reasons.add("judge", row.judge_error, "")
+            self._reasons.add(tr("judge"), row.judge_error, "")
 
     def facts(self) -> Pairs:
         """Return the turns sent to the judge and its changes; nothing unless the scope is ``uncertain``."""
         if self._scope != "uncertain":
             return ()
-        labels = LABELS["readings"].items()
-        readings = ", ".join(f"{label} in {self._readings[name]}" for name, label in labels)
-        return (
-            ("Sent to the judge", f"{grouped(self._judged)} of {grouped(self._answered)} answered turns"),
-            ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),
+        readings = ", ".join(
+            tr("{what} in {count}", what=label, count=self._readings[name])
+            for name, label in labels("readings").items()
         )
+        sent = tr("{count:,} of {total:,} answered turns", count=self._judged, total=self._answered)
+        changed = tr("{count:,} turns: {readings}", count=self._changed, readings=readings)
+        return ((tr("Sent to the judge"), sent), (tr("Changed by the judge"), changed))
 
     def warnings(self) -> Iterator[ReportWarning]:
         """Yield warnings about judgements that failed."""
@@ -399,9 +404,9 @@ class JudgedTurns:
         yield warning("failed_judgements", None, failed=failed, total=self._judged, **values)
         long, refused = self._left["too_long"], self._left["refused"]
         if long or refused:
-            rules = " The rules have read them for M1, M3 and M4; the explanation was not read."
-            read = rules if self._read_by_rules else ""
-            yield warning("escaped_judge", long=long, refused=refused, rules=read)
+            read = tr(" The rules have read them for M1, M3 and M4; the explanation was not read.")
+            rules = read if self._read_by_rules else ""
+            yield warning("escaped_judge", long=long, refused=refused, rules=rules)
 
 
 def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iterator[ReportWarning]:
@@ -429,7 +434,8 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
 
 
 def _of(count: int, total: int) -> str:
-    return f"{grouped(count)} of {grouped(total)} ({percent(count / total)})"
+    share = percent(count / total)
+    return tr("{count:,} of {total:,} ({share})", count=count, total=total, share=share)
 
 
 def _share_warning(name: str, count: int, total: int, **values: Any) -> ReportWarning:

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
-from memfin.report.model import Interval, ReportWarning, grouped
+from memfin.language import marked, tr
+from memfin.report.model import Interval, Pairs, ReportWarning, grouped, percent
 from memfin.report.reader import Figures
 
 
@@ -19,11 +20,21 @@ class ValueText(msgspec.Struct, frozen=True):
     """
 
     key: str
-    label: str
-    meaning: str
+    label_text: str = msgspec.field(name="label")
+    meaning_text: str = msgspec.field(name="meaning")
     better: Literal["higher", "lower"] = "higher"
     scale: Literal["share", "score"] = "share"
     denominator: str = "eligible_count"
+
+    @property
+    def label(self) -> str:
+        """Return the name for readers."""
+        return tr(self.label_text)
+
+    @property
+    def meaning(self) -> str:
+        """Return a phrase that explains the value."""
+        return tr(self.meaning_text)
 
     def is_bad(self, measured: float | None) -> bool:
         """Return True for a value above 0 that should be 0."""
@@ -35,10 +46,20 @@ class MetricText(msgspec.Struct, frozen=True):
 
     name: str
     code: str
-    title: str
-    meaning: str
     values: tuple[ValueText, ...]
+    title_text: str = msgspec.field(name="title")
+    meaning_text: str = msgspec.field(name="meaning")
     lead: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return the name for readers."""
+        return tr(self.title_text)
+
+    @property
+    def meaning(self) -> str:
+        """Return the question that the metric answers."""
+        return tr(self.meaning_text)
 
     def values_of(self, judge: str | None) -> list[ValueText]:
         """Return the values; of a run without a language model as the judge not its score."""
@@ -55,9 +76,24 @@ class TypeText(msgspec.Struct, frozen=True):
     """A type of benchmark question; ``parts`` of its score have a name, a label and a weight."""
 
     name: str
-    title: str
-    meaning: str
-    parts: tuple[tuple[str, str, float], ...]
+    part_texts: tuple[tuple[str, str, float], ...] = msgspec.field(name="parts")
+    title_text: str = msgspec.field(name="title")
+    meaning_text: str = msgspec.field(name="meaning")
+
+    @property
+    def title(self) -> str:
+        """Return the name for readers."""
+        return tr(self.title_text)
+
+    @property
+    def meaning(self) -> str:
+        """Return a sentence that explains the type."""
+        return tr(self.meaning_text)
+
+    @property
+    def parts(self) -> tuple[tuple[str, str, float], ...]:
+        """Return the parts with their names for readers."""
+        return tuple((name, tr(label), weight) for name, label, weight in self.part_texts)
 
 
 class MetricRow(NamedTuple):
@@ -91,14 +127,10 @@ _GLOSSARY: Final = msgspec.toml.decode(
 )
 METRICS: Final = _GLOSSARY.metrics
 TYPES: Final = _GLOSSARY.types
-NOTES: Final = {name: tuple(notes.items()) for name, notes in _GLOSSARY.notes.items()}
-"""Explanations at the end of a report: ``dialog``, ``rag``, and ``rag_judge`` for runs with a judge."""
+MARKS: Final = tuple(_GLOSSARY.labels["marks"])
+"""Names of a judge's marks for answers of a benchmark."""
 
-LABELS: Final = _GLOSSARY.labels
-MARKS: Final = LABELS["marks"]
-"""A judge's marks for answers of a benchmark, by their names in results."""
-
-NOT_MEASURED: Final = "not measured"
+NOT_MEASURED: Final = marked("not measured")
 MARK_SCALE: Final = (1.0, 5.0)
 SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
@@ -106,18 +138,29 @@ SCORES: Final = frozenset(
 _DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
 
 
+def labels(kind: str) -> dict[str, str]:
+    """Return the labels of one kind, by the names in artifacts."""
+    return {name: tr(label) for name, label in _GLOSSARY.labels[kind].items()}
+
+
+def notes(kind: str) -> Pairs:
+    """Return explanations for the end of a report: ``dialog``, ``rag``, or ``rag_judge`` with a judge."""
+    return tuple((tr(title), tr(text)) for title, text in _GLOSSARY.notes[kind].items())
+
+
 def warning(name: str, /, level: Literal["warning", "note"] | None = None, **values: Any) -> ReportWarning:
     """Return a warning of ``report.toml`` with its fields filled in."""
     words = _GLOSSARY.warnings[name]
-    return ReportWarning(words.title.format(**values), words.text.format(**values), level or words.level)
+    return ReportWarning(tr(words.title, **values), tr(words.text, **values), level or words.level)
 
 
 def missing(key: str, figures: Figures) -> str | None:
     """Return why a value was not measured, None for one that was; its 0 says nothing about the agent."""
     of = figures.counts.get(_DENOMINATORS.get(key, ""), figures.counts.get("eligible_count", 0))
     if not of or key not in figures.micro:
-        return figures.not_measured.get(key, "nothing to measure")
-    return figures.not_measured.get(key)
+        return tr(figures.not_measured.get(key, marked("nothing to measure")))
+    reason = figures.not_measured.get(key)
+    return None if reason is None else tr(reason)
 
 
 def measured(key: str, figures: Figures) -> tuple[float | None, float | None, Interval | None]:
@@ -157,16 +200,18 @@ def missing_lines(rows: Iterable[MetricRow]) -> Iterator[str]:
             if row.missing is not None:
                 reasons.setdefault(row.missing, []).append(row.value.label)
         if all(row.missing for row in of_metric):
-            yield f"{code}: {NOT_MEASURED}, {of_metric[0].missing}"
+            yield tr("{value}: not measured, {reason}", value=code, reason=of_metric[0].missing)
         else:
-            yield from (f"{code} {', '.join(of)}: {NOT_MEASURED}, {why}" for why, of in reasons.items())
+            for why, of in reasons.items():
+                value = f"{code} {', '.join(of)}"
+                yield tr("{value}: not measured, {reason}", value=value, reason=why)
 
 
 def format_value(key: str, value: float | None) -> str:
     """Write a value of a summary: per cent, or judge scores with two decimals; None as a dash."""
     if value is None:
         return "-"
-    return f"{value:.2f}" if key in SCORES else f"{100 * value:.1f} %"
+    return f"{value:.2f}" if key in SCORES else percent(value)
 
 
 def format_interval(key: str, bounds: tuple[float, float] | None) -> str:
@@ -174,4 +219,6 @@ def format_interval(key: str, bounds: tuple[float, float] | None) -> str:
     if bounds is None:
         return "-"
     low, high = bounds
-    return f"{low:.2f} to {high:.2f}" if key in SCORES else f"{100 * low:.1f} to {100 * high:.1f} %"
+    if key in SCORES:
+        return tr("{low:.2f} to {high:.2f}", low=low, high=high)
+    return tr("{low:.1f} to {high:.1f} %", low=100 * low, high=100 * high)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from memfin.language import tr
 from memfin.text.lines import one_line, visible
 
 Pairs = tuple[tuple[str, str], ...]
@@ -79,7 +80,11 @@ class Histogram(Struct, frozen=True):
     def alt(self) -> str:
         """Return the bins in words."""
         bins = enumerate(self.counts)
-        return "; ".join(f"{10 * at} to {10 * at + 10} %: {count}" for at, count in bins if count)
+        return "; ".join(
+            tr("{low} to {high} %: {count}", low=10 * at, high=10 * at + 10, count=count)
+            for at, count in bins
+            if count
+        )
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -104,7 +109,10 @@ class LineChart(Struct, frozen=True, kw_only=True):
     @property
     def alt(self) -> str:
         """Return the course of every line in words."""
-        return self.note + "; ".join(f"{line.label} from {line.first} to {line.last}" for line in self.lines)
+        return self.note + "; ".join(
+            tr("{name} from {first} to {last}", name=line.label, first=line.first, last=line.last)
+            for line in self.lines
+        )
 
 
 class Item(Struct, frozen=True):
@@ -183,7 +191,7 @@ AnyBlock = Block | Table | Cases
 
 
 class Section(Struct, frozen=True):
-    """A section of the page; ``nav`` is its short name."""
+    """A section of the page; ``id`` is its anchor in every language, ``nav`` its short name."""
 
     id: str
     title: str
@@ -194,7 +202,7 @@ class Section(Struct, frozen=True):
 class Report(Struct, frozen=True, kw_only=True):
     """Everything that a report shows."""
 
-    kind: str
+    title: str
     run_id: str
     facts: Pairs
     counters: tuple[Counter, ...]
@@ -208,7 +216,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def report(
-    kind: str,
+    title: str,
     run_id: str,
     facts: Iterable[tuple[str, str | None]],
     counters: Iterable[Counter],
@@ -216,7 +224,7 @@ def report(
 ) -> Report:
     """Make a report of the facts and sections that are not None."""
     return Report(
-        kind=kind,
+        title=title,
         run_id=one_line(run_id, 128),
         facts=tuple((name, one_line(value, 500)) for name, value in facts if value is not None),
         counters=tuple(counters),
@@ -224,21 +232,21 @@ def report(
     )
 
 
-def section(title: str, *blocks: AnyBlock | None, nav: str = "") -> Section | None:
+def section(anchor: str, title: str, *blocks: AnyBlock | None, nav: str = "") -> Section | None:
     """Make a section of the blocks that are not None or without items; None without any."""
     kept = tuple(
         block
         for block in blocks
         if block is not None and (not isinstance(block, Block) or block.items or block.kind == "text")
     )
-    name = nav or title
-    return Section(name.lower().replace(" ", "-"), title, name, kept) if kept else None
+    return Section(anchor, title, nav or title, kept) if kept else None
 
 
 def warnings_section(warnings: Iterable[ReportWarning]) -> Section | None:
     """Make the section of the warnings, notes last; None without any."""
     ordered = tuple(sorted(warnings, key=lambda each: each.level != "warning"))
-    return section("Before you trust the numbers", Block("warnings", ordered), nav="Warnings")
+    title = tr("Before you trust the numbers")
+    return section("warnings", title, Block("warnings", ordered), nav=tr("Warnings"))
 
 
 def table(
@@ -282,7 +290,7 @@ def grouped(count: int) -> str:
 
 def percent(share: float) -> str:
     """Write a share of 0 to 1 as per cent."""
-    return f"{100 * share:.1f} %"
+    return tr("{value:.1f} %", value=100 * share)
 
 
 def moment(text: str | None) -> str | None:
@@ -296,12 +304,14 @@ def moment(text: str | None) -> str | None:
 def duration(seconds: float) -> str:
     """Write a duration in the units that a reader would use."""
     if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.1f} s"
+        return tr("{seconds:.1f} s", seconds=seconds)
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min {rest:02d} s" if hours else f"{minutes} min {rest:02d} s"
+    if hours:
+        return tr("{hours} h {minutes:02d} min {rest:02d} s", hours=hours, minutes=minutes, rest=rest)
+    return tr("{minutes} min {rest:02d} s", minutes=minutes, rest=rest)
 
 
 def milliseconds(value: float) -> str:
     """Write a latency."""
-    return duration(value / 1000) if value >= 1000 else f"{value:.3g} ms"  # noqa: PLR2004 - a second
+    return duration(value / 1000) if value >= 1000 else tr("{value:.3g} ms", value=value)  # noqa: PLR2004 - a second

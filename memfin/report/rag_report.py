@@ -13,9 +13,10 @@ import msgspec
 from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, many_failed, rag
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
+from memfin.language import tr
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
-from memfin.report.model import grouped, percent
+from memfin.report.glossary import MARKS, TYPES, TypeText, format_interval, labels, notes, warning
+from memfin.report.model import percent
 from memfin.text.lines import one_line
 
 RESULTS: Final = "rag_results.jsonl"
@@ -25,7 +26,7 @@ _MAX_CASES: Final = 20
 _MAX_ROWS: Final = 500
 _MAX_GROUPS: Final = 25
 _MAX_CITATIONS: Final = 5
-_PARTS: Final = {text.name: text.parts for text in TYPES}
+_PARTS: Final = {text.name: text.part_texts for text in TYPES}
 _OF_DIALOGUES: Final = frozenset(
     {
         *("history", "trace_version", "agent_memory", "judge_scope"),
@@ -54,13 +55,15 @@ class QuestionStats:
     def add(self, one: RagIndividual) -> None:
         """Count a question."""
         if one.error is not None:
-            self.failures.add("question", one.error, one.id)
+            self.failures.add(tr("question"), one.error, one.id)
         if not one.passed:
             insort(self.weakest, one, key=lambda each: (_share(each), -each.max_score, each.id))
             del self.weakest[_MAX_CASES:]
         if len(self.rows) < _MAX_ROWS:
             score, of = f"{one.score:.2f}", f"{one.max_score:.2f}"
-            self.rows.append((one_line(one.id, 80), one.type, "yes" if one.passed else "no", score, of))
+            self.rows.append(
+                (one_line(one.id, 80), one.type, tr("yes") if one.passed else tr("no"), score, of)
+            )
         for key, _, _ in _PARTS[one.type]:
             self.parts[one.type, key] += _number(one.details.get(key)) or 0.0
         if one.type == "fact_exact":
@@ -90,42 +93,42 @@ def load_rag_report(run_dir: Path) -> model.Report:
     run_stats = reader.read_optional(run_dir / reader.STATS, RunStats)
     controls = reader.read_optional(run_dir / CONTROLS, rag.RagJudgeControls)
     errors = summary.errors
-    time = common.time_facts("Questions", run_stats)
-    failures = stats.failures.block("The system failed on no question.")
+    time = common.time_facts(tr("Questions"), run_stats)
+    failures = stats.failures.block(tr("The system failed on no question."))
     warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
     types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
-    notes = model.Block("notes", NOTES["rag"] + (NOTES["rag_judge"] if judged else ()))
+    explained = model.Block("notes", notes("rag") + (notes("rag_judge") if judged else ()))
     return model.report(
-        "benchmark",
+        tr("MemFin benchmark report"),
         summary.run_id,
         (
-            ("System", manifest.model_name),
-            ("Benchmark", manifest.dataset_path),
-            ("Document", summary.document or "none"),
-            ("Asked", f"{summary.type_filter} only" if summary.type_filter else None),
-            ("Started", model.moment(manifest.started_at)),
-            ("Ended", model.moment(manifest.ended_at)),
-            ("Notes", manifest.notes or None),
+            (tr("System"), manifest.model_name),
+            (tr("Benchmark"), manifest.dataset_path),
+            (tr("Document"), summary.document or tr("none")),
+            (tr("Asked"), tr("{type} only", type=summary.type_filter) if summary.type_filter else None),
+            (tr("Started"), model.moment(manifest.started_at)),
+            (tr("Ended"), model.moment(manifest.ended_at)),
+            (tr("Notes"), manifest.notes or None),
         ),
         (
-            model.Counter("questions", summary.total_tests),
-            model.Counter("passed", summary.passed_tests),
-            model.Counter("without an answer", errors, "bad" if errors else ""),
+            model.Counter(tr("questions"), summary.total_tests),
+            model.Counter(tr("passed"), summary.passed_tests),
+            model.Counter(tr("without an answer"), errors, "bad" if errors else ""),
         ),
         (
-            model.section("Results", model.Block("cards", tuple(_cards(summary, stats)))),
+            model.section("results", tr("Results"), model.Block("cards", tuple(_cards(summary, stats)))),
             model.warnings_section(warnings),
-            model.section("Figures", _scores("", "Type", types)),
+            model.section("figures", tr("Figures"), _scores("", tr("Type"), types)),
             _judge(summary, config, run_stats, controls),
-            model.section("By kind of question", *_groups(summary), nav="Groups"),
+            model.section("groups", tr("By kind of question"), *_groups(summary), nav=tr("Groups")),
             _cases(run_dir, summary, stats),
-            model.section("Failures and time", failures, time, nav="Failures"),
+            model.section("failures", tr("Failures and time"), failures, time, nav=tr("Failures")),
             _questions(summary, stats),
             common.configuration_section(
                 config, _heeded(config) if config else {}, summary.config_fingerprint
             ),
-            model.section("How to read this", notes, nav="How to read"),
+            model.section("how-to-read", tr("How to read this"), explained, nav=tr("How to read")),
         ),
     )
 
@@ -153,20 +156,23 @@ def _heeded(config: BenchConfigFile) -> dict[str, Any]:
 def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
     share = summary.overall_percentage / 100
     yield model.Card(
-        title="All questions",
+        title=tr("All questions"),
         value=percent(share),
-        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}",
+        label=tr("{score:.2f} of {of:.2f}", score=summary.overall_score, of=summary.max_score),
         share=share,
-        beside=(("Questions passed", percent(summary.pass_rate)),),
+        beside=((tr("Questions passed"), percent(summary.pass_rate)),),
     )
     for text, group in _asked(summary):
         yield model.Card(
             title=text.title,
             value=percent(_share(group)),
-            label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
+            label=tr("{count:,} of {total:,} passed", count=group.passed, total=group.count),
             share=_share(group),
             beside=tuple(
-                (f"{label} (weight {weight})", percent(stats.parts[text.name, key] / group.count))
+                (
+                    tr("{part} (weight {weight})", part=label, weight=weight),
+                    percent(stats.parts[text.name, key] / group.count),
+                )
                 for key, label, weight in text.parts
             ),
             meaning=text.meaning,
@@ -181,7 +187,7 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
-    headings = (first, "Asked", "Passed", "Score", "Of", "Share")
+    headings = (first, tr("Asked"), tr("Passed"), tr("Score"), tr("Of"), tr("Share"))
     rows: list[tuple[model.Value, ...]] = []
     for label, group in groups:
         share = model.Cell(percent(_share(group)), share=min(max(_share(group), 0.0), 1.0))
@@ -191,21 +197,26 @@ def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:
-    for kind in ("difficulty", "category", "tag"):
+    for kind, title in (
+        ("difficulty", tr("By difficulty")),
+        ("category", tr("By category")),
+        ("tag", tr("By tag")),
+    ):
         found: Mapping[str, RagGroup] = summary[f"by_{kind}"]
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
-            note = f"{omitted} smaller groups are left out." if omitted else ""
-            yield _scores(f"By {kind}", "Group", largest, note)
+            note = tr("{count} smaller groups are left out.", count=omitted) if omitted else ""
+            yield _scores(title, tr("Group"), largest, note)
 
 
 def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
     omitted = summary.total_tests - len(stats.rows)
-    headings = ("Question", "Type", "Passed", "Score", "Of")
-    note = f"{grouped(omitted)} more questions are left out; {SUMMARY} has them all." if omitted > 0 else ""
+    headings = (tr("Question"), tr("Type"), tr("Passed"), tr("Score"), tr("Of"))
+    left_out = tr("{count:,} more questions are left out; {file} has them all.", count=omitted, file=SUMMARY)
+    note = left_out if omitted > 0 else ""
     found = model.table("", headings, "cllrr", stats.rows, note=note) if stats.rows else None
-    return model.section("All questions", found)
+    return model.section("all-questions", tr("All questions"), found)
 
 
 def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -220,13 +231,15 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
         answer = answers.get(one.id)
         text = one_line(answer.answer, 800) if answer is not None else ""
         cites = answer.citation[:_MAX_CITATIONS] if answer is not None else ()
-        pages = ((f"p. {each.page}: " if each.page is not None else "", each.quote) for each in cites)
+        pages = (
+            (tr("p. {page}: ", page=each.page) if each.page is not None else "", each.quote) for each in cites
+        )
         quotes = tuple(model.Item(one_line(page + quote, 240)) for page, quote in pages)
-        cited = (model.Evidence("Cites", quotes),) if quotes else ()
+        cited = (model.Evidence(tr("Cites"), quotes),) if quotes else ()
         cases.append(
             model.Case(
                 anchor=f"question-{number}",
-                why=f"{100 * _share(one):.0f} % of its score",
+                why=tr("{share:.0f} % of its score", share=100 * _share(one)),
                 id=one_line(one.id, 80),
                 context=one.type,
                 question=one_line(one.question, 500),
@@ -235,9 +248,13 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
             )
         )
     omitted = summary.total_tests - summary.passed_tests - len(cases)
-    left_out = f"{grouped(omitted)} more questions that did not pass are left out; {RESULTS} has them all."
-    block = model.Cases(answered="Answer", cases=tuple(cases), note=left_out if omitted > 0 else "")
-    return model.section("Questions that did not pass", block, nav="Not passed")
+    left_out = tr(
+        "{count:,} more questions that did not pass are left out; {file} has them all.",
+        count=omitted,
+        file=RESULTS,
+    )
+    block = model.Cases(answered=tr("Answer"), cases=tuple(cases), note=left_out if omitted > 0 else "")
+    return model.section("not-passed", tr("Questions that did not pass"), block, nav=tr("Not passed"))
 
 
 def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
@@ -245,10 +262,10 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
         return model.Evidence(label, (model.Item(one_line(text, limit)),))
 
     if one.error is not None:
-        yield fact("Failed", one.error, 400)
+        yield fact(tr("Failed"), one.error, 400)
     for key, label, _ in _PARTS[one.type]:
         if (value := _number(one.details.get(key))) is not None:
-            yield fact(label, f"{value:.0%}", 40)
+            yield fact(tr(label), f"{value:.0%}", 40)
     fields = one.details.get("fields")
     for field in fields if isinstance(fields, list) else ():
         if isinstance(field, dict) and not field.get("matched"):
@@ -257,11 +274,12 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
     if one.judge is msgspec.UNSET:
         return
     if one.judge.error is not None:
-        yield fact("Judge", f"no verdict: {one.judge.error}", 300)
+        yield fact(tr("Judge"), tr("no verdict: {reason}", reason=one.judge.error), 300)
         return
-    for mark, title in MARKS.items():
+    for mark, title in labels("marks").items():
         reason = one.judge[f"{mark}_reason"]
-        yield fact(title, f"{one.judge[mark]:g} of 5" + (f": {reason}" if reason else ""), 400)
+        given = tr("{mark:g} of 5", mark=one.judge[mark])
+        yield fact(title, given + (f": {reason}" if reason else ""), 400)
 
 
 def _judge(
@@ -275,26 +293,33 @@ def _judge(
     if judged is msgspec.UNSET:
         return None
     stats = run_stats.judge if run_stats is not None else None
-    votes = (("Votes per answer", str(config.settings.judge_votes)),) if config is not None else ()
+    votes = ((tr("Votes per answer"), str(config.settings.judge_votes)),) if config is not None else ()
+    names = labels("marks")
     groups = [(text.title, judged.by_type[text.name]) for text in TYPES if text.name in judged.by_type]
-    titles = [heading for title in MARKS.values() for heading in (title, "95 % interval")]
+    titles = [heading for title in names.values() for heading in (title, tr("95 % interval"))]
     marks = model.table(
-        "Marks",
-        ("Type", "Judged", "Failed", *titles),
+        tr("Marks"),
+        (tr("Type"), tr("Judged"), tr("Failed"), *titles),
         "lrrrrrr",
         (
             (title, group.asked, group.failed, *_mark(group.faithfulness), *_mark(group.answer_correctness))
-            for title, group in (*groups, ("All questions", judged))
+            for title, group in (*groups, (tr("All questions"), judged))
         ),
     )
-    lead = f"{one_line(judged.judge, 200)} read the answers with the relevant pages."
+    lead = tr(
+        "{judge} read the answers with the relevant pages. Its marks, 1 to 5, change no score.",
+        judge=one_line(judged.judge, 200),
+    )
     return model.section(
-        "Judge",
-        model.Block("text", note=f"{lead} Its marks, 1 to 5, change no score."),
+        "judge",
+        tr("Judge"),
+        model.Block("text", note=lead),
         marks,
         model.Block("facts", (*votes, *common.judge_facts(stats))),
-        common.controls_table(controls, MARKS.values(), "Expected answer", _means),
-        common.agreement_table(stats, {mark: f"{title} (interval)" for mark, title in MARKS.items()}),
+        common.controls_table(controls, names.values(), tr("Expected answer"), _means),
+        common.agreement_table(
+            stats, {mark: tr("{mark} (interval)", mark=title) for mark, title in names.items()}
+        ),
     )
 
 
@@ -303,7 +328,7 @@ def _means(judged: list[Any]) -> list[str]:
 
 
 def _mark(mark: RagMark) -> tuple[str | None, str | None]:
-    interval = None if mark.ci95 is None else f"{mark.ci95[0]:.2f} to {mark.ci95[1]:.2f}"
+    interval = None if mark.ci95 is None else format_interval("judge_score_mean", mark.ci95)
     return None if mark.mean is None else f"{mark.mean:.2f}", interval
 
 
@@ -322,5 +347,6 @@ def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Repor
     if judged is not msgspec.UNSET and judged.failed:
         share = judged.failed / judged.asked if judged.asked else 0.0
         long, refused = (judged.declined.get(why, 0) for why in ("too_long", "refused"))
-        escaped = f" {long} were too long for it, {refused} were refused." if long or refused else ""
+        escaped = tr(" {long} were too long for it, {refused} were refused.", long=long, refused=refused)
+        escaped = escaped if long or refused else ""
         yield warning("failed_marks", failed=judged.failed, asked=judged.asked, share=share, escaped=escaped)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from memfin.contracts import EvalSummary
 from memfin.errors import RunFault
+from memfin.language import tr
 from memfin.report.dialog_report import load_dialog_report, summary_report
 from memfin.report.model import Report
 from memfin.report.rag_report import RESULTS, load_rag_report
@@ -78,7 +79,7 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only a report needs it
 
-    return Environment(
+    made = Environment(
         loader=PackageLoader("memfin", "data/templates"),
         autoescape=escape is None,  # noqa: S701 - `finalize` escapes where this does not
         undefined=StrictUndefined,
@@ -87,6 +88,8 @@ def environment(escape: Callable[[str], str] | None = None) -> "Environment":
         # a marked string is a subclass of str and stays as it is
         finalize=(lambda value: escape(value) if type(value) is str else value) if escape else None,
     )
+    made.globals["tr"] = tr
+    return made
 
 
 def escape_markdown(text: str) -> str:

@@ -8,8 +8,9 @@ from typing import Final, Literal
 
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
+from memfin.language import marked, tr
 from memfin.report import model, reader
-from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, warning
+from memfin.report.glossary import METRICS, SCORES, TYPES, labels, warning
 from memfin.report.model import duration, milliseconds, moment, percent
 
 SUMMARY: Final = "soak_summary.json"
@@ -36,24 +37,32 @@ _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
 
 _NAMES: Final = frozenset(metric.name for metric in METRICS)
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
-_SCORES: Final = {f"{_RAG}.overall_percentage": "All"} | {
-    f"{_RAG}.{kind.name}.percentage": kind.title for kind in TYPES
-}
-_LABELS: Final = (
-    {f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values}
-    | {f"{_RAG}.overall_percentage": "Score", f"{_RAG}.pass_rate": "Questions that passed"}
-    | {f"{_RAG}.{kind.name}.percentage": f"{kind.title}: score" for kind in TYPES}
-    | {f"{_RAG}.{kind.name}.pass_rate": f"{kind.title}: passed" for kind in TYPES}
-)
 _WATCHED: Final = _HEADLINES | {f"{_RAG}.overall_percentage": "RAG"}
 """Values whose drift is worth a warning, with their names there."""
 
 _WATCHED_OPERATION: Final = ("error_rate", "turn_latency_p50_ms", "turn_latency_p99_ms")
 
-_TREND_NOTE: Final = (
+_TREND_NOTE: Final = marked(
     "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0 "
     "and the change over the soak is material, such as one percentage point."
 )
+
+
+def _scores() -> dict[str, str]:
+    """Return the labels of the scores of a benchmark, all and by type."""
+    return {f"{_RAG}.overall_percentage": tr("All")} | {
+        f"{_RAG}.{kind.name}.percentage": kind.title for kind in TYPES
+    }
+
+
+def _labels() -> dict[str, str]:
+    """Return the labels of values, in the order of tables."""
+    return (
+        {f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values}
+        | {f"{_RAG}.overall_percentage": tr("Score"), f"{_RAG}.pass_rate": tr("Questions that passed")}
+        | {f"{_RAG}.{kind.name}.percentage": tr("{type}: score", type=kind.title) for kind in TYPES}
+        | {f"{_RAG}.{kind.name}.pass_rate": tr("{type}: passed", type=kind.title) for kind in TYPES}
+    )
 
 
 def load_soak_report(directory: Path) -> model.Report:
@@ -68,27 +77,31 @@ def load_soak_report(directory: Path) -> model.Report:
     words = _words(summary)
     latency, errors = summary.turn_latency_ms, summary.errors
     counts = (
-        ("epochs", summary.epochs, ""),
+        (tr("epochs"), summary.epochs, ""),
         (words["wholes"], summary.dialogs, ""),
         (words["units"], summary.turns, ""),
-        (f"{words['units']} failed", errors.failed_turns, "bad"),
-        (words["wholes"] and f"{words['wholes']} failed", errors.failed_dialogs or None, "bad"),
-        ("judgements failed", errors.judge_failures or None, "bad"),
+        (tr("{units} failed", units=words["units"]), errors.failed_turns, "bad"),
+        (
+            words["wholes"] and tr("{units} failed", units=words["wholes"]),
+            errors.failed_dialogs or None,
+            "bad",
+        ),
+        (tr("judgements failed"), errors.judge_failures or None, "bad"),
     )
     return model.report(
-        "soak",
+        tr("MemFin soak report"),
         summary.run_id,
         (
             (words["system"], settings.agent),
-            (words["source"], settings.dataset or "the built-in sample"),
-            ("State", summary.state),
-            ("Started", moment(summary.started_at)),
-            ("Duration", duration(summary.elapsed_seconds)),
-            (f"{words['unit'].capitalize()} latency p50", milliseconds(latency.p50)),
+            (words["source"], settings.dataset or tr("the built-in sample")),
+            (tr("State"), labels("soak_states")[summary.state]),
+            (tr("Started"), moment(summary.started_at)),
+            (tr("Duration"), duration(summary.elapsed_seconds)),
+            (tr("{unit} latency p50", unit=words["unit"].capitalize()), milliseconds(latency.p50)),
             ("p90", milliseconds(latency.p90)),
             ("p99", milliseconds(latency.p99)),
-            ("Max", milliseconds(latency.max)),
-            ("Event-loop lag p99", milliseconds(summary.loop_lag_ms.p99)),
+            (tr("Max"), milliseconds(latency.max)),
+            (tr("Event-loop lag p99"), milliseconds(summary.loop_lag_ms.p99)),
         ),
         (
             model.Counter(label, count, "bad" if level and count else "")
@@ -98,12 +111,13 @@ def load_soak_report(directory: Path) -> model.Report:
         (
             model.warnings_section(_warnings(summary)),
             model.section(
-                "Over the epochs",
-                model.Block("text", note=_TREND_NOTE),
+                "trends",
+                tr("Over the epochs"),
+                model.Block("text", note=tr(_TREND_NOTE)),
                 model.Block("linecharts", tuple(_charts(epochs, words))),
                 *_trends(summary.metrics),
                 _operation(summary, words),
-                nav="Trends",
+                nav=tr("Trends"),
             ),
             _epoch_section(epochs, words),
         ),
@@ -111,7 +125,7 @@ def load_soak_report(directory: Path) -> model.Report:
 
 
 def _words(summary: SoakSummary) -> Words:
-    return LABELS[f"soak_{summary.suite or 'dialog'}"]
+    return labels(f"soak_{summary.suite or 'dialog'}")
 
 
 def _epochs(path: Path, number: int) -> Iterator[SoakEpoch]:
@@ -149,12 +163,13 @@ def change_in_unit(unit: Unit, value: float) -> str:
 
 def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
     """Yield a table per metric: its values in the glossary's words, then all others but the macro means."""
-    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: "Benchmark"}
+    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: tr("Benchmark")}
+    texts = _labels()
     rows: dict[str, list[tuple[str, Unit, Drift]]] = {}
-    for name in (*(name for name in _LABELS if name in metrics), *sorted(metrics.keys() - _LABELS.keys())):
+    for name in (*(name for name in texts if name in metrics), *sorted(metrics.keys() - texts.keys())):
         metric, _, value = name.partition(".")
         if not value.startswith("macro."):
-            known = (_LABELS.get(name, value), _unit_of(metric, value), metrics[name])
+            known = (texts.get(name, value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
         yield _trend_table(titles.get(name, name), rows[name])
@@ -163,14 +178,14 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
 def _operation(summary: SoakSummary, words: Words) -> model.Table | None:
     rows: list[tuple[str, Unit, Drift]] = [
         (_operation_label(name, words), _operation_unit(name), summary.operation[name])
-        for name in LABELS["operation"]
+        for name in labels("operation")
         if name in summary.operation
     ]
-    return _trend_table("Runtime and machine", rows) if rows else None
+    return _trend_table(tr("Runtime and machine"), rows) if rows else None
 
 
 def _operation_label(name: str, words: Words) -> str:
-    return LABELS["operation"][name].format(**words).capitalize()
+    return labels("operation")[name].format(**words).capitalize()
 
 
 def _operation_unit(name: str) -> Unit:
@@ -182,20 +197,26 @@ def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.T
     def row(label: str, unit: Unit, drift: Drift) -> tuple[str, ...]:
         slope = change_in_unit(unit, drift.slope)
         if drift.ci95 is not None:
-            slope += f" ({' to '.join(change_in_unit(unit, bound) for bound in drift.ci95)})"
-        trend = "drifts" if drift.drifting else "none seen" if drift.ci95 is not None else "too few epochs"
+            slope += f" ({_interval(unit, drift.ci95)})"
+        trend = tr("none seen") if drift.ci95 is not None else tr("too few epochs")
+        trend = tr("drifts") if drift.drifting else trend
         values = (drift.first, drift.last, drift.mean, drift.min, drift.max)
         return label, *(in_unit(unit, value) for value in values), slope, trend
 
-    headings = ("Value", "First", "Last", "Mean", "Min", "Max", "Change per epoch", "Trend")
+    headings = (
+        *(tr("Value"), tr("First"), tr("Last"), tr("Mean"), tr("Min"), tr("Max")),
+        *(tr("Change per epoch"), tr("Trend")),
+    )
     return model.table(title, headings, "lrrrrrrl", (row(*each) for each in rows))
 
 
 def _epoch_section(epochs: Sequence[SoakEpoch], words: Words) -> model.Section | None:
     shown = epochs[-_MAX_EPOCHS:]
-    title = f"The last {len(shown)} epochs" if len(epochs) > len(shown) else "Epochs"
-    times = ("p50", "p99", "Lag p99", "Memory", "")
-    headings = ("Epoch", "Ended", "Duration", words["units"].capitalize(), "Failed", *times)
+    title = tr("The last {count} epochs", count=len(shown)) if len(epochs) > len(shown) else tr("Epochs")
+    headings = (
+        *(tr("Epoch"), tr("Ended"), tr("Duration"), words["units"].capitalize(), tr("Failed")),
+        *("p50", "p99", tr("Lag p99"), tr("Memory"), ""),
+    )
     rows = (
         (
             epoch.epoch,
@@ -207,12 +228,12 @@ def _epoch_section(epochs: Sequence[SoakEpoch], words: Words) -> model.Section |
             milliseconds(epoch.turn_latency_ms.p99),
             milliseconds(epoch.loop_lag_ms.p99),
             in_unit("bytes", epoch.resources.rss_bytes),
-            "resumed" if epoch.resumed else "",
+            tr("resumed") if epoch.resumed else "",
         )
         for epoch in shown
     )
     found = model.table("", headings, "rlrrrrrrrl", rows)
-    return model.section(title, found, nav="Epochs") if shown else None
+    return model.section("epochs", title, found, nav=tr("Epochs")) if shown else None
 
 
 def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineChart]:
@@ -223,11 +244,15 @@ def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineCha
         name: [epoch.turn_latency_ms[name] for epoch in epochs] for name in ("p50", "p99")
     }
     charts: tuple[tuple[str, Unit, dict[str, list[float | None]]], ...] = (
-        ("Headline values", "share", values(_HEADLINES)),
-        ("Score", "percent", values(_SCORES)),
-        ("Resident memory after each epoch", "bytes", {"RSS": [each.resources.rss_bytes for each in epochs]}),
-        (f"{words['unit'].capitalize()} latency", "ms", latencies),
-        ("Event-loop lag", "ms", {"p99": [each.loop_lag_ms.p99 for each in epochs]}),
+        (tr("Headline values"), "share", values(_HEADLINES)),
+        (tr("Score"), "percent", values(_scores())),
+        (
+            tr("Resident memory after each epoch"),
+            "bytes",
+            {"RSS": [each.resources.rss_bytes for each in epochs]},
+        ),
+        (tr("{unit} latency", unit=words["unit"].capitalize()), "ms", latencies),
+        (tr("Event-loop lag"), "ms", {"p99": [each.loop_lag_ms.p99 for each in epochs]}),
     )
     for title, unit, columns in charts:
         if (chart := _line_chart(title, unit, columns, len(epochs))) is not None:
@@ -267,7 +292,7 @@ def _line_chart(
         bottom=in_unit(unit, 0),
         epochs=epochs,
         lines=tuple(lines),
-        note=f"Each point is the mean of {step} epochs. " if step > 1 else "",
+        note=tr("Each point is the mean of {count} epochs. ", count=step) if step > 1 else "",
     )
 
 
@@ -278,11 +303,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     if summary.state in ("interrupted", "failed", "running"):
-        yield warning(summary.state, reason=summary.reason or "continue it with memfin resume")
+        yield warning(summary.state, reason=summary.reason or tr("continue it with memfin resume"))
     for gate in summary.gates:
         yield warning("gate", gate=gate)
     if many_failed(failed := summary.errors.failed_turns, summary.turns):
-        share = f"{failed} of {summary.turns} ({percent(failed / summary.turns)})"
+        share = percent(failed / summary.turns)
+        share = tr("{count:,} of {total:,} ({share})", count=failed, total=summary.turns, share=share)
         name = "failed_questions" if summary.suite == "rag" else "failed_turns"
         yield warning(name, share=share)
     if summary.changed:
@@ -296,19 +322,24 @@ def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
-            change = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
+            change = _change(_unit_of(metric, value), drift.slope, drift.ci95, tr("epoch"))
             yield warning("drift", name=f"{_WATCHED[name]} {value}", change=change)
     for name in _WATCHED_OPERATION:
         found = summary.operation.get(name)
         if found is not None and found.drifting and found.ci95 is not None:
-            change = _change(_operation_unit(name), found.slope, found.ci95, "epoch")
+            change = _change(_operation_unit(name), found.slope, found.ci95, tr("epoch"))
             yield warning("drift", name=_operation_label(name, _words(summary)), change=change)
     growth, bounds = summary.rss_bytes_per_100k_turns, summary.rss_ci95
     if growth is not None and bounds is not None and bounds[0] > _MAX_GROWTH:
-        per = f"100,000 {_words(summary)['units']}"
+        per = tr("100,000 {units}", units=_words(summary)["units"])
         yield warning("memory_growth", change=_change("bytes", growth, bounds, per))
 
 
 def _change(unit: Unit, slope: float, bounds: tuple[float, float], per: str) -> str:
-    interval = " to ".join(change_in_unit(unit, bound) for bound in bounds)
-    return f"{change_in_unit(unit, slope)} per {per}, 95 % interval {interval}"
+    slope_text, interval = change_in_unit(unit, slope), _interval(unit, bounds)
+    return tr("{slope} per {unit}, 95 % interval {interval}", slope=slope_text, unit=per, interval=interval)
+
+
+def _interval(unit: Unit, bounds: tuple[float, float]) -> str:
+    low, high = (change_in_unit(unit, bound) for bound in bounds)
+    return tr("{low} to {high}", low=low, high=high)

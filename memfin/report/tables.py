@@ -11,9 +11,11 @@ import msgspec
 from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, PairedValue
+from memfin.language import marked, tr
 from memfin.report import glossary
 from memfin.report.common import agent_facts
-from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value
+from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value, labels
+from memfin.report.model import percent
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -23,11 +25,11 @@ Styled = str | tuple[str | tuple[str, str], ...]
 """A cell: text, or pieces of text, each alone or with its style."""
 
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
-    "better": ("better", "green"),
-    "worse": ("worse", "red"),
-    "no_difference": ("same", "dim"),
-    "unknown": ("unknown", "dim"),
-    "not_measured": ("n/a", "yellow"),
+    "better": (marked("better"), "green"),
+    "worse": (marked("worse"), "red"),
+    "no_difference": (marked("same"), "dim"),
+    "unknown": (marked("unknown"), "dim"),
+    "not_measured": (marked("n/a"), "yellow"),
 }
 """Words and styles of the outcomes of a comparison."""
 
@@ -75,20 +77,24 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
         )
         for row in values
     )
-    facts = [("Dataset", summary.dataset_path)]
+    facts = [(tr("Dataset"), summary.dataset_path)]
     if settings is not None:
-        facts = [*agent_facts(settings), *facts, ("Judge", settings.judge)]
+        facts = [*agent_facts(settings), *facts, (tr("Judge"), settings.judge)]
     inputs = ", ".join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
-    counted = (
-        f"{counters.valid_dialogs:,} of {counters.total_dialogs:,} dialogues valid, "
-        f"{counters.skipped_dialogs:,} skipped, {counters.failed_dialogs:,} failed; "
-        f"{counters.total_turn_pairs:,} turn pairs"
+    counted = tr(
+        "{valid_dialogs:,} of {total_dialogs:,} dialogues valid, {skipped_dialogs:,} skipped, "
+        "{failed_dialogs:,} failed; {total_turn_pairs:,} turn pairs",
+        **msgspec.structs.asdict(counters),
     )
     if counters.unscored_turn_pairs:
-        counted += f", {counters.unscored_turn_pairs:,} of the dataset not scored"
-    headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+        counted += tr(", {count:,} of the dataset not scored", count=counters.unscored_turn_pairs)
+    headings = (
+        *(tr("Metric"), tr("Micro"), tr("95 % interval"), tr("Macro")),
+        *(tr("Eligible"), tr("Skipped"), tr("Failed")),
+    )
     caption = "\n".join((*glossary.missing_lines(values), counted))
-    return _table(f"Run {one_line(summary.run_id, 128)}: {inputs}", caption, headings, rows)
+    title = tr("Run {run_id}: {inputs}", run_id=one_line(summary.run_id, 128), inputs=inputs)
+    return _table(title, caption, headings, rows)
 
 
 def rag_table(summary: RagSummary) -> "Table":
@@ -111,11 +117,14 @@ def rag_table(summary: RagSummary) -> "Table":
             f"{group.total_score / group.max_score if group.max_score else 0.0:.1%}",
             ((format_interval("score", group.ci95.get("score")), "dim"),),
         )
-        for title, group in (*groups, ("All", total))
+        for title, group in (*groups, (tr("All"), total))
         if group.count
     )
-    headings = ("Questions", "Asked", "Passed", "Score", "Of", "Share", "95 % interval")
-    return _table(f"Run {one_line(summary.run_id, 128)}", "", headings, rows)
+    headings = (
+        *(tr("Questions"), tr("Asked"), tr("Passed"), tr("Score"), tr("Of"), tr("Share")),
+        tr("95 % interval"),
+    )
+    return _table(tr("Run {run_id}", run_id=one_line(summary.run_id, 128)), "", headings, rows)
 
 
 def judge_line(summary: RagSummary) -> str | None:
@@ -124,25 +133,34 @@ def judge_line(summary: RagSummary) -> str | None:
     if judged is msgspec.UNSET:
         return None
     marks = []
-    for name, title in MARKS.items():
+    for name, title in labels("marks").items():
         mark = judged[name]
         shown = "-" if mark.mean is None else f"{mark.mean:.2f}"
         if mark.ci95 is not None:
-            shown += f" ({mark.ci95[0]:.2f} to {mark.ci95[1]:.2f})"
-        marks.append(f"{title.lower()} {shown} of 5")
-    done = judged.asked - judged.failed
-    return f"judge {one_line(judged.judge, 80)}: {', '.join(marks)}, on {done} of {judged.asked} answers"
+            shown += f" ({format_interval('judge_score_mean', mark.ci95)})"
+        marks.append(tr("{name} {mark} of 5", name=title.lower(), mark=shown))
+    return tr(
+        "judge {judge}: {marks}, on {done} of {asked} answers",
+        judge=one_line(judged.judge, 80),
+        marks=", ".join(marks),
+        done=judged.asked - judged.failed,
+        asked=judged.asked,
+    )
 
 
 def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Table":
     """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
-    title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
-    headings = ("Value", "a", "b", "b - a", "95 % interval", "Up/down", "")
+    headings = (tr("Value"), "a", "b", "b - a", tr("95 % interval"), tr("Up/down"), "")
     rows: list[tuple[Styled, ...]] = [
-        (*cells[:4], ((cells[4], "dim"),), cells[5], (VERDICTS[cells[6]],))
+        (*cells[:4], ((cells[4], "dim"),), cells[5], ((tr(VERDICTS[cells[6]][0]), VERDICTS[cells[6]][1]),))
         for cells in comparison_rows(comparison, all_values=all_values)
     ]
-    return _table(title, pairs_line(comparison), headings, rows, width=20)
+    return _table(against(comparison), pairs_line(comparison), headings, rows, width=20)
+
+
+def against(comparison: Comparison) -> str:
+    """Return the title of a comparison."""
+    return tr("{b} against {a}", a=one_line(comparison.a, 60), b=one_line(comparison.b, 60))
 
 
 def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, ...]]:
@@ -167,41 +185,44 @@ def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
     """Return the line with the smallest differences that the data shows in values of those names."""
     parts = [
         f"{text.partition(' ')[0] if text[0] == 'M' else text} "
-        + ("none" if value.smallest is None else _change(name, value.smallest).lstrip("+"))
+        + (tr("none") if value.smallest is None else _change(name, value.smallest).lstrip("+"))
         for name, text in _shown(comparison, all_values=False)
         if name in names and name in comparison.values
         for value in (comparison.values[name],)
     ]
-    return f"Smallest difference that this data shows: {', '.join(parts)}"
+    return tr("Smallest difference that this data shows: {values}", values=", ".join(parts))
 
 
 def case_lines(comparison: Comparison) -> Iterator[str]:
     """Yield a line for every case that changed most: those that are worse, then those that are better."""
     for heading, cases in (
-        ("Worse:", [case for case in comparison.changed if case.change < 0]),
-        ("Better:", [case for case in reversed(comparison.changed) if case.change > 0]),
+        (tr("Worse:"), [case for case in comparison.changed if case.change < 0]),
+        (tr("Better:"), [case for case in reversed(comparison.changed) if case.change > 0]),
     ):
         if cases:
             yield ""
             yield heading
         for case in cases:
             values = f"{written(case.value, case.a)} -> {written(case.value, case.b)}"
-            turn = "" if case.turn is None else f"  from turn {case.turn}"
+            turn = "" if case.turn is None else "  " + tr("from turn {turn}", turn=case.turn)
             yield f"  {one_line(case.id, 60)}  {label(case.value)}  {values}{turn}"
 
 
 def _labels() -> dict[str, str]:
     """Return the labels of the values that a comparison shows, in order."""
     return (
-        {"failed": "Failed"}
+        {"failed": tr("Failed")}
         | {
             f"{metric.name}.{each.key}": f"{metric.code} {each.label}"
             for metric in METRICS
             for each in metric.values
         }
-        | {"score": "All questions", "pass_rate": "Questions passed"}
+        | {"score": tr("All questions"), "pass_rate": tr("Questions passed")}
         | {f"{text.name}.score": text.title for text in TYPES}
-        | {f"judge.{mark}": f"Judge: {title.lower()}" for mark, title in MARKS.items()}
+        | {
+            f"judge.{mark}": tr("Judge: {mark}", mark=title.lower())
+            for mark, title in labels("marks").items()
+        }
     )
 
 
@@ -228,7 +249,7 @@ def _is_score(name: str) -> bool:
 
 def written(name: str, value: float) -> str:
     """Write a value in its unit."""
-    return f"{value:.2f}" if _is_score(name) else f"{100 * value:.1f} %"
+    return f"{value:.2f}" if _is_score(name) else percent(value)
 
 
 def _change(name: str, value: float) -> str:
@@ -236,16 +257,21 @@ def _change(name: str, value: float) -> str:
 
 
 def _bounds(name: str, value: PairedValue) -> str:
-    return "-" if value.ci95 is None else " to ".join(_change(name, bound) for bound in value.ci95)
+    if value.ci95 is None:
+        return "-"
+    low, high = (_change(name, bound) for bound in value.ci95)
+    return tr("{low} to {high}", low=low, high=high)
 
 
 def pairs_line(comparison: Comparison) -> str:
     """Return the number of dialogues or questions in both runs, and in one alone."""
-    what = "questions" if comparison.suite == "rag" else "dialogues"
+    in_both = tr("{count:,} dialogues in both runs")
+    if comparison.suite == "rag":
+        in_both = tr("{count:,} questions in both runs")
     alone = [
-        f"{count} only in {run} left out"
+        tr("{count:,} only in {run} left out", count=count, run=run)
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
         if count
     ]
-    paired = ", ".join([f"{comparison.pairs} {what} in both runs", *alone])
-    return f"{paired}; up and down count what got better and what got worse"
+    paired = ", ".join([in_both.format(count=comparison.pairs), *alone])
+    return tr("{pairs}; up and down count what got better and what got worse", pairs=paired)

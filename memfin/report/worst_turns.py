@@ -10,13 +10,14 @@ from typing import Final
 import msgspec
 
 from memfin.contracts import RecallTrace, TurnEvalRow, met_risk_tags
+from memfin.language import marked, tr
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.glossary import LABELS, format_value
-from memfin.report.model import Case, Cases, Evidence, Item, Segment, grouped, segments
+from memfin.report.glossary import format_value, labels
+from memfin.report.model import Case, Cases, Evidence, Item, Segment, segments
 from memfin.text.lines import flat, one_line
 
-NO_RULE: Final = "no rule fired"
+NO_RULE: Final = marked("no rule fired")
 _LOW_SCORE: Final = 4.0
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
@@ -56,7 +57,7 @@ class WorstTurns:
     """A ranking per criterion, fed row by row; ``without`` names those that are left out."""
 
     def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
-        rankings = {name: Ranking(title, size) for name, title in LABELS["rankings"].items()}
+        rankings = {name: Ranking(title, size) for name, title in labels("rankings").items()}
         self._severe, self._contradicted, self._keys, self._risks, self._scores = rankings.values()
         self._shown = [ranking for name, ranking in rankings.items() if name not in without]
 
@@ -69,24 +70,27 @@ class WorstTurns:
         if row.pred_compliance_label == "severe_violation" and row.turn_status in (None, "ok"):
             reference = row.gt_compliance_label
             agreed = reference == row.pred_compliance_label
-            words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
-            words += f", reference: {reference}" if reference is not None and not agreed else ""
+            words = tr("severe violation")
+            words += tr(" by the agent's own check") if by_own_check(row) else ""
+            if reference is not None and not agreed:
+                words += tr(", reference: {label}", label=compliance(reference))
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
         if row.constraint_contradiction:
             broken = len(row.contradicted_constraints)
-            self._contradicted.offer(-broken, 0, "contradicts a constraint", row)
+            self._contradicted.offer(-broken, 0, tr("contradicts a constraint"), row)
         if row.eligible_m1:
             asked, hit = len(row.key_hit_flags), sum(row.key_hit_flags)
             if hit < asked:
-                words = f"{hit} of {asked} required keys recalled"
+                words = tr("{hit} of {asked} required keys recalled", hit=hit, asked=asked)
                 self._keys.offer(hit / asked, -(asked - hit), words, row)
         if row.eligible_m3 and (missed := len(missed_tags(row))):
             asked = len(set(row.risk_required_tags))
-            words = f"{missed} of {asked} risk disclosures missing"
+            words = tr("{missed} of {asked} risk disclosures missing", missed=missed, asked=asked)
             self._risks.offer(-missed, -missed / asked, words, row)
         score = row.judge_score_1_5
         if row.eligible_m5 and score is not None and score < _LOW_SCORE:
-            self._scores.offer(score, 0, f"judge score {format_value('judge_score_mean', score)}", row)
+            words = tr("judge score {score}", score=format_value("judge_score_mean", score))
+            self._scores.offer(score, 0, words, row)
 
     def blocks(self, run_dir: Path, facts: Mapping[str, Facts]) -> Iterator[Cases]:
         """Yield the rankings with the texts of their turns, which are read from the trace."""
@@ -107,10 +111,10 @@ class WorstTurns:
                 anchor = f"turn-{len(seen) + 1}"
                 seen[key] = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
                 cases.append(seen[key])
-            total = f"{grouped(ranking.total)} {'turn' if ranking.total == 1 else 'turns'}"
+            total = tr("{count:,} turns", count=ranking.total) if ranking.total > 1 else tr("1 turn")
             if ranking.total > len(cases):
-                total += f", the worst {len(cases)}"
-            yield Cases(title=ranking.title, total=total, answered="Reply", cases=tuple(cases))
+                total += tr(", the worst {count}", count=len(cases))
+            yield Cases(title=ranking.title, total=total, answered=tr("Reply"), cases=tuple(cases))
 
 
 def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
@@ -125,15 +129,15 @@ def turn_case(
     """Return the case of one turn; ``text`` is None when the trace lacks the turn."""
     user_text = text.user_text if text else ""
     reply = (text.pred_assistant_text if text else None) or ""
-    scenario, difficulty, _ = facts or (UNKNOWN, UNKNOWN, UNKNOWN)
+    scenario, difficulty, _ = facts or (tr(UNKNOWN),) * 3
     return Case(
         anchor=anchor,
         why=why,
         id=one_line(row.dialog_id, 80),
-        where=f", turn {row.turn_pair_id}",
+        where=tr(", turn {turn}", turn=row.turn_pair_id),
         context=f"{scenario} · {difficulty}",
         language=script_language(user_text + reply[:200]) or "en",
-        question=one_line(user_text, _USER_LIMIT) if text else "(the trace lacks this turn)",
+        question=one_line(user_text, _USER_LIMIT) if text else tr("(the trace lacks this turn)"),
         reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
         reply_length=len(reply),
         evidence=tuple(_evidence(row, reply, text.recall if text else None)),
@@ -142,27 +146,29 @@ def turn_case(
 
 def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Iterator[Evidence]:
     if keys := tuple(_keys(row)):
-        yield Evidence("Required keys", keys)
-    yield Evidence("Recall", (Item(_recall(recall)),))
+        yield Evidence(tr("Required keys"), keys)
+    yield Evidence(tr("Recall"), (Item(_recall(recall)),))
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
-    if tags := (*_chips(missed, "missing"), *_chips(met, "made", hit=True)):
-        yield Evidence("Risk disclosures", tags, chips=True)
+    if tags := (*_chips(missed, tr("missing")), *_chips(met, tr("made"), hit=True)):
+        yield Evidence(tr("Risk disclosures"), tags, chips=True)
     if (label := label_words(row)) is not None:
         reference = row.gt_compliance_label
-        words = label if reference is None else f"{label}, reference {reference}"
-        yield Evidence("Compliance", (Item(words), *_chips(row.forbidden_hits)), chips=True)
+        words = label
+        if reference is not None:
+            words = tr("{label}, reference {reference}", label=label, reference=compliance(reference))
+        yield Evidence(tr("Compliance"), (Item(words), *_chips(row.forbidden_hits)), chips=True)
     if row.constraint_contradiction:
         constraints = _chips(row.contradicted_constraints)
-        unknown = (Item("a constraint (the row does not name it)"),)
-        yield Evidence("Contradicts", constraints or unknown, chips=True)
+        unknown = (Item(tr("a constraint (the row does not name it)")),)
+        yield Evidence(tr("Contradicts"), constraints or unknown, chips=True)
     score = row.judge_score_1_5
-    judged = (Item(f"score {format_value('judge_score_mean', score)} of 5"),) if score is not None else ()
+    judged = (Item(tr("score {score:.2f} of 5", score=score)),) if score is not None else ()
     lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
-    if items := (*judged, *_chips(lacking, "missing")):
-        yield Evidence("Explainability", items, chips=True)
+    if items := (*judged, *_chips(lacking, tr("missing"))):
+        yield Evidence(tr("Explainability"), items, chips=True)
     if findings := tuple(_findings(row, reply)):
-        yield Evidence("Findings", findings)
+        yield Evidence(tr("Findings"), findings)
 
 
 def _keys(row: TurnEvalRow) -> Iterator[Item]:
@@ -173,18 +179,20 @@ def _keys(row: TurnEvalRow) -> Iterator[Item]:
         name = one_line(key.key, _WORDS_LIMIT)
         target = f"= “{one_line(key.target_text, _WORDS_LIMIT)}”" if key.target_text is not None else ""
         if not key.resolvable:
-            yield Item(f"{target}: not resolvable".lstrip(), "unknown", name)
+            yield Item(tr("{target}: not resolvable", target=target), "unknown", name)
             continue
         hit = row.key_hit_flags[index] if index < len(row.key_hit_flags) else None
         sources = row.key_hit_sources[index] if index < len(row.key_hit_sources) else []
-        note = LABELS["key_reasons"].get(reasons[index], "") if index < len(reasons) else ""
+        note = labels("key_reasons").get(reasons[index], "") if index < len(reasons) else ""
         index += 1
         if hit is None:
-            yield Item(f"{target}: {note or 'unknown'}".lstrip(), "unknown", name)
+            yield Item(tr("{target}: {reason}", target=target, reason=note or tr("unknown")), "unknown", name)
         elif hit:
-            yield Item(f"{target}: recalled from {', '.join(sources)}".lstrip(), "hit", name)
+            of = ", ".join(labels("sources").get(source, source).lower() for source in sources)
+            yield Item(tr("{target}: recalled from {sources}", target=target, sources=of), "hit", name)
         else:
-            yield Item(f"{target}: missed{f' ({note})' if note else ''}".lstrip(), "miss", name)
+            missed = tr("missed ({reason})", reason=note) if note else tr("missed")
+            yield Item(tr("{target}: {reason}", target=target, reason=missed), "miss", name)
 
 
 def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
@@ -192,7 +200,7 @@ def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
         before, span, after = around(reply, finding.start, finding.end, context=24, limit=_WORDS_LIMIT)
         quote = (Segment(before), Segment(span, marked=True), Segment(after)) if span else ()
         words = f"{one_line(finding.field, 60)} = {one_line(finding.value, 60)}"
-        yield Item(f"{words} (rule {one_line(finding.rule, 80)})", quote=quote)
+        yield Item(tr("{words} (rule {rule})", words=words, rule=one_line(finding.rule, 80)), quote=quote)
 
 
 def around(text: str, start: int, end: int, *, context: int, limit: int) -> tuple[str, str, str]:
@@ -218,14 +226,14 @@ def _chips(values: Iterable[str], word: str = "", *, hit: bool = False) -> tuple
 
 def _recall(recall: RecallTrace | None) -> str:
     if recall is None:
-        return "no recall observed"
+        return tr("no recall observed")
     parts = [
-        f"{len(recall.items)} long-term items",
-        f"{grouped(len(recall.short_term_context))} characters of short-term window",
-        f"{grouped(len(recall.profile_context))} characters of profile context",
+        tr("{count:,} long-term items", count=len(recall.items)),
+        tr("{count:,} characters of short-term window", count=len(recall.short_term_context)),
+        tr("{count:,} characters of profile context", count=len(recall.profile_context)),
     ]
     if recall.token_count:
-        parts.append(f"{grouped(recall.token_count)} tokens packed")
+        parts.append(tr("{count:,} tokens packed", count=recall.token_count))
     return ", ".join(parts)
 
 
@@ -238,13 +246,19 @@ def label_words(row: TurnEvalRow) -> str | None:
     label, source = row.pred_compliance_label, row.detectors.get(_FIELD, "")
     by_detectors = source.removesuffix(_OWN_CHECK) in _DETECTORS
     if label is None or (label == "compliant" and not by_detectors):
-        return label
+        return None if label is None else compliance(label)
     if label == "compliant":
-        return NO_RULE
+        return tr(NO_RULE)
     if by_own_check(row):
-        return f"{label} (by the agent's own check)"
-    judged = source.endswith(_OWN_CHECK) and not by_detectors
-    return f"{label} (by the judge or the agent's own check)" if judged else label
+        return tr("{label} (by the agent's own check)", label=compliance(label))
+    if source.endswith(_OWN_CHECK) and not by_detectors:
+        return tr("{label} (by the judge or the agent's own check)", label=compliance(label))
+    return compliance(label)
+
+
+def compliance(label: str) -> str:
+    """Return a compliance label in words."""
+    return labels("compliance").get(label, label)
 
 
 def by_own_check(row: TurnEvalRow) -> bool:

@@ -117,7 +117,7 @@ def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> 
     shown_items = {each.label: each.items for each in severe.evidence}
     assert [(item.status, item.code, item.text) for item in shown_items["Required keys"]] == [
         ("unknown", "history_turn_index:99", ": not resolvable"),
-        ("hit", "profile_gt.risk_level_gt", "= “稳健”: recalled from short_term, profile"),
+        ("hit", "profile_gt.risk_level_gt", "= “稳健”: recalled from short-term window, profile context"),
         ("miss", "profile_gt.horizon_gt", "= “2年以上”: missed (not revealed before this turn)"),
     ]
     assert [piece.text for piece in severe.reply or () if piece.marked] == ["绝对保本"]
@@ -146,7 +146,7 @@ def test_failures_of_dialogues_turns_and_judges_are_grouped(tmp_path: Path) -> N
     ]
     model = load_report(write_run(tmp_path, traces, [row("a", 2, judge_error="HTTP 503")]))
     assert {(found[0], found[2]) for found in table_rows(model, "Failures")[1:]} == {
-        ("turn timeout", "2"),
+        ("turn: timed out", "2"),
         ("dialogue", "1"),
         ("judge", "1"),
     }

@@ -182,7 +182,7 @@ def test_the_same_turn_is_shown_once_and_referred_to_after(tmp_path: Path) -> No
     assert 'href="#turn-1"' in html
     markdown = render_markdown_report(model)
     assert markdown.count("- Asked:") == 1
-    assert "(shown above)" in markdown
+    assert ", shown above" in markdown
 
 
 def test_a_metric_without_a_denominator_prints_no_zero(tmp_path: Path) -> None:
