@@ -118,7 +118,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             (tr("Dataset"), summary.dataset_path),
             (tr("Started"), model.moment(manifest.started_at)),
             (tr("Ended"), model.moment(manifest.ended_at)),
-            (tr("History"), history and tr(history)),
+            (tr("History"), history and labels("history").get(history, history)),
             (tr("Judge"), stats.judge),
             (tr("Notes"), manifest.notes or None),
         ),
@@ -283,12 +283,13 @@ def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -
         known = [1 - value if of.better == "lower" else value for of, value in shown if value is not None]
         return (fmean(known) if known else 2.0, dialog_id)
 
+    difficulties = labels("difficulty")
     shown = nsmallest(_MAX_DIALOGS, stats.facts, key=rank)
     rows: Iterator[tuple[model.Value, ...]] = (
         (
             one_line(dialog_id, 80),
             stats.facts[dialog_id].scenario,
-            stats.facts[dialog_id].difficulty,
+            difficulties.get(stats.facts[dialog_id].difficulty, stats.facts[dialog_id].difficulty),
             stats.turns[dialog_id],
             *map(dialogs.value_cell, (of.key for of in _HEADLINES), headlines(dialog_id)),
         )

@@ -184,8 +184,14 @@ class GroupedMetrics:
                 states[facts[at]].merge(state)
                 turns[facts[at]] += self._rows[facts]
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
+            names = {} if kind == "scenario" else labels(kind)
             rows: Iterator[tuple[Value, ...]] = (
-                (label, dialogs[label], turns[label], *_values(known, states[label], profiles[label]))
+                (
+                    names.get(label, label),
+                    dialogs[label],
+                    turns[label],
+                    *_values(known, states[label], profiles[label]),
+                )
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
@@ -314,6 +320,7 @@ class Baselines:
                 which = tr("all {count:,}", count=total)
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
+                label = labels("compliance").get(label, label)
                 yield warning("constant_label", which=which, label=label, share=share, measured=measured)
         coverage = _measured(metrics, "m3_risk_coverage", "risk_coverage")
         if self._tags and coverage is not None:

@@ -203,7 +203,7 @@ def missing_lines(rows: Iterable[MetricRow]) -> Iterator[str]:
             yield tr("{value}: not measured, {reason}", value=code, reason=of_metric[0].missing)
         else:
             for why, of in reasons.items():
-                value = f"{code} {', '.join(of)}"
+                value = f"{code} {tr(', ').join(of)}"
                 yield tr("{value}: not measured, {reason}", value=value, reason=why)
 
 

@@ -80,7 +80,7 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     facts = [(tr("Dataset"), summary.dataset_path)]
     if settings is not None:
         facts = [*agent_facts(settings), *facts, (tr("Judge"), settings.judge)]
-    inputs = ", ".join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
+    inputs = tr(", ").join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
     counted = tr(
         "{valid_dialogs:,} of {total_dialogs:,} dialogues valid, {skipped_dialogs:,} skipped, "
         "{failed_dialogs:,} failed; {total_turn_pairs:,} turn pairs",

@@ -135,7 +135,7 @@ def turn_case(
         why=why,
         id=one_line(row.dialog_id, 80),
         where=tr(", turn {turn}", turn=row.turn_pair_id),
-        context=f"{scenario} · {difficulty}",
+        context=f"{scenario} · {labels('difficulty').get(difficulty, difficulty)}",
         language=script_language(user_text + reply[:200]) or "en",
         question=one_line(user_text, _USER_LIMIT) if text else tr("(the trace lacks this turn)"),
         reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
@@ -188,7 +188,7 @@ def _keys(row: TurnEvalRow) -> Iterator[Item]:
         if hit is None:
             yield Item(tr("{target}: {reason}", target=target, reason=note or tr("unknown")), "unknown", name)
         elif hit:
-            of = ", ".join(labels("sources").get(source, source).lower() for source in sources)
+            of = tr(", ").join(labels("sources").get(source, source).lower() for source in sources)
             yield Item(tr("{target}: recalled from {sources}", target=target, sources=of), "hit", name)
         else:
             missed = tr("missed ({reason})", reason=note) if note else tr("missed")
@@ -234,7 +234,7 @@ def _recall(recall: RecallTrace | None) -> str:
     ]
     if recall.token_count:
         parts.append(tr("{count:,} tokens packed", count=recall.token_count))
-    return ", ".join(parts)
+    return tr(", ").join(parts)
 
 
 def label_words(row: TurnEvalRow) -> str | None:
