@@ -136,13 +136,19 @@ def judge_line(summary: RagSummary) -> str | None:
 
 def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Table":
     """Return the values of two runs as a table; without ``all_values`` those of the summary table."""
-    title = f"{one_line(comparison.b, 60)} against {one_line(comparison.a, 60)}"
     headings = ("Value", "a", "b", "b - a", "95 % interval", "Up/down", "")
     rows: list[tuple[Styled, ...]] = [
         (*cells[:4], ((cells[4], "dim"),), cells[5], (VERDICTS[cells[6]],))
         for cells in comparison_rows(comparison, all_values=all_values)
     ]
-    return _table(title, pairs_line(comparison), headings, rows, width=20)
+    return _table(
+        one_line(comparison_title(comparison), 130), pairs_line(comparison), headings, rows, width=20
+    )
+
+
+def comparison_title(comparison: Comparison) -> str:
+    """Return the names of the two runs with the columns that they have in tables."""
+    return f"{comparison.b} (b) against {comparison.a} (a)"
 
 
 def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, ...]]:

@@ -184,7 +184,7 @@ class Plan(ABC, Generic[S]):
     @property
     def advice(self) -> str:
         """Advice to a user after a fault has stopped the run."""
-        return f"free the cause, then {self.after_stop}"
+        return f"fix the cause, then {self.after_stop}"
 
     @property
     def when_back(self) -> str:
