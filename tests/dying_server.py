@@ -29,11 +29,11 @@ class Server:
         app.router.add_delete("/sessions/{id}", self.end)
         app.router.add_post("/query", self.query)
         app.router.add_post("/v1/chat/completions", self.chat)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await self._site.start()
-        self.port = self._runner.addresses[0][1]
+        runner = self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = self._site = web.TCPSite(runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = runner.addresses[0][1]
 
     async def stop(self) -> None:
         if self._runner is not None:
