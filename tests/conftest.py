@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import length
 
+# Commands write in the language of the locale; tests read English.
+os.environ.update(LC_ALL="C.UTF-8")
+
 # A command in the background of a script ignores SIGINT and hands that on to what the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,6 +10,7 @@ from memfin.actors.base import Source, Stage
 from memfin.actors.channels import Wires, send
 from memfin.actors.judge_pool import Judging
 from memfin.actors.messages import Commit, encode, utc_now
+from memfin.client.errors import EndpointDown
 from memfin.contracts import Counters, JudgeFailure, ModelUsage, Record
 from memfin.contracts.progress import QuestionDone, QuestionStarted
 from memfin.contracts.rag import (
@@ -196,7 +197,12 @@ class Asker(Stage[QuestionTask]):
             worker_id=self._worker_id,
         )
         await send(self._events, started)
-        asked = await self._system.ask(question)
+        try:
+            asked = await self._system.ask(question)
+        except EndpointDown as problem:
+            self.report_down(problem)
+            self.leave()
+            return
         await send(self._outbox, QuestionAnswered(number, question, asked))
         self._sent += 1
 

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.client.errors import EndpointDown
+from memfin.client.errors import EndpointDown, RequestError
 from memfin.contracts import ModelUsage
 from memfin.sandbox.calls import CallFailed, FactoryCalls, is_async
 from memfin.sandbox.references import kind_of, one_line
@@ -53,7 +53,7 @@ class EndpointRefusal(CallFailed):
 
 
 class AgentEndpoint:
-    """Availability of the endpoint that all agents of a run share.
+    """Availability of the endpoint that all agents of a run, or all questions of a benchmark, share.
 
     Attributes:
         answered: True once it has answered a call otherwise than with an `EndpointRefusal`.
@@ -74,6 +74,22 @@ class AgentEndpoint:
         """Raise `EndpointDown` for the failure of a call if none has been answered before."""
         if not self.answered:
             raise EndpointDown(str(problem)) from problem
+
+    def error_of(self, problem: RequestError, key_env: str | None) -> TransportError | CallFailed:
+        """Return the error of a call for that of its request; a refused key names ``key_env``."""
+        text = str(problem)
+        status = problem.status if problem.kind == "status" else None  # a provider may withhold with 403
+        if status in KEY_STATUSES:
+            text += f"; look at {key_env or 'MEMFIN_AGENT_API_KEY (not set)'}"
+        unconnected = problem.kind in {"connect", "tls"}
+        if status in REFUSED_STATUSES or (unconnected and not problem.retryable):
+            return EndpointRefusal(text, self)
+        if unconnected:
+            return TransportError(text, endpoint=self)
+        self.count_answer()
+        return (
+            TransportError(text, retry_after=problem.retry_after) if problem.retryable else CallFailed(text)
+        )
 
     async def wait_out(self, reason: str, began: float) -> None:
         """Count a call that began at some time and got no connection, and pause before the next.
@@ -220,18 +236,47 @@ async def with_retries(
     It is made again after one of the ``retried`` errors, ``retries`` times at most, after a pause that
     doubles and is drawn at random, and is no shorter than the other side asked for. An error whose pause
     would go past the limit is raised, as is any other.
+
+    A call that gets no connection to an `AgentEndpoint` is made again, with its retries and its limit, until
+    the endpoint is given up.
+
+    Raises:
+        EndpointDown: it is, or the first call of the run to it has shown that none will succeed.
     """
+    for attempts_left in range(MAX_UNCONNECTED, -1, -1):
+        began = time.perf_counter()
+        try:
+            return await _within_limit(call, retried, limit, retries, first_pause, on_retry)
+        except TransportError as problem:
+            if problem.endpoint is None or attempts_left == 0:
+                raise
+            on_retry()
+            await problem.endpoint.wait_out(str(problem), began)
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _within_limit(
+    call: Callable[[float], Awaitable[T]],
+    retried: tuple[type[TransportError | ConnectionError], ...],
+    limit: float,
+    retries: int,
+    first_pause: float,
+    on_retry: Callable[[], None],
+) -> T:
     deadline = time.perf_counter() + limit
     attempt = 0
     while True:
         try:
             return await call(deadline - time.perf_counter())
-        except retried as problem:
+        except (TransportError, ConnectionError, EndpointRefusal) as problem:
+            if isinstance(problem, TransportError | EndpointRefusal) and problem.endpoint is not None:
+                problem.endpoint.check_first(problem)
             pause = min(MAX_BACKOFF, first_pause * 2**attempt)
             pause *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
             pause = max(pause, asked_pause(problem))
             attempt += 1
-            if attempt > retries or time.perf_counter() + pause >= deadline:
+            past = attempt > retries or time.perf_counter() + pause >= deadline
+            if past or not isinstance(problem, retried):
                 raise
             on_retry()
             await anyio.sleep(pause)

@@ -9,9 +9,7 @@ import msgspec
 
 from memfin.agents.calls import (
     FIRST_BACKOFF,
-    MAX_UNCONNECTED,
     AgentCalls,
-    EndpointRefusal,
     TransportError,
     UsageTotal,
     with_retries,
@@ -360,43 +358,19 @@ class _DialogReplayer:
         *retried: type[TransportError | ConnectionError],
         waited: float = 0.0,
     ) -> T:
-        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already.
-
-        A call that gets no connection to the endpoint of all agents is made again, with its retries, until
-        the endpoint is given up.
-
-        Raises:
-            EndpointDown: it is, or the first call of the run to it has shown that none will succeed.
-        """
+        """Retry a call within the turn's limit, of which ``waited`` seconds are gone already."""
 
         def count() -> None:
             self.retries += 1
 
-        async def checked(limit: float) -> T:
-            try:
-                return await call(limit)
-            except (TransportError, EndpointRefusal) as problem:
-                if problem.endpoint is not None:
-                    problem.endpoint.check_first(problem)
-                raise
-
-        for attempts_left in range(MAX_UNCONNECTED, -1, -1):
-            began = time.perf_counter()
-            try:
-                return await with_retries(
-                    checked,
-                    *retried,
-                    limit=self._options.turn_timeout - waited,
-                    retries=self._options.turn_retries,
-                    first_pause=FIRST_BACKOFF,
-                    on_retry=count,
-                )
-            except TransportError as problem:
-                if problem.endpoint is None or attempts_left == 0:
-                    raise
-                count()
-                await problem.endpoint.wait_out(str(problem), began)
-        raise AssertionError("the last attempt returns or raises")
+        return await with_retries(
+            call,
+            *retried,
+            limit=self._options.turn_timeout - waited,
+            retries=self._options.turn_retries,
+            first_pause=FIRST_BACKOFF,
+            on_retry=count,
+        )
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
         """Put the turn's reply into the agent's history; return the error, if any."""

@@ -1,12 +1,15 @@
 """Options of the commands, made from the settings contract: flags over ``MEMFIN_*`` over ``memfin.toml``."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
+from memfin.cli.output import note
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
 from memfin.contracts.settings import Setting, check_settings, settings_of
 from memfin.errors import UsageError
@@ -130,6 +133,13 @@ BENCH_OPTIONS: Final = (
     *setting_options(BenchConfig, _BENCH_NAMES),
     *setting_options(SoakLimits, prefix="MEMFIN_BENCH"),
 )
+PREFIX: Final = "MEMFIN_"
+VARIABLES: Final = {str(option.envvar).removeprefix(PREFIX) for option in (*SOAK_OPTIONS, *BENCH_OPTIONS)} | {
+    *("CONFIG", "DATASET", "BENCHMARK", "JSON", "QUIET", "JUNIT", "GITHUB", "DEBUG", "LONG_TESTS"),
+    *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY"),
+}
+"""The names of all variables behind the prefix."""
+
 SHARED: Final = _BENCH_NAMES - set(BenchConfig.__annotations__) - {"run_id"}
 """Settings of `run` at the top level of the file that mean the same for `bench`."""
 
@@ -200,6 +210,8 @@ def config_option(read: Callable[[Path], dict[str, Any]]) -> click.Option:
 
     def load(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
         del param
+        for line in unknown_variables(os.environ):
+            note(f"warning: {line}")
         path = value or Path(CONFIG_FILE)
         if value is not None or path.is_file():
             ctx.default_map = {**(ctx.default_map or {}), **read(path)}
@@ -213,6 +225,15 @@ def config_option(read: Callable[[Path], dict[str, Any]]) -> click.Option:
         callback=load,
         help=f"Settings file.  [default: {CONFIG_FILE} where it exists]",
     )
+
+
+def unknown_variables(environ: Iterable[str]) -> Iterator[str]:
+    """Yield a line for every variable that begins with the prefix and is none of `VARIABLES`."""
+    for name in sorted(environ):
+        bare = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and bare not in VARIABLES:
+            near = get_close_matches(bare, VARIABLES, 1)
+            yield f"the variable {name} is ignored" + (f"; did you mean {PREFIX}{near[0]}?" if near else "")
 
 
 def read_config(

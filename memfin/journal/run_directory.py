@@ -37,7 +37,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LOGS: Final = "logs"
-START_AGAIN: Final = "free the cause and start again"
+START_AGAIN: Final = "fix the cause and run the command again"
 
 MIN_FREE: Final = 16 << 20
 """Bytes that must be free on the disk before a run starts."""

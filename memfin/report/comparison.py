@@ -10,7 +10,7 @@ import msgspec
 from memfin.contracts import DialogTrace, EvalSummary, TurnEvalRow
 from memfin.contracts.base import Record
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
-from memfin.contracts.rag import iter_individual_results, read_sums
+from memfin.contracts.rag import iter_individual_results
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.contracts.run import ChangedCase, Comparison, Outcome, PairedValue
 from memfin.errors import UsageError
@@ -86,10 +86,9 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     not_measured = {name: f"a: {reason}" for name, reason in a.not_measured.items()}
     not_measured |= {name: f"b: {reason}" for name, reason in b.not_measured.items()}
     judge_together(values, HEADLINES, margins or {}, not_measured)
-    name_a, name_b = (
-        run.name if len(runs) == 1 else path.resolve().name
-        for run, runs, path in ((a, runs_a, run_a), (b, runs_b, run_b))
-    )
+    name_a, name_b = run_a.resolve().name, run_b.resolve().name  # a run that was judged again keeps its id
+    if name_a == name_b:
+        name_a, name_b = str(run_a), str(run_b)
     return Comparison(
         a=name_a,
         b=name_b,
@@ -141,7 +140,6 @@ def _suite(path: Path) -> Suite:
 class _Run(NamedTuple):
     """The values of a run, or of the epochs of a soak; ``not_measured`` gives the reasons of others."""
 
-    name: str
     values: dict[str, Measured]
     not_measured: dict[str, str] = {}
 
@@ -152,10 +150,8 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
     reasons: dict[str, str] = {}
-    run_id = ""
     for epoch, path in enumerate(runs):
         summary = read_json(path / SUMMARY, EvalSummary)
-        run_id = summary.run_id
         reasons |= {
             f"{metric}.{name}": reason
             for metric, result in summary.metrics.items()
@@ -180,7 +176,7 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
                 if found:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
-    return _Run(run_id, {FAILED: failed} | measured, reasons)
+    return _Run({FAILED: failed} | measured, reasons)
 
 
 def _questions(runs: Sequence[Path]) -> _Run:
@@ -200,7 +196,6 @@ def _questions(runs: Sequence[Path]) -> _Run:
                     groups.setdefault(f"judge.{mark}", {})[unit] = (one.judge[mark], 1.0)
     low, high = MARK_SCALE
     return _Run(
-        read_sums(runs[-1] / RAG_SUMMARY).run_id,
         {
             name: Measured(units, high - low if name.startswith("judge.") else 1.0, name != FAILED)
             for name, units in groups.items()

@@ -10,7 +10,7 @@ from memfin.contracts.run import ChangedCase, Comparison
 from memfin.language import tr
 from memfin.report import model, reader
 from memfin.report.comparison import HEADLINES, run_directories
-from memfin.report.tables import VERDICTS, against, comparison_rows, label, pairs_line, written
+from memfin.report.tables import VERDICTS, comparison_rows, comparison_title, label, pairs_line, written
 from memfin.text.lines import visible
 
 _MAX_SHOWN: Final = 8
@@ -38,7 +38,7 @@ def comparison_report(
     first = comparisons[0]
     sections = []
     for number, (comparison, places) in enumerate(zip(comparisons, directories, strict=True), 1):
-        title = against(comparison)
+        title = comparison_title(comparison)
         rows = [(*row[:-1], _verdict(row)) for row in comparison_rows(comparison, all_values=False)]
         reasons = [
             (tr("{value} is not measured", value=label(name)), tr(reason))
@@ -150,7 +150,7 @@ def comparison_latex(comparisons: Sequence[Comparison]) -> str:
     """Return the headline values as a LaTeX table for the package booktabs."""
     lines = [r"\begin{tabular}{lrrrrrl}", r"\toprule", _latex(_headings())]
     for each in comparisons:
-        lines += [r"\midrule", rf"\multicolumn{{7}}{{l}}{{{_escaped(against(each))}}} \\"]
+        lines += [r"\midrule", rf"\multicolumn{{7}}{{l}}{{{_escaped(comparison_title(each))}}} \\"]
         rows = comparison_rows(each, all_values=False)
         lines += [_latex((*row[:-1], _verdict(row))) for row in rows]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

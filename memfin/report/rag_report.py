@@ -270,7 +270,8 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
     for field in fields if isinstance(fields, list) else ():
         if isinstance(field, dict) and not field.get("matched"):
             compared = {name: field[name] for name in ("expected", "got") if name in field}
-            yield fact(one_line(str(field.get("field", "field")), 40), str(compared), 200)
+            name = one_line(str(field.get("field", "?")), 40)
+            yield fact(tr("Field {name}", name=name), str(compared), 200)
     if one.judge is msgspec.UNSET:
         return
     if one.judge.error is not None:

@@ -155,12 +155,12 @@ def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Ta
         (*cells[:4], ((cells[4], "dim"),), cells[5], ((tr(VERDICTS[cells[6]][0]), VERDICTS[cells[6]][1]),))
         for cells in comparison_rows(comparison, all_values=all_values)
     ]
-    return _table(against(comparison), pairs_line(comparison), headings, rows, width=20)
+    return _table(comparison_title(comparison), pairs_line(comparison), headings, rows, width=20)
 
 
-def against(comparison: Comparison) -> str:
-    """Return the title of a comparison."""
-    return tr("{b} against {a}", a=one_line(comparison.a, 60), b=one_line(comparison.b, 60))
+def comparison_title(comparison: Comparison) -> str:
+    """Return the names of the two runs with the columns that they have in tables."""
+    return tr("{b} (b) against {a} (a)", a=one_line(comparison.a, 60), b=one_line(comparison.b, 60))
 
 
 def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, ...]]:

@@ -65,6 +65,7 @@ class BenchPlan(Plan[RagSummary]):
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = "rag"
+    under_test: ClassVar[str] = "RAG system"
 
     config: BenchConfig  # pyright: ignore[reportIncompatibleVariableOverride]
     system: SystemUnderTest  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -123,6 +123,7 @@ class Plan(ABC, Generic[S]):
 
     Attributes:
         suite_name: what the manifest calls the suite; dialogues are the one it does not name.
+        under_test: what errors call the system under test.
         layout: the files of the run directory, as the suite has them.
         config: the resolved settings, which name the run.
         source: what is read, for error messages.
@@ -141,6 +142,7 @@ class Plan(ABC, Generic[S]):
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = msgspec.UNSET
+    under_test: ClassVar[str] = "agent"
 
     config: RunConfig
     source: str
@@ -182,7 +184,7 @@ class Plan(ABC, Generic[S]):
     @property
     def advice(self) -> str:
         """Advice to a user after a fault has stopped the run."""
-        return f"free the cause, then {self.after_stop}"
+        return f"fix the cause, then {self.after_stop}"
 
     @property
     def when_back(self) -> str:

@@ -36,7 +36,7 @@ class RescorePlan(RunPlan):
     @property
     def advice(self) -> str:
         """Advice to a user after a fault has stopped the scoring."""
-        return f"free the cause, remove {self.directory} and score again"
+        return f"fix the cause, remove {self.directory} and score again"
 
     @property
     def after_stop(self) -> str:

@@ -205,7 +205,7 @@ class Run(Generic[S]):
         pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._notify)
         pipeline.judges.on_given_up = partial(self._give_up_on, "judge")
         for producer in pipeline.producers:
-            producer.on_given_up = partial(self._give_up_on, "agent")
+            producer.on_given_up = partial(self._give_up_on, self.plan.under_test)
         summary: S | None = None
         try:
             async with anyio.create_task_group() as group, pipeline.events:

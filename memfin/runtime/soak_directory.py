@@ -53,7 +53,7 @@ class SoakDirectory(DirectoryWriter):
         existing: bool = False,
     ) -> None:
         """Prepare to create the directory, or to continue an ``existing`` one; epochs have a ``layout``."""
-        advice = f"free the cause, then memfin resume {path} goes on"
+        advice = f"fix the cause, then memfin resume {path} goes on"
         super().__init__(path.absolute(), f"soak {path}", advice, None, existing=existing)
         self.epochs = self.path / EPOCHS
         self._run_id = run_id

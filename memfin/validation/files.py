@@ -67,9 +67,9 @@ def validate_path(path: str | Path, kind: str | None = None) -> Iterator[Finding
 def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding]:
     """Yield every finding in one file, as it is read.
 
-    The file is an artifact of a run when it is named as one, a file of labelled replies or of questions
-    when it is named or begins as one, otherwise a dataset; ``kind``, a name of ``memfin schema``, overrides
-    this. Files that people write may begin with a byte order mark; all may end lines in CRLF.
+    The file is an artifact of a run when it is named as one, a trace or a file of labelled replies or of
+    questions when it is named or begins as one, otherwise a dataset; ``kind``, a name of ``memfin schema``,
+    overrides this. Files that people write may begin with a byte order mark; all may end lines in CRLF.
     Names of the older draft are no findings.
 
     Raises:
@@ -78,8 +78,8 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
     entry = catalog.contract_of_file(path) if kind is None else catalog.contract(kind)
     if kind is None and holds_questions(path):
         entry = QUESTIONS
-    elif kind is None and entry is DATASET and _begins_with_labels(path):
-        entry = LABELS
+    elif kind is None and entry is DATASET:
+        entry = _contract_of_first_line(path)
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
     yield from validate_artifact(path, entry, RULES[entry.name]())
@@ -167,18 +167,18 @@ def holds_questions(path: str | Path) -> bool:
     return False  # its check reports the problem
 
 
-def _begins_with_labels(path: str | Path) -> bool:
-    """Return True if the first line is a labelled reply and nothing like a dialogue."""
+def _contract_of_first_line(path: str | Path) -> Contract:
+    """Return the contract of traces or labelled replies if the first line is one, else that of datasets."""
     with reading.open_input(path) as file, suppress(OSError, NotJsonError):
         line = next(reading.iter_lines(file, reading.MAX_LINE_BYTES), None)
         value = None if line is None else parse(line.data)[0]
-        return (
-            isinstance(value, dict)
-            and {"id", "text"} <= value.keys()
-            and not _OF_LABELS.isdisjoint(value)
-            and _OF_DIALOGUES.isdisjoint(value)
-        )
-    return False  # its check reports the problem
+        if not isinstance(value, dict):
+            return DATASET
+        if {"trace_version", "dialog_id", "dialog_status"} <= value.keys():
+            return CONTRACTS["dialog-trace"]
+        labelled = {"id", "text"} <= value.keys() and not _OF_LABELS.isdisjoint(value)
+        return LABELS if labelled and _OF_DIALOGUES.isdisjoint(value) else DATASET
+    return DATASET  # its check reports the problem
 
 
 def validate_benchmark(

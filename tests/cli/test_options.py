@@ -310,3 +310,17 @@ def test_a_wrong_soak_table_is_one_line(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
         read_config(Path(CONFIG_FILE), SOAK_OPTIONS, "soak")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_misspelt_variable_is_reported_with_the_nearest_one() -> None:
+    @click.command()
+    @with_settings(RUN_OPTIONS, "run")
+    def command(**values: Any) -> None: ...
+
+    known = {"MEMFIN_WORKERS_DIALOG": "2", "MEMFIN_JUDGE_API_KEY": "k", "MEMFIN_BENCH_FAIL_UNDER": "1"}
+    assert CliRunner().invoke(command, env=known).output == ""
+    unknown = {"MEMFIN_WORKERS_DIALGO": "2", "MEMFIN_XYZZY": ""}
+    assert CliRunner().invoke(command, env=known | unknown).output.splitlines() == [
+        "memfin: warning: the variable MEMFIN_WORKERS_DIALGO is ignored; did you mean MEMFIN_WORKERS_DIALOG?",
+        "memfin: warning: the variable MEMFIN_XYZZY is ignored",
+    ]

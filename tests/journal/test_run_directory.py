@@ -335,7 +335,8 @@ async def test_a_full_disk_is_a_fault_of_one_line(tmp_path: Path) -> None:
             await run.append_progress([b"event"])
         await run.commit([replay(1, b"elsewhere there is room")])
     assert str(fault.value) == (
-        f"run {tmp_path / 'r'}: progress_r.jsonl: No space left on device; free the cause and start again"
+        f"run {tmp_path / 'r'}: progress_r.jsonl: No space left on device; "
+        "fix the cause and run the command again"
     )
     assert (tmp_path / "r" / DIALOG_TRACE).read_bytes() == b"elsewhere there is room\n"
 

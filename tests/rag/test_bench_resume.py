@@ -204,7 +204,7 @@ async def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_committed(tm
     run.directory = RunDirectory(
         made.directory, made.progress, layout=made.layout, advice=made.advice, disk=FullDisk()
     )
-    with pytest.raises(RunFault, match="No space left on device; free the cause, then memfin resume"):
+    with pytest.raises(RunFault, match="No space left on device; fix the cause, then memfin resume"):
         await run.run()
     answered = [row["id"] for row in read_jsonl(tmp_path / "r" / RAG_RESULTS)]
     assert answered

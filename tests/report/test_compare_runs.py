@@ -166,7 +166,7 @@ async def test_files_hold_the_comparison_in_every_format(tmp_path: Path) -> None
     rows = list(csv.DictReader(texts["csv"].splitlines()))
     assert {(row["baseline"], row["run"]) for row in rows} == {("bold_1", "careful"), ("bold_1", "echo")}
     assert next(row for row in rows if row["value"] == COVERAGE)["verdict"] == "better"
-    assert r"careful against bold\_1" in texts["latex"]
+    assert r"careful (b) against bold\_1 (a)" in texts["latex"]
     assert texts["latex"].count(r"\midrule") == 2
 
 
@@ -200,10 +200,20 @@ async def test_one_dialogue_gives_a_difference_and_no_verdict(tmp_path: Path) ->
     assert value.difference > 0
 
 
+async def test_runs_are_named_by_their_folders(tmp_path: Path) -> None:
+    run = await evaluate(tmp_path, "r", Careful, dialogs=1)
+    again = shutil.copytree(run, tmp_path / "rejudged")  # the id stays
+    elsewhere = shutil.copytree(run, tmp_path / "elsewhere" / "r")
+    assert "rejudged (b) against r (a)" in compared(run, again).output
+    found = json.loads(compared(run, elsewhere, "--json").stdout)
+    assert (found["a"], found["b"]) == (str(run), str(elsewhere))
+
+
 async def test_the_command_prints_a_table_json_and_a_gate(tmp_path: Path) -> None:
     bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
     table = compared(careful, bold)
     assert table.exit_code == 0
+    assert "bold (b) against careful (a)" in table.output
     assert "M3 Risk coverage" in table.output
     assert "worse" in table.output
     assert "key_coverage_guarded" not in table.output

@@ -76,7 +76,7 @@ def test_the_language_is_told_by_script_and_said_to_be(tmp_path: Path) -> None:
         trace("b", [turn(user="Is a bond fund right for me?")]),
     ]
     model = load_report(write_run(tmp_path, traces, [row("a"), row("b")]))
-    assert list(group(model, "By language")) == ["en", "zh"]
+    assert list(group(model, "By language")) == ["English", "Chinese"]
     assert "script of the client" in render_markdown_report(model)
 
 

@@ -78,8 +78,8 @@ def check_fault(fault: RunFault, code: int, run: Path) -> None:
     assert fault.exit_code == 3
     assert len(message.splitlines()) == 1
     assert os.strerror(code) in message
-    goes_on = f"; free the cause, then memfin resume {run} goes on"
-    assert message.endswith(goes_on if run.exists() else "; free the cause and start again")
+    goes_on = f"; fix the cause, then memfin resume {run} goes on"
+    assert message.endswith(goes_on if run.exists() else "; fix the cause and run the command again")
 
 
 def committed(run: Path) -> set[str]:

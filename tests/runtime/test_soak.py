@@ -607,7 +607,7 @@ async def test_a_disk_that_refuses_the_soaks_own_artifacts_is_a_fault(
 
     monkeypatch.setattr(disk, operation, refusing)
     with pytest.raises(
-        RunFault, match=r"No space left on device; free the cause, then memfin resume .*/s goes on"
+        RunFault, match=r"No space left on device; fix the cause, then memfin resume .*/s goes on"
     ):
         await made.run()
     broken[0] = False

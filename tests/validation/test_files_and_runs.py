@@ -335,3 +335,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_the_recorded_run_has_events_without_run_and_nothing_else() -> None:
     found = {(Path(f.file).name, f.path, f.message) for f in validate_run(RECORDED)}
     assert found == {("progress_20260219_101855.jsonl", "$.run_id", "missing")}
+
+
+def test_a_trace_under_another_name_is_known_by_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "recorded.jsonl"
+    path.write_text(json.dumps(SKIPPED | {"turns": []}) + "\n", "utf-8")
+    finding = f"{path}:1: $: no valid dialogue (invalid_json: 1); nothing can be scored"
+    assert [str(each) for each in validate_file(path)] == [finding]

@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from memfin.agents.calls import (
-    KEY_STATUSES,
-    REFUSED_STATUSES,
     AgentEndpoint,
-    EndpointRefusal,
     TransportError,
     UsageTotal,
 )
@@ -423,19 +420,7 @@ class OpenAIAgents:
 
     def error_of(self, problem: RequestError) -> TransportError | CallFailed:
         """Return the error of a turn for that of a request."""
-        text = str(problem)
-        status = problem.status if problem.kind == "status" else None  # a provider may withhold with 403
-        if status in KEY_STATUSES:
-            text += f"; look at {self._endpoint.key_env or 'MEMFIN_AGENT_API_KEY (not set)'}"
-        unconnected = problem.kind in {"connect", "tls"}
-        if status in REFUSED_STATUSES or (unconnected and not problem.retryable):
-            return EndpointRefusal(text, self.availability)
-        if unconnected:
-            return TransportError(text, endpoint=self.availability)
-        self.availability.count_answer()
-        return (
-            TransportError(text, retry_after=problem.retry_after) if problem.retryable else CallFailed(text)
-        )
+        return self.availability.error_of(problem, self._endpoint.key_env)
 
     @property
     def total_usage(self) -> ModelUsage | None:

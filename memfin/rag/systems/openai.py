@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.agents.calls import TransportError, UsageTotal
+from memfin.agents.calls import AgentEndpoint, UsageTotal
 from memfin.agents.openai.agent import refuse_incomplete, usage_of
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.protocol import AgentSettings
@@ -29,7 +29,6 @@ from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of
 from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
 from memfin.rag.systems.protocol import KnownSystem, RagReply
-from memfin.sandbox.calls import CallFailed
 
 _FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
 _MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
@@ -205,6 +204,7 @@ class OpenAIRag(KnownSystem):
         self._sent: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
         self._chat = ChatClient(self._endpoint, total=timeout + _BEYOND, read=timeout + _BEYOND)
         self._usage = UsageTotal()
+        self._availability = AgentEndpoint()
         self._first_format = 0
         self._notify: Callable[[str], None] = lambda _: None
         self._notified: set[str] = set()
@@ -271,6 +271,7 @@ class OpenAIRag(KnownSystem):
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
         self._usage = UsageTotal()
+        self._availability = AgentEndpoint()
         self._notified.clear()
         self._chat.parameters.forget()
         await self._chat.close()
@@ -290,9 +291,8 @@ class OpenAIRag(KnownSystem):
                 refuses_format = problem.status in REFUSES_FORMAT and problem.kind != "refusal"
                 if refuses_format and place + 1 < len(FORMATS):
                     continue
-                if problem.retryable:
-                    raise TransportError(str(problem), retry_after=problem.retry_after) from problem
-                raise CallFailed(str(problem)) from problem
+                raise self._availability.error_of(problem, self._endpoint.key_env) from problem
+            self._availability.count_answer()
             if place > self._first_format:
                 self._first_format = place
                 form = FORMATS[place]

@@ -137,7 +137,11 @@ class SystemUnderTest:
             return await calls.query(self._words(question), limit)
 
     async def ask(self, question: RagQuestion | str) -> Asked:
-        """Return the outcome of a question; failures of the system are outcomes too."""
+        """Return the outcome of a question; failures of the system are outcomes too.
+
+        Raises:
+            EndpointDown: the endpoint that all questions go to is given up.
+        """
         retries: list[None] = []
         start, made = time.perf_counter(), False
 
