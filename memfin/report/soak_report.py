@@ -8,9 +8,11 @@ from typing import Final, Literal
 
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
+from memfin.metrics.reliability import spread
 from memfin.report import model, reader
 from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, warning
 from memfin.report.model import duration, milliseconds, moment, percent
+from memfin.text.lines import visible
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -23,6 +25,8 @@ _RAG: Final = "rag"
 _MAX_EPOCHS: Final = 40
 _MAX_POINTS: Final = 120
 _MAX_GROWTH: Final = _MIB
+_MAX_PASS_K: Final = 10
+_MAX_UNRELIABLE: Final = 20
 _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
     "share": (100, "{:.1f} %", " pp", 1),
     "percent": (1, "{:.1f} %", " pp", 100),
@@ -54,6 +58,14 @@ _TREND_NOTE: Final = (
     "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0 "
     "and the change over the soak is material, such as one percentage point."
 )
+
+_PASS_NOTES: Final = {
+    "dialog": (
+        "pass^k is the probability that k repeats of a dialogue all pass. A dialogue passes when every turn "
+        "was answered, and no turn is a severe violation or contradicts a constraint of the client."
+    ),
+    "rag": "pass^k is the probability that a question passes in k of k repeats.",
+}
 
 
 def load_soak_report(directory: Path) -> model.Report:
@@ -97,6 +109,7 @@ def load_soak_report(directory: Path) -> model.Report:
         ),
         (
             model.warnings_section(_warnings(summary)),
+            _repeats(summary),
             model.section(
                 "Over the epochs",
                 model.Block("text", note=_TREND_NOTE),
@@ -108,6 +121,38 @@ def load_soak_report(directory: Path) -> model.Report:
             _epoch_section(epochs, words),
         ),
     )
+
+
+def _repeats(summary: SoakSummary) -> model.Section | None:
+    """Return the section with pass^k and the least reliable dialogues; None for a soak without repeats."""
+    found = summary.reliability
+    if not found:
+        return None
+    values = (
+        (f"pass^{each.k}", percent(each.value), each.ci95 and _range(each.ci95), each.value)
+        for each in spread(found.pass_k, _MAX_PASS_K)
+    )
+    failing = sorted((passed, name) for name, passed in found.passes.items() if passed < found.repeats)
+    rows = (
+        (visible(name), f"{passed} of {found.repeats}", passed / found.repeats)
+        for passed, name in failing[:_MAX_UNRELIABLE]
+    )
+    whole = "question" if summary.suite == _RAG else "dialogue"
+    count = f"{len(failing)} of {len(found.passes)} {whole}s failed at least once."
+    return model.section(
+        f"Reliability over {found.repeats} repeats",
+        model.table(
+            "", ("", "Value", "95 % interval", ""), "lrrb", values, _PASS_NOTES[summary.suite or "dialog"]
+        ),
+        model.table(f"Least reliable {whole}s", (whole.capitalize(), "Passed", ""), "crb", rows, count)
+        if failing
+        else model.Block("text", note=f"All {whole}s passed in every repeat."),
+        nav="Reliability",
+    )
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    return " to ".join(map(percent, bounds))
 
 
 def _words(summary: SoakSummary) -> Words:

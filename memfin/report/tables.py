@@ -193,7 +193,7 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
 def _labels() -> dict[str, str]:
     """Return the labels of the values that a comparison shows, in order."""
     return (
-        {"failed": "Failed"}
+        {"failed": "Failed", "pass_k": "pass^k"}
         | {
             f"{metric.name}.{each.key}": f"{metric.code} {each.label}"
             for metric in METRICS
@@ -247,5 +247,6 @@ def pairs_line(comparison: Comparison) -> str:
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
         if count
     ]
-    paired = ", ".join([f"{comparison.pairs} {what} in both runs", *alone])
+    repeated = [f"k = {comparison.repeats} repeats"] if comparison.repeats else []
+    paired = ", ".join([f"{comparison.pairs} {what} in both runs", *alone, *repeated])
     return f"{paired}; up and down count what got better and what got worse"
