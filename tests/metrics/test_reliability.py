@@ -15,9 +15,9 @@ from tests.support import each_case, length, write_jsonl
 
 
 def row(dialog_id: str = "d", **changes: Any) -> TurnEvalRow:
-    eligible = {f"eligible_m{number}": False for number in range(1, 6)}
-    values = {"trace_version": "v1", "run_id": "r", "dialog_id": dialog_id, "turn_pair_id": 1, **eligible}
-    return TurnEvalRow(**values, **changes)
+    values: dict[str, Any] = {f"eligible_m{number}": False for number in range(1, 6)}
+    values |= {"trace_version": "v1", "run_id": "r", "dialog_id": dialog_id, "turn_pair_id": 1, **changes}
+    return TurnEvalRow(**values)
 
 
 def test_the_estimate_is_the_share_of_all_subsets_that_pass() -> None:
