@@ -125,13 +125,14 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
 
 
 def run_directories(path: Path) -> list[Path]:
-    """Return the run directory itself, or those of the epochs of a soak that are kept."""
+    """Return the run directory itself, or those of the epochs of a soak that are complete and kept."""
     if not (path / SOAK_SUMMARY).is_file():
         return [path]
     epochs = sorted((path / "epochs").glob("*"))
-    found = [each for each in epochs if (each / ROWS).is_file() or (each / RESULTS).is_file()]
+    files = ((SUMMARY, ROWS), (RAG_SUMMARY, RESULTS))
+    found = [each for each in epochs if any(all((each / name).is_file() for name in pair) for pair in files)]
     if not found:
-        raise UsageError(f"{path}: the soak keeps no epoch with its rows; --keep-epochs keeps some")
+        raise UsageError(f"{path}: the soak has no complete epoch with its rows; --keep-epochs keeps some")
     return found
 
 

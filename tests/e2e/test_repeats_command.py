@@ -109,6 +109,8 @@ def test_a_signal_in_the_middle_loses_no_repeat(memfin: Memfin, tmp_path: Path) 
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "memfin: stopped by SIGINT; memfin resume runs/s goes on"
+    shown = memfin("compare", "runs/s", "runs/s")
+    assert (shown.returncode, "pass^k" in shown.stdout) == (0, False)
     done = memfin("resume", "runs/s")
     assert done.returncode == 0, done.stderr
     assert "; 12 dialogues in 3 repeats" in done.stdout
