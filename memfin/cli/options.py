@@ -254,10 +254,7 @@ def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
         UsageError: the number of repeats is out of range, or both are set.
     """
     limits = {option.setting.name: settings.pop(option.setting.key, None) for option in LIMITS}
-    try:
-        repeats = check_settings(RepeatSettings, {"repeats": settings.pop("repeats", 1)}).repeats
-    except UsageError as problem:
-        raise UsageError(f"setting {problem}") from problem
+    repeats = check_settings(RepeatSettings, {"repeats": settings.pop("repeats", 1)}).repeats
     if repeats > 1:
         for name in ("duration_seconds", "epochs", "keep_epochs"):
             if limits[name] is not None:

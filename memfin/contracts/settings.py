@@ -25,7 +25,8 @@ Votes = Annotated[int, msgspec.Meta(ge=1, le=15)]
 JudgeTokens = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 SyncedTurns = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Epochs = Annotated[int, msgspec.Meta(ge=1, le=999_999)]
-Repeats = Annotated[int, msgspec.Meta(ge=1, le=100)]
+MAX_REPEATS: Final = 100
+Repeats = Annotated[int, msgspec.Meta(ge=1, le=MAX_REPEATS)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Patience = Annotated[float, msgspec.Meta(gt=0, le=31_536_000)]
@@ -267,8 +268,7 @@ class RepeatSettings(Record):
     repeats: Annotated[
         Repeats,
         _evaluation(
-            "Run K times, under the seeds SEED, SEED + 1, ..., and estimate pass^k: that k repeats of a "
-            "dialogue or question all pass.",
+            "Run K times, with the seeds SEED, SEED + 1, ..., and estimate pass^k: that k of k repeats pass.",
             metavar="K",
         ),
     ] = 1

@@ -128,31 +128,26 @@ def _repeats(summary: SoakSummary) -> model.Section | None:
     found = summary.reliability
     if not found:
         return None
-    values = (
-        (f"pass^{each.k}", percent(each.value), each.ci95 and _range(each.ci95), each.value)
-        for each in spread(found.pass_k, _MAX_PASS_K)
-    )
+    values = []
+    for each in spread(found.pass_k, _MAX_PASS_K):
+        interval = " to ".join(map(percent, each.ci95)) if each.ci95 else None
+        values.append((f"pass^{each.k}", percent(each.value), interval, each.value))
     failing = sorted((passed, name) for name, passed in found.passes.items() if passed < found.repeats)
     rows = (
         (visible(name), f"{passed} of {found.repeats}", passed / found.repeats)
         for passed, name in failing[:_MAX_UNRELIABLE]
     )
     whole = "question" if summary.suite == _RAG else "dialogue"
+    note = _PASS_NOTES[summary.suite or "dialog"]
     count = f"{len(failing)} of {len(found.passes)} {whole}s failed at least once."
     return model.section(
         f"Reliability over {found.repeats} repeats",
-        model.table(
-            "", ("", "Value", "95 % interval", ""), "lrrb", values, _PASS_NOTES[summary.suite or "dialog"]
-        ),
+        model.table("", ("", "Value", "95 % interval", ""), "lrrb", values, note),
         model.table(f"Least reliable {whole}s", (whole.capitalize(), "Passed", ""), "crb", rows, count)
         if failing
         else model.Block("text", note=f"All {whole}s passed in every repeat."),
         nav="Reliability",
     )
-
-
-def _range(bounds: tuple[float, float]) -> str:
-    return " to ".join(map(percent, bounds))
 
 
 def _words(summary: SoakSummary) -> Words:
@@ -333,7 +328,7 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     if summary.changed:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
     yield from _drifts(summary)
-    if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
+    if summary.epochs and not (summary.reliability or any(each.ci95 for each in summary.metrics.values())):
         yield warning("few_epochs", epochs=summary.epochs)
 
 

@@ -163,7 +163,7 @@ class Soak:
                 with anyio.CancelScope(shield=True):
                     await self._end_early(problem)
                 raise
-            await self._count_passes()
+            await anyio.to_thread.run_sync(self._count_passes)
             last = directory.epoch(self._stats.epochs)
             gates = await anyio.to_thread.run_sync(self.plan.failed_gates, self._stats, last)
             return await self._renew("finished", gates=gates)
@@ -173,12 +173,11 @@ class Soak:
             self._stats.add(epoch)
         self._state = self._state.replace(**self._stats.fields())
 
-    async def _count_passes(self) -> None:
+    def _count_passes(self) -> None:
         """Put pass^k into the summary where the epochs are repeats of a run, and all of them are kept."""
-        if self.plan.limits.vary_seed and self._state.pruned_epochs == 0:
-            epochs = [self._directory.epoch(number) for number in range(1, self._stats.epochs + 1)]
-            passes = await anyio.to_thread.run_sync(count_passes, epochs)
-            self._state = self._state.replace(reliability=reliability(passes, len(epochs)))
+        epochs = [self._directory.epoch(number) for number in range(1, self._stats.epochs + 1)]
+        if self.plan.limits.vary_seed and self._state.pruned_epochs == 0 and all(map(Path.is_dir, epochs)):
+            self._state = self._state.replace(reliability=reliability(count_passes(epochs), len(epochs)))
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""

@@ -13,7 +13,7 @@ import msgspec
 from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakLimits, SoakSummary
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
-from memfin.contracts.settings import check_settings
+from memfin.contracts.settings import MAX_REPEATS, check_settings
 from memfin.errors import UsageError
 from memfin.journal import progress_path
 from memfin.journal.commits import digest
@@ -359,6 +359,8 @@ def checked_limits(limits: SoakLimits) -> SoakLimits:
     """Return the limits; raise `UsageError` where they never end a soak, or are out of range."""
     if limits.duration_seconds is None and limits.epochs is None:
         raise UsageError("soak: give --duration, such as 8h, or --epochs N")
+    if limits.vary_seed and (limits.epochs is None or limits.epochs > MAX_REPEATS):
+        raise UsageError(f"setting vary_seed: give epochs, at most {MAX_REPEATS}")
     try:
         return check_settings(SoakLimits, msgspec.to_builtins(limits))
     except UsageError as problem:

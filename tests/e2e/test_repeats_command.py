@@ -125,8 +125,8 @@ def test_one_repeat_is_a_plain_run_and_bad_numbers_are_refused_in_one_line(
     assert memfin("run", "data.jsonl", "--repeats", 1, "--run-id", "r", "--quiet").returncode == 0
     assert (tmp_path / "runs" / "r" / "dialog_trace.jsonl").is_file()
     for words, message in (
-        (("run", "data.jsonl", "--repeats", 0), "memfin: setting repeats: must be at least 1"),
-        (("run", "data.jsonl", "--repeats", 101), "memfin: setting repeats: must be at most 100"),
+        (("run", "data.jsonl", "--repeats", 0), "memfin: repeats: must be at least 1"),
+        (("run", "data.jsonl", "--repeats", 101), "memfin: repeats: must be at most 100"),
         (
             ("bench", "--repeats", 2, "--duration", "1h"),
             "memfin: --repeats 2: not together with --duration; give one of them",

@@ -73,6 +73,7 @@ async def test_pass_k_is_in_the_summary_and_the_report(tmp_path: Path) -> None:
     assert lowest == sorted(lowest)
     assert "3 of 4 dialogues failed at least once." in markdown
     assert "Reliability over 3 repeats" in html
+    assert "few epochs" not in markdown.partition("Over the epochs")[0]
 
 
 async def test_a_soak_that_repeats_nothing_has_no_pass_k(tmp_path: Path) -> None:
