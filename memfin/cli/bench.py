@@ -17,7 +17,7 @@ from memfin.cli.options import (
     with_language,
     with_settings,
 )
-from memfin.cli.output import note, print_table, progress_view
+from memfin.cli.output import note, print_table, progress_view, write_reports
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
 from memfin.contracts import RunStats, many_failed
@@ -58,6 +58,7 @@ def command(path: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **set
     memfin bench my_benchmark --rag openai:gpt-4o-mini --fail-on-regression runs/last_week
     memfin bench my_benchmark --rag mypackage.rag:create --judge openai:gpt-4o
     memfin bench my_benchmark --rag mypackage.rag:create --duration 8h --keep-epochs 10
+    memfin bench my_benchmark --rag openai:gpt-4o-mini --repeats 5
 
     Without PATH the benchmark that ships with MemFin is asked, document included. Writes the run
     directory RUNS_DIR/RUN_ID with answers, scores, summary and reports; memfin resume continues a
@@ -67,7 +68,8 @@ def command(path: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **set
     its faithfulness and its correctness from 1 to 5; that changes no score.
 
     With --epochs or --duration the benchmark is soaked: every epoch is a run of its own, and
-    soak_summary.json has the drift of every value, as memfin soak does for dialogues.
+    soak_summary.json has the drift of every value, as memfin soak does for dialogues. With --repeats K
+    the seed is another in each of K epochs, and soak_summary.json has pass^k, too.
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
@@ -149,7 +151,7 @@ def carry_out(plan: BenchPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> N
         asked = Run(plan, view.on_event)
         run_work(asked, plan, view)
     summary, stats = run.results(asked)
-    report = run.write_reports(directory) and plan.directory / "report.html"
+    report = write_reports(directory) and plan.directory / "report.html"
     warning = _show_warnings(summary, directory, stats, plan)
     if as_json:
         with (directory / SUMMARY).open("rb") as file:

@@ -11,7 +11,7 @@ import click
 
 from memfin.cli.output import note
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
-from memfin.contracts.settings import Setting, check_settings, settings_of
+from memfin.contracts.settings import RepeatSettings, Setting, check_settings, settings_of
 from memfin.errors import UsageError
 from memfin.language import LANGUAGES, Language, locale_language, use_language
 from memfin.runtime.bench_gates import PERCENTAGE
@@ -128,9 +128,11 @@ _BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialog
 
 RUN_OPTIONS: Final = setting_options(RunConfig)
 LIMITS: Final = setting_options(SoakLimits)
+REPEATS: Final = setting_options(RepeatSettings)
 SOAK_OPTIONS: Final = (*LIMITS, *RUN_OPTIONS)
 BENCH_OPTIONS: Final = (
     *setting_options(BenchConfig, _BENCH_NAMES),
+    *setting_options(RepeatSettings, prefix="MEMFIN_BENCH"),
     *setting_options(SoakLimits, prefix="MEMFIN_BENCH"),
 )
 PREFIX: Final = "MEMFIN_"
@@ -262,7 +264,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
         shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, *TEXTS}}
         found = _checked(shared, BENCH_OPTIONS, "")
     else:
-        found = _checked({**content, **tables["run"]}, RUN_OPTIONS, "")
+        found = _checked({**content, **tables["run"]}, (*RUN_OPTIONS, *REPEATS), "")
     return found if table == "run" else found | _checked(tables[table], options, f"{table}.")
 
 
@@ -289,8 +291,19 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
 
 
 def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
-    """Take the limits of a soak out of the settings; None where none is set."""
-    limits = {option.setting.name: settings.pop(option.setting.key) for option in LIMITS}
+    """Take the limits of a soak, or the number of repeats, out of the settings; None for a single run.
+
+    Raises:
+        UsageError: the number of repeats is out of range, or both are set.
+    """
+    limits = {option.setting.name: settings.pop(option.setting.key, None) for option in LIMITS}
+    repeats = check_settings(RepeatSettings, {"repeats": settings.pop("repeats", 1)}).repeats
+    if repeats > 1:
+        for name in ("duration_seconds", "epochs", "keep_epochs"):
+            if limits[name] is not None:
+                option = name.removesuffix("_seconds").replace("_", "-")
+                raise UsageError(f"--repeats {repeats}: not together with --{option}; give one of them")
+        return SoakLimits(**limits | {"epochs": repeats, "vary_seed": True})
     return SoakLimits(**limits) if any(value is not None for value in limits.values()) else None
 
 

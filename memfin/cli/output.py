@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
 import click
@@ -22,6 +23,7 @@ from memfin.contracts import (
     many_failed,
 )
 from memfin.contracts.run import MAX_FAILED_SHARE, Suite
+from memfin.errors import RunFault
 from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
@@ -329,3 +331,17 @@ def progress_view(
     """Return the view that fits: only warnings, a bar on a terminal, plain lines elsewhere."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     return ProgressView(sys.stderr, kind, suite, soak=soak, judge=judge)
+
+
+def write_reports(directory: Path) -> Path:
+    """Write report.md and report.html; return the path of the latter.
+
+    Raises:
+        RunFault: the file system refused.
+    """
+    from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
+
+    try:
+        return write(directory)[1]
+    except OSError as problem:
+        raise RunFault(f"report in {directory}: {problem.strerror or problem}") from problem

@@ -10,16 +10,19 @@ import click
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
+    REPEATS,
     RUN_OPTIONS,
     SettingsCommand,
     output_flags,
     setting_options,
+    soak_limits,
     with_language,
     with_options,
     with_settings,
 )
-from memfin.cli.output import ProgressView, note, print_table, progress_view
+from memfin.cli.output import ProgressView, note, print_table, progress_view, write_reports
 from memfin.cli.process import run_work
+from memfin.cli.soak import run_soak
 from memfin.contracts import (
     EvalSummary,
     JudgeScope,
@@ -31,7 +34,7 @@ from memfin.contracts import (
     Warned,
     many_failed,
 )
-from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.errors import GateFailed, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.language import tr
 from memfin.runtime.gates import gated_values, gates_of, judge_gates_failed_by, value_directions, value_gates
@@ -39,6 +42,7 @@ from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
+from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.references import one_line
 
 S = TypeVar("S", bound=Record)
@@ -59,7 +63,7 @@ SCORE_OPTIONS: Final = setting_options(
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings(RUN_OPTIONS, "run")
+@with_settings((*RUN_OPTIONS, *REPEATS), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
@@ -70,13 +74,22 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     memfin run
     memfin run my_dialogs.jsonl --agent mypackage.agent:create --workers-dialog 16
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
+    memfin run my_dialogs.jsonl --agent openai:gpt-4o-mini --agent-temperature 1 --repeats 5
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
     option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
 
+    With --repeats the directory is that of a soak: RUNS_DIR/RUN_ID/epochs has a run for each repeat,
+    soak_summary.json the means of all values and pass^k. Gates are for all repeats together.
+
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
+    limits = soak_limits(settings)
+    if limits is not None:
+        repeated = make_soak_plan(dataset, limits=limits, **settings)
+        run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
+        return
     carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet, ci=ci)
 
 
@@ -235,20 +248,6 @@ def results(run: Run[S]) -> tuple[S, RunStats]:
     """Return the summary and the statistics of a complete run."""
     assert run.summary is not None and run.stats is not None  # noqa: S101, PT018 - what a run's end means
     return run.summary, run.stats
-
-
-def write_reports(directory: Path) -> Path:
-    """Write report.md and report.html; return the path of the latter.
-
-    Raises:
-        RunFault: the file system refused.
-    """
-    from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
-
-    try:
-        return write(directory)[1]
-    except OSError as problem:
-        raise RunFault(f"report in {directory}: {problem.strerror or problem}") from problem
 
 
 def present(

@@ -17,10 +17,21 @@ from memfin.cli.options import (
     with_language,
     with_settings,
 )
-from memfin.cli.output import MIB, UNITS, amount, failed_units, note, print_table, progress_view
+from memfin.cli.output import (
+    MIB,
+    UNITS,
+    amount,
+    failed_units,
+    note,
+    print_table,
+    progress_view,
+    write_reports,
+)
 from memfin.cli.process import run_work
-from memfin.contracts import Drift, SoakLimits, SoakSummary
+from memfin.contracts import Drift, Reliability, SoakLimits, SoakSummary
+from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
+from memfin.metrics.reliability import spread
 from memfin.runtime.gates import GatedValue
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.soak import Soak, SoakListener
@@ -74,6 +85,8 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     summary = soak.summary
     if summary is None:
         return
+    if plan.limits.vary_seed:
+        write_reports(directory)
     warning = failed_units(summary.suite or "dialog", summary.errors.failed_turns, summary.turns) or None
     if warning is not None:
         note(f"warning: {warning}")
@@ -83,7 +96,11 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
         if not quiet:
             print_table(drift_table(summary))
             click.echo(closing_line(summary))
+            if summary.reliability:
+                click.echo(reliability_line(summary.reliability, summary.suite or "dialog"))
         click.echo(f"soak: {plan.directory / 'soak_summary.json'}")
+        if plan.limits.vary_seed:
+            click.echo(f"report: {plan.directory / 'report.html'}")
     sys.stdout.flush()
     values = {name: GatedValue(drift.mean) for name, drift in summary.metrics.items()}
     config, dataset, cases = plan.config, plan.config.dataset or "built-in", epoch_cases(directory)
@@ -149,3 +166,12 @@ def closing_line(summary: SoakSummary) -> str:
         f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
         + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {UNITS[suite]}" if growth is not None else "")
     )
+
+
+def reliability_line(found: Reliability, suite: Suite) -> str:
+    """Return pass^k for the first, the middle and the last k in one line."""
+    values = ", ".join(f"pass^{each.k} {100 * each.value:.1f} %" for each in spread(found.pass_k, 3))
+    last = found.pass_k[-1].ci95 if found.pass_k else None
+    bounds = "" if last is None else f" (95 % interval {100 * last[0]:.1f} to {100 * last[1]:.1f} %)"
+    wholes = f"{len(found.passes)} {'questions' if suite == 'rag' else 'dialogues'}"
+    return f"{values or 'pass^k is not known'}{bounds}; {wholes} in {found.repeats} repeats"

@@ -78,7 +78,9 @@ from memfin.contracts.settings import RunConfig as RunConfig
 from memfin.contracts.settings import SoakLimits as SoakLimits
 from memfin.contracts.soak import Distribution as Distribution
 from memfin.contracts.soak import Drift as Drift
+from memfin.contracts.soak import PassK as PassK
 from memfin.contracts.soak import ProcessSample as ProcessSample
+from memfin.contracts.soak import Reliability as Reliability
 from memfin.contracts.soak import SoakEpoch as SoakEpoch
 from memfin.contracts.soak import SoakErrors as SoakErrors
 from memfin.contracts.soak import SoakSummary as SoakSummary

@@ -188,7 +188,8 @@ class Comparison(Record):
     are left out. ``inputs_changed`` names what the two runs did not share besides what was to be compared.
     ``values`` holds every value by ``metric.value``, the share of failed turns first; ``changed`` the cases
     that changed most, worst first. ``warnings`` say of a run why its values should not be believed,
-    ``not_measured`` in which run a value was not measured, and why.
+    ``not_measured`` in which run a value was not measured, and why. ``repeats`` is the k of ``pass_k``, for
+    two soaks.
     """
 
     a: str
@@ -202,3 +203,4 @@ class Comparison(Record):
     changed: list[ChangedCase] = []
     warnings: list[str] = []
     not_measured: dict[str, str] = {}
+    repeats: Count | msgspec.UnsetType = msgspec.UNSET

@@ -25,6 +25,8 @@ Votes = Annotated[int, msgspec.Meta(ge=1, le=15)]
 JudgeTokens = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 SyncedTurns = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Epochs = Annotated[int, msgspec.Meta(ge=1, le=999_999)]
+MAX_REPEATS: Final = 100
+Repeats = Annotated[int, msgspec.Meta(ge=1, le=MAX_REPEATS)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Patience = Annotated[float, msgspec.Meta(gt=0, le=31_536_000)]
@@ -260,12 +262,25 @@ class BenchConfig(RunConfig):
     ] = None
 
 
+class RepeatSettings(Record):
+    """Number of repeats of a run or a benchmark; more than one is a soak that varies the seed."""
+
+    repeats: Annotated[
+        Repeats,
+        _evaluation(
+            "Run K times, with the seeds SEED, SEED + 1, ..., and estimate pass^k: that k of k repeats pass.",
+            metavar="K",
+        ),
+    ] = 1
+
+
 class SoakLimits(Record):
-    """When a soak ends and what it keeps.
+    """Limits of a soak: when it ends and what it keeps.
 
     No epoch begins after ``duration_seconds`` or beyond ``epochs``; at least one of both is set.
     ``keep_epochs`` is how many of the last epochs keep their directories, None for all. ``metrics_port``
-    serves Prometheus metrics on loopback; 0 takes a free port.
+    serves Prometheus metrics on loopback; 0 takes a free port. With ``vary_seed``, as in repeats of a run,
+    epoch n has the seed of the settings plus n - 1.
     """
 
     duration_seconds: Annotated[
@@ -292,6 +307,7 @@ class SoakLimits(Record):
             "Serve Prometheus metrics on 127.0.0.1:PORT; 0 takes a free port and prints it.", metavar="PORT"
         ),
     ] = None
+    vary_seed: bool = False
 
 
 class ConfigFile(Record):

@@ -101,6 +101,28 @@ class Drift(Record):
     drifting: bool = False
 
 
+class PassK(Record):
+    """Estimate of pass^k: the probability that ``k`` repeats of a dialogue, or a question, all pass.
+
+    ``ci95`` is its 95 % interval with the dialogue as sampling unit, None below two dialogues.
+    """
+
+    k: Annotated[int, msgspec.Meta(ge=1)]
+    value: Finite
+    ci95: tuple[Finite, Finite] | None = None
+
+
+class Reliability(Record):
+    """Results of all repeats: pass^k for k from 1 to ``repeats``, and the repeats that each dialogue passes.
+
+    ``passes`` are by dialogue or question; one that is not in every repeat is left out.
+    """
+
+    repeats: Count
+    pass_k: list[PassK] = []
+    passes: dict[str, Count] = {}
+
+
 class SoakSummary(Record):
     """``soak_summary.json``: the state of a soak, rewritten while the soak runs.
 
@@ -111,6 +133,7 @@ class SoakSummary(Record):
     that the soak does not pass, once it is finished; ``reason`` is what ended it early; ``changed`` names
     what ``--force`` went on in spite of. ``suite`` is left out where dialogues are replayed; with ``rag`` a
     question counts as a dialogue of one turn. ``config_digest`` is the checksum of ``config.json``.
+    ``reliability`` is there once a soak that varies the seed is finished, with all its epochs kept.
     """
 
     run_id: str
@@ -138,3 +161,4 @@ class SoakSummary(Record):
     changed: list[str] = []
     suite: Suite | msgspec.UnsetType = msgspec.UNSET
     config_digest: str | msgspec.UnsetType = msgspec.UNSET
+    reliability: Reliability | msgspec.UnsetType = msgspec.UNSET

@@ -16,6 +16,7 @@ from memfin.contracts.run import ChangedCase, Comparison, Outcome, PairedValue
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smallest_difference
+from memfin.metrics.reliability import all_pass, count_passes
 from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
@@ -26,10 +27,13 @@ from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 FAILED: Final = "failed"
 """The share of turns, or questions, without an answer; less is better."""
 
+PASS_K: Final = "pass_k"  # noqa: S105 - the name of a value
+"""The probability that as many repeats of a dialogue, or question, as both runs have all pass."""
+
 HEADLINES: Final = frozenset(
-    {FAILED, "score", *(f"{metric.name}.{metric.values[0].key}" for metric in METRICS)}
+    {FAILED, PASS_K, "score", *(f"{metric.name}.{metric.values[0].key}" for metric in METRICS)}
 )
-"""The values that speak for a run: failures, one of each metric, and the score of a benchmark."""
+"""Headline values of a run: failures, pass^k, one of each metric, and the score of a benchmark."""
 
 _COMPARED: Final = frozenset(
     {"agent", "agent_version", "agent_settings", "model", "rag", "rag_version", "rag_settings"}
@@ -77,6 +81,10 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         )
     measured = _questions if suite == "rag" else _dialogs
     a, b = measured(runs_a), measured(runs_b)
+    repeats = min(len(runs_a), len(runs_b))
+    if repeats > 1:
+        for run, runs in ((a, runs_a), (b, runs_b)):
+            run.values[PASS_K] = _pass_k(runs, repeats)
     values_a, values_b = a.values, b.values
     cases_a, cases_b = ({unit[0] for value in run.values.values() for unit in value.units} for run in (a, b))
     if not cases_a & cases_b:
@@ -96,7 +104,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         pairs=len(cases_a & cases_b),
         only_a=len(cases_a - cases_b),
         only_b=len(cases_b - cases_a),
-        inputs_changed=_inputs_changed(runs_a[-1], runs_b[-1]),
+        inputs_changed=_inputs_changed(run_a, run_b),
         values=values,
         changed=most_changed(
             case
@@ -111,17 +119,19 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
             for warning in _degenerate(runs)
         ],
         not_measured=not_measured,
+        repeats=repeats if repeats > 1 else msgspec.UNSET,
     )
 
 
 def run_directories(path: Path) -> list[Path]:
-    """Return the run directory itself, or those of the epochs of a soak that are kept."""
+    """Return the run directory itself, or those of the epochs of a soak that are complete and kept."""
     if not (path / SOAK_SUMMARY).is_file():
         return [path]
     epochs = sorted((path / "epochs").glob("*"))
-    found = [each for each in epochs if (each / ROWS).is_file() or (each / RESULTS).is_file()]
+    files = ((SUMMARY, ROWS), (RAG_SUMMARY, RESULTS))
+    found = [each for each in epochs if any(all((each / name).is_file() for name in pair) for pair in files)]
     if not found:
-        raise UsageError(f"{path}: the soak keeps no epoch with its rows; --keep-epochs keeps some")
+        raise UsageError(f"{path}: the soak has no complete epoch with its rows; --keep-epochs keeps some")
     return found
 
 
@@ -201,6 +211,12 @@ def _questions(runs: Sequence[Path]) -> _Run:
             for name, units in groups.items()
         },
     )
+
+
+def _pass_k(runs: Sequence[Path], k: int) -> Measured:
+    """Return the estimate of pass^k of every dialogue or question from the epochs of a soak."""
+    passes = count_passes(runs).items()
+    return Measured({(name, 0, 0): (all_pass(passed, len(runs), k), 1.0) for name, passed in passes})
 
 
 def _degenerate(runs: Sequence[Path]) -> Iterator[str]:

@@ -9,9 +9,11 @@ from typing import Final, Literal
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.language import marked, tr
+from memfin.metrics.reliability import spread
 from memfin.report import model, reader
-from memfin.report.glossary import METRICS, SCORES, TYPES, labels, warning
+from memfin.report.glossary import METRICS, SCORES, TYPES, format_interval, labels, warning
 from memfin.report.model import duration, milliseconds, moment, percent
+from memfin.text.lines import visible
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -24,6 +26,8 @@ _RAG: Final = "rag"
 _MAX_EPOCHS: Final = 40
 _MAX_POINTS: Final = 120
 _MAX_GROWTH: Final = _MIB
+_MAX_PASS_K: Final = 10
+_MAX_UNRELIABLE: Final = 20
 _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
     "share": (100, "{:.1f} %", " pp", 1),
     "percent": (1, "{:.1f} %", " pp", 100),
@@ -46,6 +50,14 @@ _TREND_NOTE: Final = marked(
     "The change per epoch is Sen's slope with its 95 % interval. A value drifts when the interval excludes 0 "
     "and the change over the soak is material, such as one percentage point."
 )
+
+_PASS_NOTES: Final = {
+    "dialog": marked(
+        "pass^k is the probability that k repeats of a dialogue all pass. A dialogue passes when every turn "
+        "was answered, and no turn is a severe violation or contradicts a constraint of the client."
+    ),
+    "rag": marked("pass^k is the probability that a question passes in k of k repeats."),
+}
 
 
 def _scores() -> dict[str, str]:
@@ -110,6 +122,7 @@ def load_soak_report(directory: Path) -> model.Report:
         ),
         (
             model.warnings_section(_warnings(summary)),
+            _repeats(summary),
             model.section(
                 "trends",
                 tr("Over the epochs"),
@@ -121,6 +134,48 @@ def load_soak_report(directory: Path) -> model.Report:
             ),
             _epoch_section(epochs, words),
         ),
+    )
+
+
+def _repeats(summary: SoakSummary) -> model.Section | None:
+    """Return the section with pass^k and the least reliable dialogues; None for a soak without repeats."""
+    found = summary.reliability
+    if not found:
+        return None
+    values = []
+    for each in spread(found.pass_k, _MAX_PASS_K):
+        interval = format_interval("pass_k", each.ci95) if each.ci95 else None
+        values.append((f"pass^{each.k}", percent(each.value), interval, each.value))
+    failing = sorted((passed, name) for name, passed in found.passes.items() if passed < found.repeats)
+    rows = (
+        (
+            visible(name),
+            tr("{count:,} of {total:,}", count=passed, total=found.repeats),
+            passed / found.repeats,
+        )
+        for passed, name in failing[:_MAX_UNRELIABLE]
+    )
+    kind = summary.suite or "dialog"
+    wholes, least, none = (
+        (tr("Question"), tr("Least reliable questions"), tr("All questions passed in every repeat."))
+        if kind == _RAG
+        else (tr("Dialogue"), tr("Least reliable dialogues"), tr("All dialogues passed in every repeat."))
+    )
+    counts = {"count": len(failing), "total": len(found.passes)}
+    return model.section(
+        "reliability",
+        tr("Reliability over {count} repeats", count=found.repeats),
+        model.table("", ("", tr("Value"), tr("95 % interval"), ""), "lrrb", values, tr(_PASS_NOTES[kind])),
+        model.table(
+            least,
+            (wholes, tr("Passed"), ""),
+            "crb",
+            rows,
+            tr("{count:,} of {total:,} failed at least once.", **counts),
+        )
+        if failing
+        else model.Block("text", note=none),
+        nav=tr("Reliability"),
     )
 
 
@@ -314,7 +369,7 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     if summary.changed:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
     yield from _drifts(summary)
-    if summary.epochs and all(drift.ci95 is None for drift in summary.metrics.values()):
+    if summary.epochs and not (summary.reliability or any(each.ci95 for each in summary.metrics.values())):
         yield warning("few_epochs", epochs=summary.epochs)
 
 

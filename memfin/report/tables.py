@@ -211,7 +211,7 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
 def _labels() -> dict[str, str]:
     """Return the labels of the values that a comparison shows, in order."""
     return (
-        {"failed": tr("Failed")}
+        {"failed": tr("Failed"), "pass_k": "pass^k"}
         | {
             f"{metric.name}.{each.key}": f"{metric.code} {each.label}"
             for metric in METRICS
@@ -273,5 +273,6 @@ def pairs_line(comparison: Comparison) -> str:
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
         if count
     ]
-    paired = ", ".join([in_both.format(count=comparison.pairs), *alone])
+    repeated = [tr("k = {count} repeats", count=comparison.repeats)] if comparison.repeats else []
+    paired = tr(", ").join([in_both.format(count=comparison.pairs), *alone, *repeated])
     return tr("{pairs}; up and down count what got better and what got worse", pairs=paired)

@@ -17,6 +17,7 @@ from memfin.contracts import ProgressEvent, RunStats, Warned
 from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
+from memfin.metrics.reliability import count_passes, reliability
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, foremost
 from memfin.runtime.run import STOPPED_EXIT, Run
@@ -162,6 +163,7 @@ class Soak:
                 with anyio.CancelScope(shield=True):
                     await self._end_early(problem)
                 raise
+            await anyio.to_thread.run_sync(self._count_passes)
             last = directory.epoch(self._stats.epochs)
             gates = await anyio.to_thread.run_sync(self.plan.failed_gates, self._stats, last)
             return await self._renew("finished", gates=gates)
@@ -170,6 +172,12 @@ class Soak:
         for epoch in epochs:
             self._stats.add(epoch)
         self._state = self._state.replace(**self._stats.fields())
+
+    def _count_passes(self) -> None:
+        """Put pass^k into the summary where the epochs are repeats of a run, and all of them are kept."""
+        epochs = [self._directory.epoch(number) for number in range(1, self._stats.epochs + 1)]
+        if self.plan.limits.vary_seed and self._state.pruned_epochs == 0 and all(map(Path.is_dir, epochs)):
+            self._state = self._state.replace(reliability=reliability(count_passes(epochs), len(epochs)))
 
     async def _epochs(self) -> None:
         """Run epochs until it is time, with the probe and the renewing of the summary beside them."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple
@@ -12,7 +13,7 @@ import msgspec
 from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakLimits, SoakSummary
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
-from memfin.contracts.settings import check_settings
+from memfin.contracts.settings import MAX_REPEATS, check_settings
 from memfin.errors import UsageError
 from memfin.journal import progress_path
 from memfin.journal.commits import digest
@@ -137,6 +138,7 @@ class SoakPlan:
         self._system = system
         self._force = force
         self._epochs = directory.absolute() / EPOCHS
+        self._seed = config.seed
         self._shown_dataset = config.dataset
         self._dataset = _absolute(config.dataset)
         self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
@@ -152,7 +154,7 @@ class SoakPlan:
         self._first: Plan[Any] | None = first
         self.layout = first.layout
         self.config = config.replace(agent=first.config.agent, judge=first.config.judge)
-        self.config_file = first.config_file().replace(run_id=self.run_id, settings=self.config)
+        self.config_file = self._of_the_soak(first).replace(run_id=self.run_id, settings=self.config)
 
     def _made(self, number: int, *, begun: bool = False) -> Plan[Any]:
         directory = self._epochs / epoch_name(number)
@@ -160,6 +162,8 @@ class SoakPlan:
             plan = self.suite.resume(directory, force=self._force, **self._system)
         else:
             settings = {**self._settings, "run_id": epoch_run_id(self.run_id, number)}
+            if self.limits.vary_seed:
+                settings["seed"] = self._seed + number - 1
             plan = self.suite.make(self._dataset, **settings, **self._system)
         plan.directory = directory
         plan.progress = progress_path(self._epochs, plan.run_id)
@@ -167,6 +171,13 @@ class SoakPlan:
             plan.dataset_path = self._shown_dataset
         plan.part_of = self.directory
         return plan
+
+    def _of_the_soak(self, epoch: Plan[Any]) -> ConfigFile:
+        """Return ``config.json`` of an epoch with the seed of the soak, which epochs may vary."""
+        if self.limits.vary_seed:
+            epoch = copy(epoch)
+            epoch.fingerprint_inputs = _reseeded(epoch.fingerprint_inputs, epoch.config.seed, self._seed)
+        return epoch.config_file()
 
     @property
     def after_stop(self) -> str:
@@ -191,7 +202,7 @@ class SoakPlan:
         plan, self._first = self._first, None
         if begun or plan is None or plan.run_id != epoch_run_id(self.run_id, number):
             plan = self._made(number, begun=begun)
-        changed = changed_inputs(self.config_file, plan.config_file())
+        changed = changed_inputs(self.config_file, self._of_the_soak(plan))
         if changed:
             raise UsageError(
                 f"soak {self.directory}: not as it was when the soak began: {', '.join(changed)}; "
@@ -266,6 +277,18 @@ DIALOGS: Final = SoakSuite[EvalSummary](
 )
 
 
+def _reseeded(inputs: Mapping[str, Any], before: int, after: int) -> dict[str, Any]:
+    """Return inputs of a fingerprint with another seed, also in the settings of agent and judge."""
+    return {
+        name: _reseeded(value, before, after)
+        if isinstance(value, Mapping)
+        else after
+        if (name, value) == ("seed", before)
+        else value
+        for name, value in inputs.items()
+    }
+
+
 def _absolute(path: str | None) -> str | None:
     """Return a path from the root, None for none."""
     return None if path is None else str(Path(path).absolute())
@@ -336,6 +359,8 @@ def checked_limits(limits: SoakLimits) -> SoakLimits:
     """Return the limits; raise `UsageError` where they never end a soak, or are out of range."""
     if limits.duration_seconds is None and limits.epochs is None:
         raise UsageError("soak: give --duration, such as 8h, or --epochs N")
+    if limits.vary_seed and (limits.epochs is None or limits.epochs > MAX_REPEATS):
+        raise UsageError(f"setting vary_seed: give epochs, at most {MAX_REPEATS}")
     try:
         return check_settings(SoakLimits, msgspec.to_builtins(limits))
     except UsageError as problem:

@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from memfin.cli.options import (
+    BENCH_OPTIONS,
     CONFIG_FILE,
+    REPEATS,
     RUN_OPTIONS,
     SOAK_OPTIONS,
     read_config,
@@ -324,3 +326,16 @@ def test_a_misspelt_variable_is_reported_with_the_nearest_one() -> None:
         "memfin: warning: the variable MEMFIN_WORKERS_DIALGO is ignored; did you mean MEMFIN_WORKERS_DIALOG?",
         "memfin: warning: the variable MEMFIN_XYZZY is ignored",
     ]
+
+
+def test_repeats_of_the_file_are_for_runs_and_no_setting_of_a_soak() -> None:
+    Path(CONFIG_FILE).write_text("repeats = 3\n[bench]\nrepeats = 2\n")
+    assert read_config(Path(CONFIG_FILE), (*RUN_OPTIONS, *REPEATS), "run") == {"repeats": 3}
+    assert read_config(Path(CONFIG_FILE), BENCH_OPTIONS, "bench") == {"repeats": 2}
+    for text, words in (
+        ("repeats = 0", "repeats: must be at least 1"),
+        ("[soak]\nrepeats = 2", "unknown setting 'soak.repeats'"),
+    ):
+        Path(CONFIG_FILE).write_text(text)
+        with pytest.raises(UsageError, match=words):
+            read_config(Path(CONFIG_FILE), SOAK_OPTIONS, "soak")

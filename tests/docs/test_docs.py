@@ -13,7 +13,7 @@ import pytest
 
 from memfin import contracts
 from memfin.cli.main import COMMANDS, memfin
-from memfin.cli.options import BENCH_OPTIONS, LIMITS, RUN_OPTIONS, SOAK_OPTIONS, read_config
+from memfin.cli.options import BENCH_OPTIONS, LIMITS, REPEATS, RUN_OPTIONS, SOAK_OPTIONS, read_config
 from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
@@ -240,9 +240,9 @@ def test_the_table_of_options_matches_the_command() -> None:
         for line in table[0].splitlines()[2:]
         if (cells := line.split("|"))
     }
-    assert list(stated) == [option.opts[0] for option in RUN_OPTIONS]
+    assert list(stated) == [option.opts[0] for option in (*RUN_OPTIONS, *REPEATS)]
     rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
-    for option in RUN_OPTIONS:
+    for option in (*RUN_OPTIONS, *REPEATS):
         default = option.setting.default
         if default not in (None, {}, []):
             assert stated[option.opts[0]] == str(default)

@@ -31,6 +31,8 @@ def test_every_struct_of_a_soak_has_its_table() -> None:
         "ProcessSample",
         "SoakSummary",
         "Drift",
+        "Reliability",
+        "PassK",
     ]
 
 

@@ -540,7 +540,14 @@ def test_a_soak_without_an_end_is_refused(tmp_path: Path, limits: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "limits", [{"epochs": 0}, {"epochs": 1, "keep_epochs": -1}, {"epochs": 1, "metrics_port": 70_000}]
+    "limits",
+    [
+        {"epochs": 0},
+        {"epochs": 1, "keep_epochs": -1},
+        {"epochs": 1, "metrics_port": 70_000},
+        {"epochs": 101, "vary_seed": True},
+        {"duration_seconds": 1.0, "vary_seed": True},
+    ],
 )
 def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="setting"):
