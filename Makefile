@@ -49,6 +49,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py
 
 generated: $(VENV)/.installed
+	$(BIN)/python tools/translations.py
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
 
 clean:

@@ -21,7 +21,10 @@ from memfin.errors import UsageError
 
 
 class Session(Record):
-    """The dialogue an agent instance serves. Nothing of the ground truth is in it."""
+    """The dialogue an agent instance serves. Nothing of the ground truth is in it.
+
+    ``seed`` is that of the run; an agent that draws random numbers is to use it.
+    """
 
     run_id: str
     dialog_id: str
@@ -29,6 +32,7 @@ class Session(Record):
     user_id: str
     language: str = "zh"
     history_mode: HistoryMode = "free"
+    seed: int = 0
 
 
 _OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")

@@ -66,6 +66,7 @@ class ReplayOptions(Record):
 
     run_id: str
     history: HistoryMode = "free"
+    seed: int = 0
     turn_timeout: float = 120.0
     turn_retries: int = 2
     trace_version: TraceVersion = TRACE_VERSION
@@ -103,6 +104,7 @@ def open_session(dialog: Dialog, options: ReplayOptions) -> Session:
         user_id=f"eval_user_{options.run_id}_{dialog.dialog_id}",
         language=dialog.language or detect_language(dialog.turns[0].text),
         history_mode=options.history,
+        seed=options.seed,
     )
 
 

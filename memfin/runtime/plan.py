@@ -153,6 +153,7 @@ def make_plan(
         options = ReplayOptions(
             run_id=wires.run_id,
             history=config.history,
+            seed=config.seed,
             turn_timeout=config.turn_timeout,
             turn_retries=config.turn_retries,
             trace_version=config.trace_version,

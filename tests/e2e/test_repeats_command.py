@@ -19,8 +19,7 @@ import random
 class Flaky:
     share = 0.1
     def __init__(self, session, observer):
-        repeat = session.run_id.rpartition(".")[2]
-        self.random = random.Random(f"{repeat} {session.dialog_id}")
+        self.random = random.Random(f"{session.seed} {session.dialog_id}")
     async def reply(self, user_text):
         if self.random.random() < self.share:
             raise ValueError("flaky")

@@ -71,7 +71,7 @@ async def test_pass_k_is_in_the_summary_and_the_report(tmp_path: Path) -> None:
     assert "| pass^3 | 25.0 % |" in markdown
     lowest = [markdown.index(f"| {row} |") for row in ("d0003 | 0 of 3", "d0002 | 1 of 3", "d0001 | 2 of 3")]
     assert lowest == sorted(lowest)
-    assert "3 of 4 dialogues failed at least once." in markdown
+    assert "3 of 4 failed at least once." in markdown
     assert "Reliability over 3 repeats" in html
     assert "few epochs" not in markdown.partition("Over the epochs")[0]
 
