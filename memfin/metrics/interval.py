@@ -81,7 +81,8 @@ def wilson_bounds(share: float, trials: float, t: float) -> tuple[float, float]:
     centre = share + t * t / (2 * trials)
     half = t * math.sqrt(share * (1 - share) / trials + t * t / (4 * trials * trials))
     scale = 1 + t * t / trials
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # The share lies between its bounds, whatever is rounded.
+    return max(0.0, min(share, (centre - half) / scale)), min(1.0, max(share, (centre + half) / scale))
 
 
 def ratio_interval(
