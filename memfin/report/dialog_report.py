@@ -202,7 +202,11 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         shown, label = f"{grouped(severe)} of {grouped(replies)}", f"replies with severe violations, {shown}"
     if interval is not None:
         label += f", 95 % interval {format_interval(lead.key, interval)}"
-    beside = ((other.label, format_value(other.key, measured(other.key, figures)[0])) for other in others)
+    beside = (
+        (other.label, glossary.format_estimate(other.key, known, bounds))
+        for other in others
+        for known, _, bounds in (measured(other.key, figures),)
+    )
     return model.Card(
         code=text.code,
         title=text.title,

@@ -13,8 +13,9 @@ import msgspec
 from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, many_failed, rag
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
+from memfin.metrics.interval import RatioSums
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, warning
+from memfin.report.glossary import MARKS, NOTES, TYPES, TypeText, format_estimate, format_interval, warning
 from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
@@ -47,7 +48,7 @@ class QuestionStats:
         self.failures = common.FailureCounter()
         self.weakest: list[RagIndividual] = []
         self.rows: list[tuple[str, str, str, str, str]] = []
-        self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.parts: defaultdict[tuple[str, str], RatioSums] = defaultdict(lambda: RatioSums(graded=True))
         self.facts = self.declined_facts = 0
         self.gaps = self.declined_gaps = 0
 
@@ -62,7 +63,7 @@ class QuestionStats:
             score, of = f"{one.score:.2f}", f"{one.max_score:.2f}"
             self.rows.append((one_line(one.id, 80), one.type, "yes" if one.passed else "no", score, of))
         for key, _, _ in _PARTS[one.type]:
-            self.parts[one.type, key] += _number(one.details.get(key)) or 0.0
+            self.parts[one.type, key].add(_number(one.details.get(key)) or 0.0, 1)
         if one.type == "fact_exact":
             self.facts += 1
             self.declined_facts += one.details.get("reason") == "abstained"
@@ -152,25 +153,36 @@ def _heeded(config: BenchConfigFile) -> dict[str, Any]:
 
 def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
     share = summary.overall_percentage / 100
+    passed = summary.ci95.get("pass_rate")
     yield model.Card(
         title="All questions",
         value=percent(share),
-        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}",
+        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}{_bounds(summary.ci95.get('score'))}",
         share=share,
-        beside=(("Questions passed", percent(summary.pass_rate)),),
+        interval=summary.ci95.get("score"),
+        beside=(("Questions passed", format_estimate("score", summary.pass_rate, passed)),),
     )
     for text, group in _asked(summary):
         yield model.Card(
             title=text.title,
             value=percent(_share(group)),
-            label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
+            label=f"{group.total_score:.2f} of {group.max_score:.2f}{_bounds(group.ci95.get('score'))}",
             share=_share(group),
-            beside=tuple(
-                (f"{label} (weight {weight})", percent(stats.parts[text.name, key] / group.count))
-                for key, label, weight in text.parts
+            interval=group.ci95.get("score"),
+            beside=(
+                ("Passed", f"{grouped(group.passed)} of {grouped(group.count)}"),
+                *(
+                    (f"{label} (weight {weight})", format_estimate("score", part.value, part.interval()))
+                    for key, label, weight in text.parts
+                    for part in (stats.parts[text.name, key],)
+                ),
             ),
             meaning=text.meaning,
         )
+
+
+def _bounds(interval: model.Interval | None) -> str:
+    return "" if interval is None else f", 95 % interval {format_interval('score', interval)}"
 
 
 def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
@@ -181,13 +193,14 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
-    headings = (first, "Asked", "Passed", "Score", "Of", "Share")
+    headings = (first, "Asked", "Passed", "Score", "Of", "Share", "95 % interval")
     rows: list[tuple[model.Value, ...]] = []
     for label, group in groups:
         share = model.Cell(percent(_share(group)), share=min(max(_share(group), 0.0), 1.0))
         score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
-        rows.append((one_line(label, 80), group.count, group.passed, score, of, share))
-    return model.table(title, headings, "lrrrrr", rows, note)
+        interval = format_interval("score", group.ci95.get("score"))
+        rows.append((one_line(label, 80), group.count, group.passed, score, of, share, interval))
+    return model.table(title, headings, "lrrrrrr", rows, note)
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from operator import add
 from typing import NamedTuple, TypeVar
 
-from memfin.metrics.interval import share_bounds
+from memfin.metrics.interval import RatioSums
 
 Answer = TypeVar("Answer")
 Bounds = tuple[float, float]
@@ -175,16 +175,10 @@ class ClusteredTables:
         return self._units + Counter(self._dialogues.values())
 
     def _bounds(self, parts: Callable[[Table], tuple[int, int]]) -> Bounds | None:
-        """Return the interval of a share, by the method of `memfin.metrics.interval.ratio_interval`."""
-        counted = [(*parts(table), count) for table, count in self._clusters().items()]
-        units = sum(count for _, trials, count in counted if trials)
-        if units < 2:  # noqa: PLR2004 - no spread without a second dialogue
-            return None
-        hits = sum(count * part for part, _, count in counted)
-        total = sum(count * trials for _, trials, count in counted)
-        share = hits / total
-        residuals = math.fsum(count * (part - share * trials) ** 2 for part, trials, count in counted)
-        return share_bounds(units, hits, total, residuals, sum(n * trials**2 for _, trials, n in counted))
+        sums = RatioSums()
+        for table, count in self._clusters().items():
+            sums.add(*parts(table), count)
+        return sums.interval()
 
 
 def _f1_of(share: float) -> float:

@@ -1,7 +1,7 @@
 """JUnit XML, annotations and step summaries for CI servers; warnings about many failed turns.
 
-`MEMFIN_JUNIT_SCHEMA` names the schema of Jenkins' xUnit plug-in, which `make test-junit` takes from the source
-archive of pytest; every JUnit file of these tests is validated against it.
+`MEMFIN_JUNIT_SCHEMA` names the schema of Jenkins' xUnit plug-in, which `make test-junit` takes from the
+source archive of pytest; every JUnit file of these tests is validated against it.
 """
 
 import json
