@@ -240,13 +240,19 @@ def _sources(memory: Figures | None) -> model.Table | None:
     total = memory.counts.get("required_key_total", 0) if memory else 0
     if memory is None or not total or missing("key_coverage", memory):
         return None
-    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in LABELS["sources"].items()]
-    hits.append(("In no source", total - memory.counts.get("required_key_hit_total", 0)))
-    rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
-    headings = ("Source", "Hits", "Share of required keys", "")
-    return model.table(
-        "Sources of required keys", headings, "lrrb", rows, "A key may be found in several sources."
+    hits = [
+        (label, memory.counts.get(f"{stem}_hit_total", 0), memory.ci95.get(f"{stem}_hit_rate"))
+        for stem, label in LABELS["sources"].items()
+    ]
+    missed, found = total - memory.counts.get("required_key_hit_total", 0), memory.ci95.get("key_coverage")
+    hits.append(("In no source", missed, None if found is None else (1 - found[1], 1 - found[0])))
+    rows = (
+        (label, count, model.percent(count / total), count / total, format_interval("key_coverage", bounds))
+        for label, count, bounds in hits
     )
+    headings = ("Source", "Hits", "Share", "", "95 % interval")
+    note = "A key may be found in several sources."
+    return model.table("Sources of required keys", headings, "lrrbr", rows, note)
 
 
 def _bins(values: Iterable[float | None]) -> tuple[int, ...]:

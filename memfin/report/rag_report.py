@@ -153,36 +153,32 @@ def _heeded(config: BenchConfigFile) -> dict[str, Any]:
 
 def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
     share = summary.overall_percentage / 100
-    passed = summary.ci95.get("pass_rate")
+    score, passed = (summary.ci95.get(key) for key in ("score", "pass_rate"))
     yield model.Card(
         title="All questions",
         value=percent(share),
-        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}{_bounds(summary.ci95.get('score'))}",
+        label=f"{summary.overall_score:.2f} of {summary.max_score:.2f}",
         share=share,
-        interval=summary.ci95.get("score"),
-        beside=(("Questions passed", format_estimate("score", summary.pass_rate, passed)),),
+        interval=score,
+        beside=(
+            ("95 % interval", format_interval("score", score)),
+            ("Questions passed", format_estimate("score", summary.pass_rate, passed)),
+        ),
     )
     for text, group in _asked(summary):
+        parts = [(f"{label} (weight {of})", stats.parts[text.name, key]) for key, label, of in text.parts]
         yield model.Card(
             title=text.title,
             value=percent(_share(group)),
-            label=f"{group.total_score:.2f} of {group.max_score:.2f}{_bounds(group.ci95.get('score'))}",
+            label=f"{grouped(group.passed)} of {grouped(group.count)} passed",
             share=_share(group),
             interval=group.ci95.get("score"),
             beside=(
-                ("Passed", f"{grouped(group.passed)} of {grouped(group.count)}"),
-                *(
-                    (f"{label} (weight {weight})", format_estimate("score", part.value, part.interval()))
-                    for key, label, weight in text.parts
-                    for part in (stats.parts[text.name, key],)
-                ),
+                ("95 % interval", format_interval("score", group.ci95.get("score"))),
+                *((name, format_estimate("score", part.value, part.interval())) for name, part in parts),
             ),
             meaning=text.meaning,
         )
-
-
-def _bounds(interval: model.Interval | None) -> str:
-    return "" if interval is None else f", 95 % interval {format_interval('score', interval)}"
 
 
 def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:

@@ -124,7 +124,7 @@ def test_github_gets_annotations_and_a_step_summary(folder: Path) -> None:
     )
     assert "ValueError: 50%25 of ⟨U+0000⟩" in warning
     summary = (folder / "summary.md").read_text("utf-8")
-    assert summary.startswith("before\n### MemFin: r\n")
+    assert summary.startswith("before\n### MemFin: r: 1 of 2 gates failed\n")
     assert "warning: 1 of 6 turns failed" in summary
     assert "| m3\\_risk\\_coverage.risk\\_coverage | 0" in summary
     assert "| --gate m4\\_compliance.severe\\_violation\\_rate&lt;=1\\@95 | " in summary
@@ -207,7 +207,11 @@ def test_values_that_were_not_measured_and_lines_of_no_option() -> None:
         ("a.b", "not measured: nothing was recalled", ""),
         ("c.d", "0.333333", "0.25 to 0.5"),
     ]
-    assert step_summary(outcome._replace(failed_gates=[], config=RunConfig())).count("Gate") == 0
+    assert step_summary(outcome).startswith("### MemFin: r: 1 of 2 gates failed\n")
+    assert step_summary(outcome._replace(failed_gates=[])).startswith("### MemFin: r: 1 of 1 gates passed\n")
+    without = step_summary(outcome._replace(failed_gates=[], config=RunConfig()))
+    assert without.startswith("### MemFin: r: no gates\n")
+    assert "| Gate |" not in without
     bench = BenchConfig(fail_under={"overall_percentage": 70.0}, fail_on_regression="runs/before")
     assert list(outcome._replace(config=bench, failed_gates=[]).gates()) == [
         "--fail-under 70",
