@@ -110,6 +110,7 @@ class CiOutput:
             _append_summary(step_summary(outcome))
         about = {"run_id": outcome.run_id, "agent": outcome.config.agent, "dataset": outcome.dataset}
         properties = about | {name: value for name, value, _ in outcome.figures()}
+        properties |= {f"{name}.ci95": interval for name, _, interval in outcome.figures() if interval}
         cases = [("gate", Case(name, failed=line)) for name, line in outcome.gates().items()]
         cases += [(outcome.kind, case) for case in outcome.cases] if self._junit is not None else []
         self._write_junit(outcome.run_id, properties, cases)

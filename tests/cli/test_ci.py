@@ -90,7 +90,8 @@ def test_a_run_gives_a_test_case_per_gate_and_dialogue(folder: Path) -> None:
     assert properties["run_id"] == "r"
     assert properties["agent"] == "flaky:Flaky"
     assert properties["dataset"] == "data.jsonl"
-    assert float(properties["m3_risk_coverage.risk_coverage"]) < 0.9
+    low, high = map(float, properties["m3_risk_coverage.risk_coverage.ci95"].split(" to "))
+    assert low <= float(properties["m3_risk_coverage.risk_coverage"]) < min(0.9, high)
 
 
 @pytest.mark.skipif(SCHEMA is None, reason="no schema of another project is here: run make test-junit")
