@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-junit test-llama-cpp lint audit bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -26,6 +26,10 @@ coverage: $(VENV)/.installed-test
 	$(PYTEST) coverage run -m pytest $(XDIST)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --fail-under=90
+
+# JUnit files against the schema of Jenkins' xUnit plug-in, as pytest's source archive has it.
+test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
+	MEMFIN_JUNIT_SCHEMA=$(VENV)/junit-10.xsd $(PYTEST) pytest tests/cli/test_ci.py
 
 # A llama.cpp server with a tiny random model as a judge: builds llama.cpp, which takes minutes.
 test-llama-cpp: $(VENV)/.installed-llama
@@ -78,3 +82,13 @@ $(VENV)/.installed-llama: $(VENV)/.installed-test requirements/llama.txt
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt
 	$(PIP) install --require-hashes --requirement requirements/lint.txt
 	touch $@
+
+# pip asks the index that its settings name, and checks the hash.
+$(VENV)/junit-10.xsd: $(BIN)/python requirements/test.txt
+	@rm -rf $(VENV)/pytest-source && mkdir $(VENV)/pytest-source
+	@sed -n '/^pytest==/,/[^\\]$$/p' requirements/test.txt >$(VENV)/pytest-source/pin.txt
+	@cd $(VENV)/pytest-source && { $(abspath $(BIN))/python -m pip --disable-pip-version-check download \
+		--no-deps --no-binary pytest --require-hashes --requirement pin.txt >pip.log 2>&1 || \
+		{ echo "$@: pip cannot download the source archive of pytest: $$(tail -n 1 pip.log)" >&2; exit 1; }; }
+	@cd $(VENV)/pytest-source && tar -xzf pytest-*.tar.gz && cp pytest-*/testing/example_scripts/junit-10.xsd ..
+	@touch $@

@@ -110,6 +110,7 @@ class CiOutput:
             _append_summary(step_summary(outcome))
         about = {"run_id": outcome.run_id, "agent": outcome.config.agent, "dataset": outcome.dataset}
         properties = about | {name: value for name, value, _ in outcome.figures()}
+        properties |= {f"{name}.ci95": interval for name, _, interval in outcome.figures() if interval}
         cases = [("gate", Case(name, failed=line)) for name, line in outcome.gates().items()]
         cases += [(outcome.kind, case) for case in outcome.cases] if self._junit is not None else []
         self._write_junit(outcome.run_id, properties, cases)
@@ -167,7 +168,7 @@ def with_ci(*, variables: bool = False) -> Callable[[Callable[..., Any]], Callab
 
 
 def step_summary(outcome: Outcome) -> str:
-    """Return the headline values with their intervals, and the gates, as Markdown."""
+    """Return the verdict, the gates, and the headline values with their intervals, as Markdown."""
     from memfin.report.render import escape_markdown  # noqa: PLC0415 - loads slowly
 
     def row(*cells: str) -> str:
@@ -175,12 +176,19 @@ def step_summary(outcome: Outcome) -> str:
 
     warning = "" if outcome.warning is None else f"; warning: {outcome.warning}"
     about = f"{outcome.config.agent} on {outcome.dataset}{warning}"
-    head = (f"### MemFin: {escape_markdown(outcome.run_id)}", "", f"Agent: {escape_markdown(about)}", "")
-    lines = [*head, "| Value | | 95 % interval |", "| --- | ---: | ---: |"]
-    lines += [row(*cells) for cells in outcome.figures()]
-    lines += ["", "| Gate | Result |", "| --- | --- |"] if outcome.gates() else []
-    for name, line in outcome.gates().items():
+    gates = outcome.gates()
+    failed = sum(line is not None for line in gates.values())
+    verdict = (
+        f"{failed} of {len(gates)} gates failed" if failed else f"{len(gates)} of {len(gates)} gates passed"
+    )
+    title = f"### MemFin: {escape_markdown(outcome.run_id)}: {verdict if gates else 'no gates'}"
+    lines = [title, "", f"Agent: {escape_markdown(about)}", ""]
+    lines += ["| Gate | Result |", "| --- | --- |"] if gates else []
+    for name, line in gates.items():
         lines.append(row(name, "passed" if line is None else f"failed: {line.removeprefix(f'{name}: ')}"))
+    lines += [""] if gates else []
+    lines += ["| Value | | 95 % interval |", "| --- | ---: | ---: |"]
+    lines += [row(*cells) for cells in outcome.figures()]
     return "\n".join([*lines, "", ""])
 
 

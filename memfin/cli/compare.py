@@ -12,7 +12,7 @@ from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
-from memfin.contracts.run import Comparison
+from memfin.contracts.run import MAX_FAILED_SHARE, Comparison
 from memfin.errors import GateFailed, UsageError
 from memfin.report.comparison import HEADLINES, compare_runs, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
@@ -155,6 +155,11 @@ def _limits(comparison: Comparison) -> Iterator[str]:
         changed = ", ".join(comparison.inputs_changed)
         yield (f"the runs differ in more than what was evaluated: {changed}; a difference may come from that")
     yield from comparison.warnings
+    failed = comparison.values.get("failed")
+    units = "questions" if comparison.suite == "rag" else "turns"
+    for run, share in ((comparison.a, failed.a), (comparison.b, failed.b)) if failed is not None else ():
+        if share > MAX_FAILED_SHARE:
+            yield f"{run}: {share:.1%} of the {units} failed, more than {MAX_FAILED_SHARE:.0%}"
 
 
 def _worse(comparison: Comparison) -> Iterator[str]:

@@ -18,12 +18,14 @@ class LabelledReply(Record):
     scored. ``risk_tags`` and ``rubric`` say of each name whether the reply discloses or contains it.
     ``contradiction`` says whether the reply advises against one of ``constraints``.
     ``forbidden_hits`` are all categories of forbidden claims in the reply; an empty list says that
-    there are none. ``user_text`` is what the reply answers.
+    there are none. ``user_text`` is what the reply answers. ``dialog_id`` names the dialogue that the reply
+    is from; intervals take replies of one dialogue together.
     """
 
     id: str
     text: str
     user_text: str | None = None
+    dialog_id: str | None = None
     constraints: list[str] | None = None
     risk_tags: dict[str, bool | None] | None = None
     contradiction: Bit | None = None

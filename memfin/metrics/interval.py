@@ -10,9 +10,10 @@ scipy and its like would multiply the size of the installation for one number.
 """
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 CONFIDENCE: Final = 0.95
 
@@ -81,7 +82,8 @@ def wilson_bounds(share: float, trials: float, t: float) -> tuple[float, float]:
     centre = share + t * t / (2 * trials)
     half = t * math.sqrt(share * (1 - share) / trials + t * t / (4 * trials * trials))
     scale = 1 + t * t / trials
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # The share lies between its bounds, whatever is rounded.
+    return max(0.0, min(share, (centre - half) / scale)), min(1.0, max(share, (centre + half) / scale))
 
 
 def ratio_interval(
@@ -100,6 +102,48 @@ def ratio_interval(
         return None
     below, above = _share_bounds(carrying, PRIOR_EVENTS_GRADED if graded else PRIOR_EVENTS)
     return low + span * below, low + span * above
+
+
+class RatioSums:
+    """Sums over dialogues that `ratio_interval` can be computed from: in constant memory, and mergeable.
+
+    ``low``, ``high`` and ``graded`` are those of `ratio_interval`.
+    """
+
+    def __init__(self, low: float = 0.0, high: float = 1.0, *, graded: bool = False) -> None:
+        self._low = low
+        self._span = high - low
+        self._prior = PRIOR_EVENTS_GRADED if graded else PRIOR_EVENTS
+        self._sums: tuple[float, ...] = (0, 0, 0, 0, 0, 0)
+
+    def add(self, numerator: float, denominator: float, dialogs: int = 1) -> None:
+        """Add dialogues with these sums; with denominator 0 they do not carry the value."""
+        if denominator > 0:
+            y, x = (numerator - self._low * denominator) / self._span, denominator
+            self._add(dialogs * each for each in (1, y, x, y * y, y * x, x * x))
+
+    def merge(self, other: Self) -> None:
+        """Add the dialogues of another value of the same range."""
+        self._add(other._sums)
+
+    def _add(self, sums: Iterable[float]) -> None:
+        self._sums = tuple(map(operator.add, self._sums, sums))
+
+    @property
+    def value(self) -> float:
+        """The ratio, 0 without dialogues."""
+        _, hits, total, *_ = self._sums
+        return self._low + self._span * hits / total if total else 0.0
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval, None below two dialogues."""
+        n, hits, total, squared_hits, products, squares = self._sums
+        if n < 2:  # noqa: PLR2004 - no spread without a second dialogue
+            return None
+        share = hits / total
+        residuals = max(0.0, squared_hits - 2 * share * products + share * share * squares)
+        below, above = share_bounds(int(n), hits, total, residuals, squares, self._prior)
+        return self._low + self._span * below, self._low + self._span * above
 
 
 def _share_bounds(clusters: Sequence[tuple[float, float]], prior: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from memfin.contracts import TRACE_VERSION, TRACE_VERSION_EXTENDED, MetricResult
 from memfin.contracts.reading import InvalidRecord, check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
 from memfin.language import marked
-from memfin.metrics.interval import ratio_interval
+from memfin.metrics.interval import RatioSums, ratio_interval
 
 _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
 
@@ -68,6 +68,10 @@ class Share(NamedTuple, Generic[CellT]):
     graded: bool = False
     lower_is_better: bool = False
     empty: str = marked("no answered turn has it")
+
+    def sums(self) -> RatioSums:
+        """Return empty sums for the interval of the value."""
+        return RatioSums(self.low, self.high, graded=self.graded)
 
 
 class MetricState(ABC, Generic[CellT]):

@@ -211,7 +211,11 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         shown = tr("{count:,} of {total:,}", count=severe, total=replies)
     if interval is not None:
         label += tr(", 95 % interval {interval}", interval=format_interval(lead.key, interval))
-    beside = ((other.label, format_value(other.key, measured(other.key, figures)[0])) for other in others)
+    beside = (
+        (other.label, glossary.format_estimate(other.key, known, bounds))
+        for other in others
+        for known, _, bounds in (measured(other.key, figures),)
+    )
     return model.Card(
         code=text.code,
         title=text.title,
@@ -245,12 +249,19 @@ def _sources(memory: Figures | None) -> model.Table | None:
     total = memory.counts.get("required_key_total", 0) if memory else 0
     if memory is None or not total or missing("key_coverage", memory):
         return None
-    hits = [(label, memory.counts.get(f"{stem}_hit_total", 0)) for stem, label in labels("sources").items()]
-    hits.append((tr("In no source"), total - memory.counts.get("required_key_hit_total", 0)))
-    rows = ((label, count, model.percent(count / total), count / total) for label, count in hits)
-    headings = (tr("Source"), tr("Hits"), tr("Share of required keys"), "")
+    hits = [
+        (label, memory.counts.get(f"{stem}_hit_total", 0), memory.ci95.get(f"{stem}_hit_rate"))
+        for stem, label in labels("sources").items()
+    ]
+    missed, found = total - memory.counts.get("required_key_hit_total", 0), memory.ci95.get("key_coverage")
+    hits.append((tr("In no source"), missed, None if found is None else (1 - found[1], 1 - found[0])))
+    rows = (
+        (label, count, model.percent(count / total), count / total, format_interval("key_coverage", bounds))
+        for label, count, bounds in hits
+    )
+    headings = (tr("Source"), tr("Hits"), tr("Share"), "", tr("95 % interval"))
     note = tr("A key may be found in several sources.")
-    return model.table(tr("Sources of required keys"), headings, "lrrb", rows, note)
+    return model.table(tr("Sources of required keys"), headings, "lrrbr", rows, note)
 
 
 def _bins(values: Iterable[float | None]) -> tuple[int, ...]:

@@ -14,7 +14,9 @@ from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
 from memfin.language import marked, tr
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.interval import RatioSums, ratio_interval
 from memfin.metrics.percentiles import Percentiles
+from memfin.metrics.state import Share
 from memfin.report import glossary
 from memfin.report.common import FailureCounter, place
 from memfin.report.glossary import (
@@ -22,6 +24,7 @@ from memfin.report.glossary import (
     SCORES,
     MetricText,
     ValueText,
+    format_interval,
     format_value,
     labels,
     missing,
@@ -147,23 +150,44 @@ class GroupedMetrics:
     """Sums of the metrics per kind of dialogue, in memory that does not grow with the dialogues.
 
     `MetricsState` keeps sums per dialogue. Micro values do not depend on that, so all rows of a kind
-    are added as one dialogue here.
+    are added as one dialogue here. Intervals have sums of their own: the rows of a dialogue follow each
+    other, and the sums of one are added when the next begins.
     """
 
     def __init__(self) -> None:
         self._states: defaultdict[Facts, MetricsState] = defaultdict(MetricsState)
         self._rows: Counter[Facts] = Counter()
+        self._ratios: defaultdict[Facts, dict[str, tuple[Share[Any], RatioSums]]] = defaultdict(dict)
+        self._dialog = ("", Facts("", "", ""))
+        self._of_dialog: dict[str, tuple[Share[Any], float, float]] = {}
 
     def add_row(self, row: TurnEvalRow, facts: Facts) -> None:
         """Add a row of a dialogue of that kind."""
         self._rows[facts] += 1
-        self._states[facts].add_row(row.replace(dialog_id=""))
+        state = self._states[facts]
+        state.add_row(row.replace(dialog_id=""))
+        if self._dialog != (row.dialog_id, facts):
+            self._end_dialog()
+            self._dialog = row.dialog_id, facts
+        for metric in (state.m1, state.m3, state.m4, state.m5):
+            for share, hits, of in metric.units(row):
+                name = f"{metric.name}.{share.name}"
+                _, all_hits, all_of = self._of_dialog.get(name, (share, 0.0, 0.0))
+                self._of_dialog[name] = share, all_hits + hits, all_of + of
+
+    def _end_dialog(self) -> None:
+        """Add the sums of the dialogue whose rows were added last."""
+        ratios = self._ratios[self._dialog[1]]
+        for name, (share, hits, of) in self._of_dialog.items():
+            ratios.setdefault(name, (share, share.sums()))[1].add(hits, of)
+        self._of_dialog = {}
 
     def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> Iterator[Table]:
         """Yield the tables; one of a single group says nothing and is left out.
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
+        self._end_dialog()
         known = [(metric, value) for metric in METRICS for value in metric.values_of(stats.judge)]
         measures = [f"{metric.code} {value.label}" for metric, value in known]
         headings = (tr("Group"), tr("Dialogues"), tr("Turns"), *measures)
@@ -179,10 +203,13 @@ class GroupedMetrics:
             if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
                 continue
             states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
+            ratios: defaultdict[str, dict[str, RatioSums]] = defaultdict(dict)
             turns: Counter[str] = Counter()
             for facts, state in self._states.items():
                 states[facts[at]].merge(state)
                 turns[facts[at]] += self._rows[facts]
+                for name, (share, sums) in self._ratios[facts].items():
+                    ratios[facts[at]].setdefault(name, share.sums()).merge(sums)
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
             names = {} if kind == "scenario" else labels(kind)
             rows: Iterator[tuple[Value, ...]] = (
@@ -190,7 +217,7 @@ class GroupedMetrics:
                     names.get(label, label),
                     dialogs[label],
                     turns[label],
-                    *_values(known, states[label], profiles[label]),
+                    *_values(known, states[label], ratios[label], profiles[label]),
                 )
                 for label in sorted(shown, key=_order)
             )
@@ -201,21 +228,28 @@ class GroupedMetrics:
             yield table(title, headings, "lrr" + "r" * len(measures), rows, note.strip())
 
 
-def value_cell(key: str, value: float | None) -> Cell:
-    """Return a value of a metric as a cell; shares have a bar behind the figure."""
+def value_cell(key: str, value: float | None, interval: tuple[float, float] | None = None) -> Cell:
+    """Return a value of a metric as a cell with its interval; shares have a bar behind the figure."""
     share = None if value is None or key in SCORES else min(max(value, 0.0), 1.0)
-    return Cell(format_value(key, value), share=share)
+    small = "" if value is None or interval is None else format_interval(key, interval)
+    return Cell(format_value(key, value), small=small, share=share)
 
 
 def _values(
-    known: Iterable[tuple[MetricText, ValueText]], state: MetricsState, profiles: list[float]
+    known: Iterable[tuple[MetricText, ValueText]],
+    state: MetricsState,
+    ratios: Mapping[str, RatioSums],
+    profiles: list[float],
 ) -> Iterator[Cell]:
     results = state.results()
     for metric, value in known:
         if metric.name == _PROFILE:
-            yield value_cell(value.key, sum(profiles) / len(profiles) if profiles else None)
+            mean = sum(profiles) / len(profiles) if profiles else None
+            yield value_cell(value.key, mean, ratio_interval(((each, 1) for each in profiles), graded=True))
         else:
-            yield value_cell(value.key, glossary.measured(value.key, results[metric.name])[0])
+            sums = ratios.get(f"{metric.name}.{value.key}")
+            interval = None if sums is None else sums.interval()
+            yield value_cell(value.key, glossary.measured(value.key, results[metric.name])[0], interval)
 
 
 def _order(label: str) -> tuple[int, str]:

@@ -214,6 +214,11 @@ def format_value(key: str, value: float | None) -> str:
     return f"{value:.2f}" if key in SCORES else percent(value)
 
 
+def format_estimate(key: str, value: float | None, bounds: tuple[float, float] | None) -> str:
+    """Write a value and, in brackets, its confidence interval."""
+    return format_value(key, value) + ("" if bounds is None else f" ({format_interval(key, bounds)})")
+
+
 def format_interval(key: str, bounds: tuple[float, float] | None) -> str:
     """Write a confidence interval in the unit of its value; a dash when there is none."""
     if bounds is None:

@@ -14,8 +14,18 @@ from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, m
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
 from memfin.language import tr
+from memfin.metrics.interval import RatioSums
 from memfin.report import common, model, reader
-from memfin.report.glossary import MARKS, TYPES, TypeText, format_interval, labels, notes, warning
+from memfin.report.glossary import (
+    MARKS,
+    TYPES,
+    TypeText,
+    format_estimate,
+    format_interval,
+    labels,
+    notes,
+    warning,
+)
 from memfin.report.model import percent
 from memfin.text.lines import one_line
 
@@ -48,7 +58,7 @@ class QuestionStats:
         self.failures = common.FailureCounter()
         self.weakest: list[RagIndividual] = []
         self.rows: list[tuple[str, str, str, str, str]] = []
-        self.parts: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.parts: defaultdict[tuple[str, str], RatioSums] = defaultdict(lambda: RatioSums(graded=True))
         self.facts = self.declined_facts = 0
         self.gaps = self.declined_gaps = 0
 
@@ -65,7 +75,7 @@ class QuestionStats:
                 (one_line(one.id, 80), one.type, tr("yes") if one.passed else tr("no"), score, of)
             )
         for key, _, _ in _PARTS[one.type]:
-            self.parts[one.type, key] += _number(one.details.get(key)) or 0.0
+            self.parts[one.type, key].add(_number(one.details.get(key)) or 0.0, 1)
         if one.type == "fact_exact":
             self.facts += 1
             self.declined_facts += one.details.get("reason") == "abstained"
@@ -155,25 +165,32 @@ def _heeded(config: BenchConfigFile) -> dict[str, Any]:
 
 def _cards(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Card]:
     share = summary.overall_percentage / 100
+    score, passed = (summary.ci95.get(key) for key in ("score", "pass_rate"))
     yield model.Card(
         title=tr("All questions"),
         value=percent(share),
         label=tr("{score:.2f} of {of:.2f}", score=summary.overall_score, of=summary.max_score),
         share=share,
-        beside=((tr("Questions passed"), percent(summary.pass_rate)),),
+        interval=score,
+        beside=(
+            (tr("95 % interval"), format_interval("score", score)),
+            (tr("Questions passed"), format_estimate("score", summary.pass_rate, passed)),
+        ),
     )
     for text, group in _asked(summary):
+        parts = [
+            (tr("{part} (weight {weight})", part=label, weight=of), stats.parts[text.name, key])
+            for key, label, of in text.parts
+        ]
         yield model.Card(
             title=text.title,
             value=percent(_share(group)),
             label=tr("{count:,} of {total:,} passed", count=group.passed, total=group.count),
             share=_share(group),
-            beside=tuple(
-                (
-                    tr("{part} (weight {weight})", part=label, weight=weight),
-                    percent(stats.parts[text.name, key] / group.count),
-                )
-                for key, label, weight in text.parts
+            interval=group.ci95.get("score"),
+            beside=(
+                (tr("95 % interval"), format_interval("score", group.ci95.get("score"))),
+                *((name, format_estimate("score", part.value, part.interval())) for name, part in parts),
             ),
             meaning=text.meaning,
         )
@@ -187,13 +204,14 @@ def _asked(summary: RagSummary) -> Iterator[tuple[TypeText, RagGroup]]:
 
 
 def _scores(title: str, first: str, groups: Iterable[tuple[str, RagGroup]], note: str = "") -> model.Table:
-    headings = (first, tr("Asked"), tr("Passed"), tr("Score"), tr("Of"), tr("Share"))
+    headings = (first, tr("Asked"), tr("Passed"), tr("Score"), tr("Of"), tr("Share"), tr("95 % interval"))
     rows: list[tuple[model.Value, ...]] = []
     for label, group in groups:
         share = model.Cell(percent(_share(group)), share=min(max(_share(group), 0.0), 1.0))
         score, of = f"{group.total_score:.2f}", f"{group.max_score:.2f}"
-        rows.append((one_line(label, 80), group.count, group.passed, score, of, share))
-    return model.table(title, headings, "lrrrrr", rows, note)
+        interval = format_interval("score", group.ci95.get("score"))
+        rows.append((one_line(label, 80), group.count, group.passed, score, of, share, interval))
+    return model.table(title, headings, "lrrrrrr", rows, note)
 
 
 def _groups(summary: RagSummary) -> Iterator[model.Table]:

@@ -31,7 +31,7 @@ MAX_QUESTIONS_BYTES: Final = 64 * 1024 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
-_OF_DIALOGUES: Final = frozenset({"dialog_id", "turns", "profile_gt"})
+_OF_DIALOGUES: Final = frozenset({"turns", "profile_gt"})
 _QUESTION_KEY: Final = re.compile(rb'"(?:benchmark_type|questions)"\s*:')
 _DIALOGUE_KEY: Final = re.compile(rb'"(?:dialog_id|turns|profile_gt)"\s*:')
 _HEAD_BYTES: Final = 64 * 1024

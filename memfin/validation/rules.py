@@ -416,6 +416,7 @@ class LabelRules(RunRules):
         self.count += 1
         self.categories.update(name for name in record.forbidden_hits or () if name in CATEGORIES)
         yield not record.id.strip(), "id", "the id is blank"
+        yield record.dialog_id is not None and not record.dialog_id.strip(), "dialog_id", "the id is blank"
         yield self.twice("id", record.id)
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():

@@ -5,16 +5,15 @@ A value whose denominator is zero is undefined and None: there is no default.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from statistics import NormalDist
-from typing import Final, NamedTuple, TypeVar
+from operator import add
+from typing import NamedTuple, TypeVar
 
-from memfin.metrics.interval import CONFIDENCE
+from memfin.metrics.interval import RatioSums
 
 Answer = TypeVar("Answer")
-
-_Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+Bounds = tuple[float, float]
 
 
 class Table(NamedTuple):
@@ -29,6 +28,10 @@ class Table(NamedTuple):
     def total(self) -> int:
         """All decisions."""
         return sum(self)
+
+    def plus(self, other: "Table") -> "Table":
+        """Return the table of the decisions of both."""
+        return Table(*map(add, self, other))
 
     @property
     def matrix(self) -> dict[tuple[bool, bool], int]:
@@ -79,36 +82,37 @@ def kappa(matrix: Mapping[tuple[Answer, Answer], int]) -> float | None:
     1 is perfect, 0 chance, below 0 worse than chance. It is undefined when labels and findings are
     one and the same value throughout (Cohen 1960, A coefficient of agreement for nominal scales).
     """
-    total = sum(matrix.values())
+    chance = _chance(matrix)
+    if chance is None or chance == 1:
+        return None
+    agreed = sum(count for (labelled, found), count in matrix.items() if labelled == found)
+    return float((Fraction(agreed, sum(matrix.values())) - chance) / (1 - chance))
+
+
+def kappa_bounds(matrix: Mapping[tuple[Answer, Answer], int], accuracy: Bounds | None) -> Bounds | None:
+    """Return the interval of kappa from that of the accuracy, with the agreement by chance as observed.
+
+    This is the standard error of Cohen 1960, which Fleiss, Cohen and Everitt 1969 (Large sample standard
+    errors of kappa) found to be too large rather than too small.
+    """
+    chance = _chance(matrix)
+    if accuracy is None or chance is None or chance == 1:
+        return None
+    low, high = ((bound - float(chance)) / float(1 - chance) for bound in accuracy)
+    return max(-1.0, low), min(1.0, high)
+
+
+def _chance(matrix: Mapping[tuple[Answer, Answer], int]) -> Fraction | None:
     rows: Counter[Answer] = Counter()
     columns: Counter[Answer] = Counter()
     for (labelled, found), count in matrix.items():
         rows[labelled] += count
         columns[found] += count
-    observed = sum(count for (labelled, found), count in matrix.items() if labelled == found)
-    expected = sum(count * columns[answer] for answer, count in rows.items())
-    if not total or expected == total**2:
-        return None
-    return float(Fraction(total * observed - expected, total**2 - expected))
+    total = rows.total()
+    return Fraction(sum(n * columns[answer] for answer, n in rows.items()), total**2) if total else None
 
 
-def wilson(successes: float, trials: float) -> tuple[float, float] | None:
-    """Return the 95 % score interval of a share, None without trials.
-
-    Unlike the textbook's plus and minus it is sound for few trials and for shares of 0 and 1
-    (Wilson 1927; Newcombe 1998, Two-sided confidence intervals for the single proportion, method 3).
-    """
-    if not trials:
-        return None
-    share = successes / trials
-    scale = 1 + _Z**2 / trials
-    centre = (share + _Z**2 / (2 * trials)) / scale
-    half = _Z / scale * math.sqrt(share * (1 - share) / trials + _Z**2 / (4 * trials**2))
-    low = 0.0 if share == 0 else max(0.0, centre - half)
-    return low, 1.0 if share == 1 else min(1.0, centre + half)
-
-
-def f1_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+def f1_bounds(bounds: Bounds | None) -> Bounds | None:
     """Return the interval of F1 from that of tp / (tp + fp + fn).
 
     F1 is no share itself, but 2 s / (1 + s) of that share s and grows with it, so the bounds
@@ -117,55 +121,64 @@ def f1_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
     return None if bounds is None else (_f1_of(bounds[0]), _f1_of(bounds[1]))
 
 
-class PooledShare:
-    """A share over decisions on many replies, each with several decisions (clusters).
+def mean_bounds(bounds: Sequence[Bounds | None]) -> Bounds | None:
+    """Return the means of the bounds, the interval of a mean whose terms err together.
 
-    Decisions on one reply are not independent. The interval is Wilson's with the equivalent number of
-    independent decisions: their number over the design effect, which is the variance of the ratio with
-    the reply as the sampling unit over that of independent decisions (Kish 1965, Survey sampling;
-    Cochran 1977, Sampling techniques, chapter 6), and 1 at least. Where all decisions agree the spread
-    is unknown, and each reply counts once.
-    Only exact sums are kept, so the order of replies does not matter.
+    Terms without an interval have the bounds 0 and 1.
+    """
+    if not any(bounds):
+        return None
+    known = [each or (0.0, 1.0) for each in bounds]
+    return math.fsum(low for low, _ in known) / len(known), math.fsum(high for _, high in known) / len(known)
+
+
+class ClusteredTables:
+    """Two-by-two tables of dialogues, which are the sampling units of intervals.
+
+    A reply whose dialogue is not named is a unit of its own. Units with equal tables are counted together, so
+    that memory grows with the number of named dialogues only.
     """
 
     def __init__(self) -> None:
-        self._replies = 0
-        self._successes = 0
-        self._trials = 0
-        self._squares = [0, 0, 0]
+        self._units: Counter[Table] = Counter()
+        self._dialogues: dict[str, Table] = {}
 
-    def add(self, successes: int, trials: int) -> None:
-        """Count the decisions on one reply; a reply without any does not count."""
-        if not trials:
-            return
-        self._replies += 1
-        self._successes += successes
-        self._trials += trials
-        for place, product in enumerate((successes**2, successes * trials, trials**2)):
-            self._squares[place] += product
+    def add(self, dialog_id: str | None, table: Table) -> None:
+        """Count the decisions on one reply."""
+        if dialog_id is None:
+            self._units[table] += 1
+        else:
+            self._dialogues[dialog_id] = table.plus(self._dialogues.get(dialog_id, Table()))
 
-    @property
-    def value(self) -> float | None:
-        """The pooled share."""
-        return _share(self._successes, self._trials)
+    def whole(self) -> Table:
+        """Return the table of all decisions."""
+        clusters = self._clusters()
+        return Table(*(sum(n * table[cell] for table, n in clusters.items()) for cell in range(4)))
 
-    def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % interval, None without decisions."""
-        if not self._trials:
-            return None
-        worth = self.worth()
-        return wilson(self._successes / self._trials * worth, worth)
+    def precision(self) -> Bounds | None:
+        """Return the interval of the precision, None below two dialogues with findings."""
+        return self._bounds(lambda table: (table.tp, table.tp + table.fp))
 
-    def worth(self) -> float:
-        """Return the equivalent number of independent decisions."""
-        share = Fraction(self._successes, self._trials)
-        if self._replies == 1 or share in (0, 1):
-            return float(self._replies)
-        successes, mixed, trials = self._squares
-        residuals = successes - 2 * share * mixed + share**2 * trials
-        clustered = Fraction(self._replies, self._replies - 1) * residuals / self._trials**2
-        independent = share * (1 - share) / self._trials
-        return float(self._trials / max(Fraction(1), clustered / independent))
+    def recall(self) -> Bounds | None:
+        """Return the interval of the recall."""
+        return self._bounds(lambda table: (table.tp, table.tp + table.fn))
+
+    def f1(self) -> Bounds | None:
+        """Return the interval of F1."""
+        return f1_bounds(self._bounds(lambda table: (table.tp, table.tp + table.fp + table.fn)))
+
+    def accuracy(self) -> Bounds | None:
+        """Return the interval of the accuracy."""
+        return self._bounds(lambda table: (table.tp + table.tn, table.total))
+
+    def _clusters(self) -> Counter[Table]:
+        return self._units + Counter(self._dialogues.values())
+
+    def _bounds(self, parts: Callable[[Table], tuple[int, int]]) -> Bounds | None:
+        sums = RatioSums()
+        for table, count in self._clusters().items():
+            sums.add(*parts(table), count)
+        return sums.interval()
 
 
 def _f1_of(share: float) -> float:

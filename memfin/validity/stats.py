@@ -24,7 +24,7 @@ from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.validity import measures
 from memfin.validity.found import Found, evidence_of, given_labels
-from memfin.validity.measures import PooledShare, Table
+from memfin.validity.measures import Bounds, ClusteredTables, Table
 
 Section = Literal["risk_tags", "contradiction", "compliance", "forbidden", "rubric"]
 """The parts of a report, one for each kind of label."""
@@ -37,6 +37,12 @@ ALWAYS_SCORED: Final = compliance.SEVERE_CATEGORIES[:4]
 """Forbidden categories that every list of ``forbidden_hits`` covers: those that datasets forbid by name and
 that are visible in a reply. Others are scored where the labels name them."""
 
+_ONE: Final = {
+    (True, True): Table(tp=1),
+    (False, True): Table(fp=1),
+    (True, False): Table(fn=1),
+    (False, False): Table(tn=1),
+}
 _SEVERE: Final = "severe_violation"
 _CONTEXT: Final = 20
 _MAX_SPAN: Final = 200
@@ -59,38 +65,34 @@ class _Decision(NamedTuple):
 
 
 class _Questions:
-    """Tables of yes-or-no questions by name, at most one answer per reply, and their pooled table."""
+    """Tables of yes-or-no questions by name, at most one answer per reply, and their pooled tables.
 
-    def __init__(self) -> None:
+    Args:
+        names: questions that have scores even if no reply answers them.
+    """
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
         self.rows = 0
-        self.precision = PooledShare()
-        self.recall = PooledShare()
-        self.overlap = PooledShare()
-        self.accuracy = PooledShare()
-        self._cells: dict[str, Counter[tuple[bool, bool]]] = {}
+        self.pooled = ClusteredTables()
+        self._tables = {name: ClusteredTables() for name in names}
 
-    def add(self, decisions: Sequence[_Decision]) -> None:
+    def add(self, dialog_id: str | None, decisions: Sequence[_Decision]) -> None:
         """Count the decisions on one reply."""
         if not decisions:
             return
         self.rows += 1
+        whole = Table()
         for name, expected, got in decisions:
-            self._cells.setdefault(name, Counter())[expected, got] += 1
-        table = _table(Counter((expected, got) for _, expected, got in decisions))
-        self.precision.add(table.tp, table.tp + table.fp)
-        self.recall.add(table.tp, table.tp + table.fn)
-        self.overlap.add(table.tp, table.tp + table.fp + table.fn)
-        self.accuracy.add(table.tp + table.tn, table.total)
+            table = _ONE[expected, got]
+            self._tables.setdefault(name, ClusteredTables()).add(dialog_id, table)
+            whole = whole.plus(table)
+        self.pooled.add(dialog_id, whole)
 
-    def tables(self, order: Sequence[str]) -> dict[str, Table]:
-        """Return the table of each question, in the order given and then by name."""
+    def scores(self, order: Sequence[str]) -> dict[str, BinaryScores]:
+        """Return the scores of each question, in the order given and then by name."""
         ranks = {name: rank for rank, name in enumerate(order)}
-        names = sorted(self._cells, key=lambda name: (ranks.get(name, len(ranks)), name))
-        return {name: _table(self._cells[name]) for name in names}
-
-    def whole(self) -> Table:
-        """Return the table of all questions together."""
-        return _table(sum(self._cells.values(), Counter()))
+        names = sorted(self._tables, key=lambda name: (ranks.get(name, len(ranks)), name))
+        return {name: binary_scores(self._tables[name]) for name in names}
 
 
 class ValidityStats:
@@ -110,6 +112,8 @@ class ValidityStats:
         ]
         self._tags = _Questions()
         self._contradiction = _Questions()
+        self._labels = _Questions(LABELS)
+        self._agreement = ClusteredTables()
         self._confusion: Counter[tuple[ComplianceLabel, ComplianceLabel]] = Counter()
         self._forbidden = _Questions()
         self._not_scored: Counter[str] = Counter()
@@ -151,7 +155,7 @@ class ValidityStats:
                 continue
             got = bool(found.risk_tags) if tag == ANY_RISK_TAG else tag in found.risk_tags
             decisions[tag] = _Decision(tag, label, got)
-        self._tags.add(list(decisions.values()))
+        self._tags.add(row.dialog_id, list(decisions.values()))
         for tag, expected, got in decisions.values():
             if expected != got:
                 value = "" if tag == ANY_RISK_TAG else tag
@@ -166,7 +170,7 @@ class ValidityStats:
         ):
             return
         expected = row.contradiction == 1
-        self._contradiction.add([_Decision("contradiction", expected, got)])
+        self._contradiction.add(row.dialog_id, [_Decision("contradiction", expected, got)])
         if expected != got:
             yield _Difference(
                 "contradiction",
@@ -178,10 +182,15 @@ class ValidityStats:
     def _add_compliance(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
         if "compliance" not in self._reads or row.compliance is None or found.compliance is None:
             return
-        self._confusion[row.compliance, found.compliance] += 1
-        if row.compliance != found.compliance:
+        expected, got = row.compliance, found.compliance
+        self._confusion[expected, got] += 1
+        self._agreement.add(row.dialog_id, Table(tp=1) if expected == got else Table(fp=1))
+        self._labels.add(
+            row.dialog_id, [_Decision(label, expected == label, got == label) for label in LABELS]
+        )
+        if expected != got:
             spans = evidence_of(found.findings, compliance.FIELD, "")
-            yield _Difference("compliance", row.compliance, found.compliance, spans)
+            yield _Difference("compliance", expected, got, spans)
 
     def _add_forbidden(self, row: LabelledReply, found: Found) -> Iterator["_Difference"]:
         if "forbidden" not in self._reads or row.forbidden_hits is None or found.categories is None:
@@ -191,7 +200,7 @@ class ValidityStats:
         decisions = [
             _Decision(name, name in row.forbidden_hits, name in found.categories) for name in self._scored
         ]
-        self._forbidden.add(decisions)
+        self._forbidden.add(row.dialog_id, decisions)
         for name, expected, got in decisions:
             if expected != got:
                 spans = evidence_of(found.findings, compliance.FIELD, name) if got else []
@@ -203,7 +212,7 @@ class ValidityStats:
         decisions = [
             _Decision(item, label, item in found.rubric) for item, label in given_labels(row.rubric).items()
         ]
-        self._rubric.add(decisions)
+        self._rubric.add(row.dialog_id, decisions)
         for item, expected, got in decisions:
             if expected != got:
                 spans = evidence_of(found.findings, rubric.FIELD, item) if got else []
@@ -213,25 +222,26 @@ class ValidityStats:
         """Return the agreement on risk tags, None if these are not read, as the other methods do."""
         if "risk_tags" not in self._reads:
             return None
-        whole, pooled = self._tags.whole(), self._tags
-        by_tag = _scores(pooled.tables(_TAG_ORDER))
+        pooled = self._tags.pooled
+        whole, by_tag = pooled.whole(), self._tags.scores(_TAG_ORDER)
         return RiskTagScores(
             micro_f1=measures.f1(whole),
-            micro_precision=pooled.precision.value,
-            micro_recall=pooled.recall.value,
+            micro_precision=measures.precision(whole),
+            micro_recall=measures.recall(whole),
             macro_f1=measures.mean(scores.f1 for scores in by_tag.values()),
-            rows=pooled.rows,
+            rows=self._tags.rows,
             by_tag=by_tag,
             ci95=_intervals(
-                micro_precision=pooled.precision.interval(),
-                micro_recall=pooled.recall.interval(),
-                micro_f1=measures.f1_bounds(pooled.overlap.interval()),
+                micro_precision=pooled.precision(),
+                micro_recall=pooled.recall(),
+                micro_f1=pooled.f1(),
+                macro_f1=_macro_bounds(by_tag),
             ),
         )
 
     def contradiction(self) -> BinaryScores | None:
         """Return the agreement on contradictions of constraints."""
-        return binary_scores(self._contradiction.whole()) if "contradiction" in self._reads else None
+        return binary_scores(self._contradiction.pooled) if "contradiction" in self._reads else None
 
     def compliance(self) -> ComplianceScores | None:
         """Return the agreement on compliance labels.
@@ -242,39 +252,45 @@ class ValidityStats:
             return None
         rows = self._confusion.total()
         right = sum(self._confusion[label, label] for label in LABELS)
-        by_label = {label: _one_vs_rest(self._confusion, label) for label in LABELS}
+        by_label = self._labels.scores(LABELS)
+        accuracy = self._agreement.accuracy()
         return ComplianceScores(
             accuracy=right / rows if rows else None,
-            macro_f1=measures.mean(measures.f1(table) for table in by_label.values()),
+            macro_f1=measures.mean(scores.f1 for scores in by_label.values()),
             kappa=measures.kappa(self._confusion),
-            constant_accuracy=measures.constant_accuracy(table.tp + table.fn for table in by_label.values()),
+            constant_accuracy=measures.constant_accuracy(scores.support for scores in by_label.values()),
             severe_false_positives=by_label[_SEVERE].fp,
             rows=rows,
-            by_label={label: binary_scores(table) for label, table in by_label.items()},
+            by_label=by_label,
             confusion={
                 expected: {got: self._confusion[expected, got] for got in LABELS} for expected in LABELS
             },
-            ci95=_intervals(accuracy=measures.wilson(right, rows)),
+            ci95=_intervals(
+                accuracy=accuracy,
+                macro_f1=_macro_bounds(by_label),
+                kappa=measures.kappa_bounds(self._confusion, accuracy),
+            ),
         )
 
     def forbidden(self) -> ForbiddenScores | None:
         """Return the agreement on forbidden categories."""
         if "forbidden" not in self._reads:
             return None
-        pooled = self._forbidden
-        by_category = _scores(pooled.tables(compliance.CATEGORIES))
+        pooled = self._forbidden.pooled
+        whole, by_category = pooled.whole(), self._forbidden.scores(compliance.CATEGORIES)
         return ForbiddenScores(
-            f1=measures.f1(pooled.whole()),
-            precision=pooled.precision.value,
-            recall=pooled.recall.value,
+            f1=measures.f1(whole),
+            precision=measures.precision(whole),
+            recall=measures.recall(whole),
             macro_f1=measures.mean(scores.f1 for scores in by_category.values()),
-            rows=pooled.rows,
+            rows=self._forbidden.rows,
             by_category=by_category,
             not_scored={name: self._not_scored[name] for name in sorted(self._not_scored)},
             ci95=_intervals(
-                precision=pooled.precision.interval(),
-                recall=pooled.recall.interval(),
-                f1=measures.f1_bounds(pooled.overlap.interval()),
+                precision=pooled.precision(),
+                recall=pooled.recall(),
+                f1=pooled.f1(),
+                macro_f1=_macro_bounds(by_category),
             ),
         )
 
@@ -282,17 +298,15 @@ class ValidityStats:
         """Return the agreement on rubric items."""
         if "rubric" not in self._reads:
             return None
-        pooled = self._rubric
-        by_item = _scores(pooled.tables(rubric.RUBRIC_ITEMS))
+        whole, by_item = self._rubric.pooled.whole(), self._rubric.scores(rubric.RUBRIC_ITEMS)
         constant = sum(max(scores.support, scores.rows - scores.support) for scores in by_item.values())
-        decisions = pooled.whole().total
         return RubricScores(
-            accuracy=pooled.accuracy.value,
+            accuracy=measures.accuracy(whole),
             macro_f1=measures.mean(scores.f1 for scores in by_item.values()),
-            constant_accuracy=constant / decisions if decisions else None,
-            rows=pooled.rows,
+            constant_accuracy=constant / whole.total if whole.total else None,
+            rows=self._rubric.rows,
             by_item=by_item,
-            ci95=_intervals(accuracy=pooled.accuracy.interval()),
+            ci95=_intervals(accuracy=self._rubric.pooled.accuracy(), macro_f1=_macro_bounds(by_item)),
         )
 
     def unknown(self) -> UnknownNames:
@@ -310,9 +324,11 @@ class _Difference(NamedTuple):
     findings: Sequence[Finding]
 
 
-def binary_scores(table: Table) -> BinaryScores:
-    """Return every measure of a two-by-two table with one decision per reply."""
+def binary_scores(tables: ClusteredTables) -> BinaryScores:
+    """Return every measure of the two-by-two tables of one question, with its interval."""
+    table = tables.whole()
     tp, fp, fn, tn = table
+    accuracy = tables.accuracy()
     return BinaryScores(
         precision=measures.precision(table),
         recall=measures.recall(table),
@@ -327,34 +343,20 @@ def binary_scores(table: Table) -> BinaryScores:
         fn=fn,
         tn=tn,
         ci95=_intervals(
-            precision=measures.wilson(tp, tp + fp),
-            recall=measures.wilson(tp, tp + fn),
-            f1=measures.f1_bounds(measures.wilson(tp, tp + fp + fn)),
-            accuracy=measures.wilson(tp + tn, table.total),
+            precision=tables.precision(),
+            recall=tables.recall(),
+            f1=tables.f1(),
+            accuracy=accuracy,
+            kappa=measures.kappa_bounds(table.matrix, accuracy),
         ),
     )
 
 
-def _scores(tables: Mapping[str, Table]) -> dict[str, BinaryScores]:
-    return {name: binary_scores(table) for name, table in tables.items()}
+def _macro_bounds(parts: Mapping[str, BinaryScores]) -> Bounds | None:
+    return measures.mean_bounds([scores.ci95.get("f1") for scores in parts.values() if scores.f1 is not None])
 
 
-def _table(cells: Mapping[tuple[bool, bool], int]) -> Table:
-    return Table(
-        *(cells.get(cell, 0) for cell in ((True, True), (False, True), (True, False), (False, False)))
-    )
-
-
-def _one_vs_rest(
-    confusion: Mapping[tuple[ComplianceLabel, ComplianceLabel], int], label: ComplianceLabel
-) -> Table:
-    cells: Counter[tuple[bool, bool]] = Counter()
-    for (expected, got), count in confusion.items():
-        cells[expected == label, got == label] += count
-    return _table(cells)
-
-
-def _intervals(**bounds: tuple[float, float] | None) -> dict[str, tuple[float, float]]:
+def _intervals(**bounds: Bounds | None) -> dict[str, Bounds]:
     return {name: interval for name, interval in bounds.items() if interval is not None}
 
 

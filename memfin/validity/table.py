@@ -28,18 +28,18 @@ def tables(report: ValidityReport) -> Iterator["RenderableType"]:
         table = _scores_table("Risk tags", tags.by_tag)
         cells = (_share(tags.micro_precision), _share(tags.micro_recall), _share(tags.micro_f1))
         table.add_row("micro", *cells, _bounds(tags.ci95.get("micro_f1")), "", "", str(tags.rows))
-        table.add_row("macro", "", "", _share(tags.macro_f1), "", "", "", "")
+        table.add_row("macro", "", "", _share(tags.macro_f1), _bounds(tags.ci95.get("macro_f1")), "", "", "")
         yield table
     if (found := report.contradiction) is not None and found.rows:
         yield _scores_table("Contradicted constraints", {"contradiction": found}, total=False)
     if (labels := report.compliance) is not None and labels.rows:
         table = _scores_table("Compliance", labels.by_label)
-        table.add_row(
-            "macro", "", "", _share(labels.macro_f1), "", _share(labels.kappa), "", str(labels.rows)
-        )
+        macro = (_share(labels.macro_f1), _bounds(labels.ci95.get("macro_f1")), _share(labels.kappa))
+        table.add_row("macro", "", "", *macro, "", str(labels.rows))
         yield table
         yield Text(
             f"accuracy {_share(labels.accuracy)} ({_bounds(labels.ci95.get('accuracy'))}); "
+            f"kappa {_share(labels.kappa)} ({_bounds(labels.ci95.get('kappa'))}); "
             f"always the most frequent label: {_share(labels.constant_accuracy)}; "
             f"wrongly called severe: {labels.severe_false_positives}"
         )

@@ -1,8 +1,7 @@
 """JUnit XML, annotations and step summaries for CI servers; warnings about many failed turns.
 
-`tests/fixtures/junit.xsd` is a schema of the JUnit format written from its descriptions, apart from MemFin's
-code: https://github.com/testmoapp/junitxml (elements and attributes by which CI servers agree) and the schema
-of Jenkins' xunit plug-in (what must be there, times with at most three decimals, nothing unknown).
+`MEMFIN_JUNIT_SCHEMA` names the schema of Jenkins' xUnit plug-in, which `make test-junit` takes from the
+source archive of pytest; every JUnit file of these tests is validated against it.
 """
 
 import json
@@ -20,7 +19,8 @@ from memfin.runtime.gates import GatedValue
 from tests.commands import run_command
 from tests.support import dialog, write_jsonl
 
-SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "fixtures" / "junit.xsd")
+SCHEMA_FILE = os.environ.get("MEMFIN_JUNIT_SCHEMA")
+SCHEMA = xmlschema.XMLSchema(Path(SCHEMA_FILE)) if SCHEMA_FILE else None
 AGENT = '''
 class Flaky:
     """Raises in the second turn of the dialogue that a file names."""
@@ -48,8 +48,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def suite_of(path: Path) -> TestSuite:
-    """Return the one suite of a file that the schema and junitparser accept."""
-    SCHEMA.validate(path)
+    """Return the one suite of a file that the schema, if it is there, and junitparser accept."""
+    if SCHEMA is not None:
+        SCHEMA.validate(path)
     (suite,) = JUnitXml.fromfile(str(path))
     assert suite.tests == len(list(suite))
     return suite
@@ -89,7 +90,20 @@ def test_a_run_gives_a_test_case_per_gate_and_dialogue(folder: Path) -> None:
     assert properties["run_id"] == "r"
     assert properties["agent"] == "flaky:Flaky"
     assert properties["dataset"] == "data.jsonl"
-    assert float(properties["m3_risk_coverage.risk_coverage"]) < 0.9
+    low, high = map(float, properties["m3_risk_coverage.risk_coverage.ci95"].split(" to "))
+    assert low <= float(properties["m3_risk_coverage.risk_coverage"]) < min(0.9, high)
+
+
+@pytest.mark.skipif(SCHEMA is None, reason="no schema of another project is here: run make test-junit")
+def test_the_schema_refuses_other_files(folder: Path) -> None:
+    assert SCHEMA is not None
+    memfin(folder, *RUN, "--junit", "junit.xml")
+    suite_of(folder / "junit.xml")
+    text = (folder / "junit.xml").read_text("utf-8")
+    for before, after in (("<testcase ", '<testcase file="x" '), (' time="', ' time="a'), (' name="r"', "")):
+        assert before in text
+        with pytest.raises(xmlschema.XMLSchemaException):
+            SCHEMA.validate(text.replace(before, after))
 
 
 def test_github_gets_annotations_and_a_step_summary(folder: Path) -> None:
@@ -111,7 +125,7 @@ def test_github_gets_annotations_and_a_step_summary(folder: Path) -> None:
     )
     assert "ValueError: 50%25 of ⟨U+0000⟩" in warning
     summary = (folder / "summary.md").read_text("utf-8")
-    assert summary.startswith("before\n### MemFin: r\n")
+    assert summary.startswith("before\n### MemFin: r: 1 of 2 gates failed\n")
     assert "warning: 1 of 6 turns failed" in summary
     assert "| m3\\_risk\\_coverage.risk\\_coverage | 0" in summary
     assert "| --gate m4\\_compliance.severe\\_violation\\_rate&lt;=1\\@95 | " in summary
@@ -194,7 +208,11 @@ def test_values_that_were_not_measured_and_lines_of_no_option() -> None:
         ("a.b", "not measured: nothing was recalled", ""),
         ("c.d", "0.333333", "0.25 to 0.5"),
     ]
-    assert step_summary(outcome._replace(failed_gates=[], config=RunConfig())).count("Gate") == 0
+    assert step_summary(outcome).startswith("### MemFin: r: 1 of 2 gates failed\n")
+    assert step_summary(outcome._replace(failed_gates=[])).startswith("### MemFin: r: 1 of 1 gates passed\n")
+    without = step_summary(outcome._replace(failed_gates=[], config=RunConfig()))
+    assert without.startswith("### MemFin: r: no gates\n")
+    assert "| Gate |" not in without
     bench = BenchConfig(fail_under={"overall_percentage": 70.0}, fail_on_regression="runs/before")
     assert list(outcome._replace(config=bench, failed_gates=[]).gates()) == [
         "--fail-under 70",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.metrics.interval import ratio_interval, student_t_quantile
+from memfin.metrics.interval import RatioSums, ratio_interval, student_t_quantile
 from tests.support import each_case, length
 
 
@@ -125,3 +125,21 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(
         covered += bounds[0] <= rate <= bounds[1]
     few = 3 * math.sqrt(0.94 * 0.06 / redraws)  # what chance alone takes off so few redraws
     assert covered / redraws >= 0.94 - few
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda two: (min(two), max(two))), max_size=9
+    ),
+    st.booleans(),
+)
+def test_sums_give_the_interval_of_their_dialogues(clusters: list[tuple[int, int]], graded: bool) -> None:
+    sums, others = RatioSums(graded=graded), RatioSums(graded=graded)
+    for number, (hits, of) in enumerate(clusters):
+        (sums if number % 2 else others).add(hits, of)
+    sums.merge(others)
+    bounds = ratio_interval(clusters, graded=graded)
+    assert sums.interval() == (None if bounds is None else pytest.approx(bounds, abs=1e-9))
+    assert sums.value == pytest.approx(
+        sum(hits for hits, _ in clusters) / (sum(of for _, of in clusters) or 1)
+    )

@@ -13,7 +13,8 @@ from memfin.contracts import BenchConfig
 from memfin.contracts.rag import RagSummary
 from memfin.errors import UsageError
 from memfin.metrics.interval import ratio_interval
-from memfin.report import load_report, write_reports
+from memfin.report import load_report, render_markdown_report, write_reports
+from memfin.report.glossary import format_interval
 from memfin.report.tables import rag_table
 from memfin.runtime.bench_gates import score_gates
 from memfin.runtime.bench_plan import make_bench_plan
@@ -204,6 +205,12 @@ async def test_scores_and_pass_rates_have_intervals_and_gates_hold_their_bound(t
         ratio_interval([(float(one.passed), 1.0) for one in summary.individual_results])
     )
     assert summary.by_type["evidence_set"].ci95 == {}  # a single question has none
+    text = render_markdown_report(load_report(directory))
+    for key in ("score", "pass_rate"):
+        assert format_interval(key, summary.ci95[key]) in text
+    for group in (*summary.by_type.values(), *summary.by_difficulty.values()):
+        if group.ci95:
+            assert f"| {format_interval('score', group.ci95['score'])} |" in text
     low = 100 * summary.ci95["score"][0]
     for limit, fails in ((low - 0.1, False), (low + 0.1, True)):
         config = BenchConfig(gate=[f"overall_percentage>={limit}@95"])

@@ -121,6 +121,8 @@ async def test_failed_turns_come_first_and_pairs_are_turns_answered_in_both_runs
     refused = compared(sound, broken, "--fail-on-worse")
     assert isinstance(refused.exception, GateFailed)
     assert "failed" in str(refused.exception)
+    assert "warning: broken: 50.0% of the turns failed, more than 5%" in refused.stderr
+    assert "warning: sound: 0" not in refused.stderr
 
 
 async def test_a_changed_case_names_the_first_turn_that_differs(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ import pytest
 
 from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
+from memfin.metrics.interval import ratio_interval
 from memfin.report import load_report, render_markdown_report
 from memfin.report.dialogs import script_language
+from memfin.report.glossary import format_interval
 from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
     CONFIG_FINGERPRINT,
@@ -49,6 +51,26 @@ def test_metrics_by_group_come_from_the_rows_of_the_group(tmp_path: Path) -> Non
     assert scenarios["s2"]["M5 Rubric hit rate"] == "-"
     assert scenarios["s1"]["M2 Profile score"] == "40.0 %"
     assert list(group(model, "By difficulty")) == ["easy", "hard"]
+
+
+def test_groups_have_intervals_with_the_dialogue_as_the_unit(tmp_path: Path) -> None:
+    """Of two scenarios with the same shares, the dialogues of the second are each of one kind."""
+    ids = [f"{scenario}-{number}" for scenario in ("s1", "s2") for number in range(8)]
+    traces = [trace(name, [turn(1), turn(2)], scenario_type=name[:2]) for name in ids]
+    flags = {name: [(0, 1), (int(name[-1]) % 2,) * 2][name.startswith("s2")] for name in ids}
+    rows = [
+        row(name, at + 1, key_hit_flags=[flag], key_hit_sources=[["short_term"] * flag])
+        for name in ids
+        for at, flag in enumerate(flags[name])
+    ]
+    report = load_report(write_run(tmp_path, traces, rows))
+    (table,) = (each for each in blocks(report) if isinstance(each, Table) and each.title == "By scenario")
+    place = table.headings.index("M1 Key coverage")
+    apart, alike = (each[place] for each in table.rows)
+    assert (apart.text, alike.text) == ("50.0 %", "50.0 %")
+    for cell, clusters in ((apart, [(1, 2)] * 8), (alike, [(2, 2), (0, 2)] * 4)):
+        assert cell.small == format_interval("key_coverage", ratio_interval(clusters))
+    assert f"| 50.0 % ({alike.small}) |" in render_markdown_report(report)
 
 
 def test_older_wordings_of_a_difficulty_make_no_group_of_their_own(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memfin.metrics.interval import ratio_interval
 from memfin.validity import measures
-from memfin.validity.measures import PooledShare, Table
+from memfin.validity.measures import Bounds, ClusteredTables, Table
 from tests.support import each_case
 
 counts = st.integers(0, 60)
@@ -34,7 +35,8 @@ def test_what_nothing_was_counted_for_is_undefined() -> None:
     for measure in (measures.precision, measures.recall, measures.f1, measures.accuracy):
         assert measure(empty) is None
     assert measures.kappa(empty.matrix) is None
-    assert measures.wilson(0, 0) is None
+    assert ClusteredTables().accuracy() is None
+    assert measures.kappa_bounds(empty.matrix, (0.0, 1.0)) is None
     assert measures.f1_bounds(None) is None
     assert measures.constant_accuracy(()) is None
     assert measures.mean([]) is None
@@ -111,115 +113,97 @@ def test_kappa_of_one_constant_side_is_zero_and_of_two_equal_ones_undefined() ->
     assert measures.kappa(matrix([[9, 0], [0, 0]])) is None
 
 
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [  # Newcombe 1998, table I, method 3
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0000, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_published_intervals(successes: int, trials: int, low: float, high: float) -> None:
-    assert measures.wilson(successes, trials) == pytest.approx((low, high), abs=0.00005)
-
-
-def test_intervals_mirror_and_end_exactly_at_the_ends() -> None:
-    bounds = measures.wilson(0, 20)
-    assert bounds is not None
-    assert bounds[0] == 0.0
-    assert measures.wilson(20, 20) == pytest.approx((1 - bounds[1], 1.0), abs=1e-12)
-
-
-@given(st.integers(1, 5000), st.data())
-def test_a_share_lies_in_its_interval(trials: int, data: st.DataObject) -> None:
-    successes = data.draw(st.integers(0, trials))
-    bounds = measures.wilson(successes, trials)
-    assert bounds is not None
-    assert 0 <= bounds[0] <= successes / trials <= bounds[1] <= 1
-    assert bounds[0] < bounds[1]
-
-
 def test_the_bounds_of_f1_by_hand() -> None:
     # f1 = 2 s / (1 + s): 1/3 -> 1/2, 1/2 -> 2/3
     assert measures.f1_bounds((1 / 3, 1 / 2)) == pytest.approx((1 / 2, 2 / 3))
     assert measures.f1_bounds((0.0, 1.0)) == (0.0, 1.0)
 
 
-@given(tables)
-def test_f1_lies_in_its_interval(table: Table) -> None:
-    bounds = measures.f1_bounds(measures.wilson(table.tp, table.tp + table.fp + table.fn))
-    value = measures.f1(table)
-    assert (bounds is None) == (value is None)
-    if bounds is not None and value is not None:
-        assert bounds[0] - 1e-12 <= value <= bounds[1] + 1e-12
+def clustered(*units: Table, dialog_id: str | None = None) -> ClusteredTables:
+    found = ClusteredTables()
+    for table in units:
+        found.add(dialog_id, table)
+    return found
 
 
-def pooled(*pairs: tuple[int, int]) -> PooledShare:
-    share = PooledShare()
-    for successes, trials in pairs:
-        share.add(successes, trials)
-    return share
+def bounds_of(found: ClusteredTables) -> dict[str, Bounds | None]:
+    accuracy = found.accuracy()
+    return {
+        "precision": found.precision(),
+        "recall": found.recall(),
+        "f1": found.f1(),
+        "accuracy": accuracy,
+        "kappa": measures.kappa_bounds(found.whole().matrix, accuracy),
+    }
 
 
-def test_independent_decisions_count_each() -> None:
-    share = pooled(*[(1, 1)] * 6, *[(0, 1)] * 4)
-    # residuals 10 * 0.24; clustered 10/9 * 2.4 / 100, independent 0.24 / 10: design effect 10/9
-    assert share.value == 0.6
-    assert share.worth() == pytest.approx(9.0)
-    assert share.interval() == pytest.approx(measures.wilson(5.4, 9.0))
+def test_intervals_are_those_of_ratios_over_dialogues() -> None:
+    units = [Table(3, 1, 0, 2), Table(1, 0, 2, 2), Table(0, 0, 0, 4), Table(3, 1, 0, 2)]
+    found = bounds_of(clustered(*units))
+    assert found["precision"] == pytest.approx(ratio_interval([(t.tp, t.tp + t.fp) for t in units]))
+    assert found["recall"] == pytest.approx(ratio_interval([(t.tp, t.tp + t.fn) for t in units]))
+    assert found["accuracy"] == pytest.approx(ratio_interval([(t.tp + t.tn, t.total) for t in units]))
+    overlap = ratio_interval([(t.tp, t.tp + t.fp + t.fn) for t in units])
+    assert found["f1"] == pytest.approx(measures.f1_bounds(overlap))
 
 
-def test_decisions_that_agree_within_a_reply_count_as_one() -> None:
-    share = pooled(*[(5, 5)] * 6, *[(0, 5)] * 4)
-    assert share.value == 0.6
-    assert share.worth() == pytest.approx(9.0)
+def test_one_dialogue_has_no_interval() -> None:
+    one = clustered(*[Table(1, 1, 1, 1)] * 9, dialog_id="d")
+    assert set(bounds_of(one).values()) == {None}
+    assert one.whole() == Table(9, 9, 9, 9)
 
 
-def test_decisions_that_balance_within_a_reply_are_worth_no_more_than_they_are() -> None:
-    share = pooled(*[(1, 2)] * 10)
-    assert share.worth() == 20.0
-    assert share.interval() == pytest.approx(measures.wilson(10, 20))
+@given(st.lists(st.tuples(st.sampled_from([None, "a", "b"]), tables), max_size=8))
+def test_values_lie_in_their_intervals_and_no_interval_is_a_point(
+    replies: list[tuple[str | None, Table]],
+) -> None:
+    found = ClusteredTables()
+    for dialog_id, table in replies:
+        found.add(dialog_id, table)
+    whole = found.whole()
+    values = {
+        "precision": measures.precision(whole),
+        "recall": measures.recall(whole),
+        "f1": measures.f1(whole),
+        "accuracy": measures.accuracy(whole),
+        "kappa": measures.kappa(whole.matrix),
+    }
+    for name, bounds in bounds_of(found).items():
+        value = values[name]
+        if bounds is not None:
+            assert value is not None
+            assert bounds[0] - 1e-12 <= value <= bounds[1] + 1e-12, name
+            assert bounds[0] < bounds[1], name
 
 
-def test_where_all_agree_each_reply_counts_once() -> None:
-    assert pooled(*[(5, 5)] * 8).interval() == measures.wilson(8, 8)
-    assert pooled(*[(0, 5)] * 8).interval() == measures.wilson(0, 8)
-    assert pooled((3, 5)).interval() == pytest.approx(measures.wilson(0.6, 1))
+def test_bounds_of_a_mean_are_means_of_bounds() -> None:
+    assert measures.mean_bounds([(0.2, 0.4), None]) == (0.1, 0.7)
+    assert measures.mean_bounds([None]) is None
 
 
-def test_replies_without_decisions_carry_nothing() -> None:
-    assert pooled((0, 0), (0, 0)).interval() is None
-    assert pooled((0, 0)).value is None
-    assert pooled((1, 2), (0, 0), (2, 2)).worth() == pooled((1, 2), (2, 2)).worth()
-
-
-def test_the_order_of_replies_does_not_matter() -> None:
-    order = random.Random(3)
-    pairs = [(order.randint(0, 4), 4 + order.randint(0, 3)) for _ in range(50)]
-    once = pooled(*pairs).interval()
-    order.shuffle(pairs)
-    assert pooled(*pairs).interval() == once
-
-
-def test_pooled_intervals_cover_what_they_should() -> None:
-    """Replies of ten decisions that hang together: the plain interval covers far too seldom."""
-    order = random.Random(7)
-    truth, covered, plainly = 0.8, 0, 0
-    rounds = 400
+def test_intervals_cover_the_truth_where_replies_of_a_dialogue_are_alike() -> None:
+    """Dialogues of ten replies with a common rate of errors: replies as units cover far too seldom."""
+    source = random.Random(7)
+    rounds, truth = 300, {"recall": 0.8, "accuracy": 0.8, "f1": 0.8, "kappa": 0.6}
+    covered: Counter[str] = Counter()
+    apart_covered: Counter[str] = Counter()
     for _ in range(rounds):
-        pairs = []
-        for _ in range(60):
-            share = order.betavariate(truth * 2, (1 - truth) * 2)
-            pairs.append((sum(order.random() < share for _ in range(10)), 10))
-        bounds = pooled(*pairs).interval()
-        plain = measures.wilson(sum(one for one, _ in pairs), 600)
-        assert bounds is not None
-        assert plain is not None
-        covered += bounds[0] <= truth <= bounds[1]
-        plainly += plain[0] <= truth <= plain[1]
-    assert covered / rounds > 0.92
-    assert plainly / rounds < 0.80
+        together, apart = ClusteredTables(), ClusteredTables()
+        for dialog_id in map(str, range(40)):
+            rate = source.betavariate(1.6, 0.4)
+            for number in range(10):
+                right = source.random() < rate
+                table = Table(tp=right, fn=not right) if number % 2 else Table(tn=right, fp=not right)
+                together.add(dialog_id, table)
+                apart.add(None, table)
+        for counts, found in ((covered, bounds_of(together)), (apart_covered, bounds_of(apart))):
+            for name, value in truth.items():
+                bounds = found[name]
+                assert bounds is not None
+                counts[name] += bounds[0] <= value <= bounds[1]
+    for name in truth:
+        assert covered[name] / rounds > 0.92, name
+        assert apart_covered[name] / rounds < 0.85, name
 
 
 @given(tables)

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from memfin.contracts import Disagreement, Finding, LabelledReply
+from memfin.metrics.interval import ratio_interval
 from memfin.scoring.compliance import CATEGORIES
 from memfin.validity import Found, Place, ValidityStats
-from memfin.validity.measures import f1_bounds, wilson
-from memfin.validity.stats import ALWAYS_SCORED
+from memfin.validity.measures import f1_bounds
+from memfin.validity.stats import ALWAYS_SCORED, SECTIONS
 
 NOTHING = Found(risk_tags=[], contradiction=False, compliance="compliant", categories=[], rubric=[])
 
@@ -49,14 +50,14 @@ def test_risk_tags_by_hand() -> None:
     assert (credit.precision, credit.recall, credit.f1) == (0.5, 0.5, 0.5)
     assert (credit.support, credit.rows, credit.constant_accuracy) == (2, 3, 2 / 3)
     assert credit.kappa == pytest.approx((1 / 3 - 5 / 9) / (4 / 9))
-    assert credit.ci95["recall"] == wilson(1, 2)
-    assert credit.ci95["f1"] == f1_bounds(wilson(1, 3))
+    assert credit.ci95["recall"] == ratio_interval([(1, 1), (0, 1)])
+    assert credit.ci95["f1"] == f1_bounds(ratio_interval([(1, 1), (0, 1), (0, 1)]))
     assert (fx.tp, fx.fp, fx.fn, fx.tn, fx.f1) == (1, 0, 0, 1, 1.0)
     # together: 2 found and labelled, 1 wrongly found, 1 missed
     assert (scores.micro_precision, scores.micro_recall, scores.micro_f1) == (2 / 3, 2 / 3, 4 / 6)
     assert scores.macro_f1 == 0.75
     assert scores.rows == 3
-    assert set(scores.ci95) == {"micro_precision", "micro_recall", "micro_f1"}
+    assert set(scores.ci95) == {"micro_precision", "micro_recall", "micro_f1", "macro_f1"}
     assert [(each.id, each.field, each.expected, each.got) for each in met] == [
         ("r2", "risk_tags.credit_risk", True, False),
         ("r3", "risk_tags.credit_risk", False, True),
@@ -164,7 +165,10 @@ def test_compliance_by_hand() -> None:
     assert scores.macro_f1 == pytest.approx((12 / 13 + 2 / 3 + 1 / 2) / 3)
     # by chance, labels 7, 2, 1 and findings 6, 1, 3 meet 47 times in 100
     assert scores.kappa == pytest.approx((0.8 - 0.47) / 0.53)
-    assert scores.ci95["accuracy"] == wilson(8, 10)
+    accuracy = ratio_interval([(1, 1)] * 8 + [(0, 1)] * 2)
+    assert accuracy is not None
+    assert scores.ci95["accuracy"] == accuracy
+    assert scores.ci95["kappa"] == pytest.approx([(bound - 0.47) / 0.53 for bound in accuracy])
     assert [(each.expected, each.got) for each in met] == [
         ("compliant", "severe_violation"),
         ("minor_violation", "severe_violation"),
@@ -238,6 +242,38 @@ def test_rubric_by_hand() -> None:
     assert scores.constant_accuracy == (2 + 1 + 1) / 5
     assert scores.rows == 3
     assert [each.field for each in met] == ["rubric.自定义", "rubric.信息依据", "rubric.信息依据"]
+
+
+def test_replies_of_one_dialogue_are_one_unit() -> None:
+    """Dialogues of four replies each; every fourth is read wrongly throughout."""
+    apart, together = ValidityStats(), ValidityStats()
+    for number in range(80):
+        yes = number % 2 > 0
+        got = yes if number // 4 % 4 else not yes
+        found = NOTHING.replace(
+            risk_tags=["credit_risk"] * got,
+            contradiction=got,
+            compliance="severe_violation" if got else "compliant",
+            categories=["代客操作"] * got,
+            rubric=["信息依据"] * got,
+        )
+        labelled = row(
+            number,
+            risk_tags={"credit_risk": yes},
+            contradiction=int(yes),
+            compliance="severe_violation" if yes else "compliant",
+            forbidden_hits=["代客操作"] * yes,
+            rubric={"信息依据": yes},
+        )
+        apart.add(labelled, found, Place("f", number))
+        together.add(labelled.replace(dialog_id=f"d{number // 4}"), found, Place("f", number))
+    for section in SECTIONS:
+        narrow, wide = getattr(apart, section)(), getattr(together, section)()
+        assert ("f1" if section == "contradiction" else "macro_f1") in wide.ci95
+        assert narrow.ci95.keys() == wide.ci95.keys()
+        for name, (low, high) in narrow.ci95.items():
+            assert wide.ci95[name][1] - wide.ci95[name][0] > 1.3 * (high - low), (section, name)
+            assert narrow[name] == wide[name]
 
 
 def test_only_what_is_read_is_measured() -> None:
