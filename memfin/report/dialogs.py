@@ -417,6 +417,9 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
     if memory and (undecided := memory.counts.get("contradiction_undecided", 0)):
         turns = memory.counts.get("contradiction_turns", 0)
         yield _share_warning("undecided_turns", undecided, max(turns, undecided))
+    if memory and (outside := memory.counts.get("contradictions_outside", 0)):
+        inside = memory.counts.get("contradiction_count", 0)
+        yield warning("contradictions_outside", total=grouped(inside + outside), inside=grouped(inside))
     if memory is None or missing("key_coverage", memory):
         return
     total = memory.counts.get("required_key_total", 0)

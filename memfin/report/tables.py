@@ -87,6 +87,9 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     if counters.unscored_turn_pairs:
         counted += f", {counters.unscored_turn_pairs:,} of the dataset not scored"
     headings = ("Metric", "Micro", "95 % interval", "Macro", "Eligible", "Skipped", "Failed")
+    memory = summary.metrics.get("m1_context_continuity")
+    if memory and (outside := memory.counts.get("contradictions_outside", 0)):
+        counted = f"M1 Contradictions: {outside:,} more on turns without required keys\n{counted}"
     caption = "\n".join((*glossary.missing_lines(values), counted))
     return _table(f"Run {one_line(summary.run_id, 128)}: {inputs}", caption, headings, rows)
 

@@ -147,6 +147,15 @@ def test_keys_the_agent_could_not_know_are_counted() -> None:
     assert "60.0 %" in found["Key coverage rests on very short targets"].detail
 
 
+def test_contradictions_on_turns_without_keys_are_counted() -> None:
+    result = summary()
+    memory = result.metrics["m1_context_continuity"]
+    counts = memory.counts | {"contradiction_count": 17, "contradictions_outside": 2}
+    result.metrics["m1_context_continuity"] = memory.replace(counts=counts)
+    detail = by_title(summary_warnings(result.metrics, 100))["Contradictions outside the rate"].detail
+    assert detail.startswith("19 replies contradict a constraint of the client, 17 of them in the")
+
+
 def test_an_empty_denominator_and_few_dialogues_are_said() -> None:
     result = summary()
     empty = result.metrics["m5_explainability"].replace(counts={"eligible_count": 0})
