@@ -1,6 +1,7 @@
 """The worst turns of a run: their selection while rows stream by, and the evidence shown for each."""
 
 import bisect
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,12 +18,15 @@ from memfin.report.model import Case, Cases, Evidence, Item, Segment, grouped, s
 from memfin.text.lines import flat, one_line
 
 NO_RULE: Final = "no rule fired"
+_KEY: Final = re.compile(r"(?P<name>[a-z_.]+)(\[(?P<item>\d+)\]|:(?P<turn>\d+))?")
 _LOW_SCORE: Final = 4.0
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
+_TEXT_LIMIT: Final = 300
 _WORDS_LIMIT: Final = 120
 _MAX_ITEMS: Final = 20
 _MAX_FINDINGS: Final = 12
+_MAX_VOTES: Final = 3
 _DETECTORS: Final = frozenset({"", "lexicon", "lexicon+classifier"})
 """The offline detectors of compliance as rows name them, those of earlier versions included."""
 
@@ -70,7 +74,7 @@ class WorstTurns:
             reference = row.gt_compliance_label
             agreed = reference == row.pred_compliance_label
             words = "severe violation" + (" by the agent's own check" if by_own_check(row) else "")
-            words += f", reference: {reference}" if reference is not None and not agreed else ""
+            words += f", reference: {plain(reference)}" if reference is not None and not agreed else ""
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
         if row.constraint_contradiction:
             broken = len(row.contradicted_constraints)
@@ -95,7 +99,7 @@ class WorstTurns:
         for ranking in rankings:
             for _, _, row in ranking.entries:
                 wanted.setdefault(row.dialog_id, set()).add(row.turn_pair_id)
-        texts = reader.fetch_turns(run_dir, wanted)
+        texts, reasons = reader.fetch_turns(run_dir, wanted), reader.fetch_reasons(run_dir, wanted)
         seen: dict[tuple[str, int], Case] = {}
         for ranking in rankings:
             cases: list[Case] = []
@@ -105,7 +109,8 @@ class WorstTurns:
                     cases.append(msgspec.structs.replace(seen[key], why=words, repeated=True))
                     continue
                 anchor = f"turn-{len(seen) + 1}"
-                seen[key] = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
+                text, why = texts.get(key), reasons.get(key, ())
+                seen[key] = turn_case(anchor, words, row, text, facts.get(row.dialog_id), why)
                 cases.append(seen[key])
             total = f"{grouped(ranking.total)} {'turn' if ranking.total == 1 else 'turns'}"
             if ranking.total > len(cases):
@@ -120,7 +125,12 @@ def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
 
 
 def turn_case(
-    anchor: str, why: str, row: TurnEvalRow, text: reader.TurnText | None, facts: Facts | None
+    anchor: str,
+    why: str,
+    row: TurnEvalRow,
+    text: reader.TurnText | None,
+    facts: Facts | None,
+    reasons: Iterable[reader.Reason] = (),
 ) -> Case:
     """Return the case of one turn; ``text`` is None when the trace lacks the turn."""
     user_text = text.user_text if text else ""
@@ -136,21 +146,23 @@ def turn_case(
         question=one_line(user_text, _USER_LIMIT) if text else "(the trace lacks this turn)",
         reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
         reply_length=len(reply),
-        evidence=tuple(_evidence(row, reply, text.recall if text else None)),
+        evidence=tuple(_evidence(row, reply, text.recall if text else None, reasons)),
     )
 
 
-def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Iterator[Evidence]:
+def _evidence(
+    row: TurnEvalRow, reply: str, recall: RecallTrace | None, reasons: Iterable[reader.Reason]
+) -> Iterator[Evidence]:
     if keys := tuple(_keys(row)):
         yield Evidence("Required keys", keys)
-    yield Evidence("Recall", (Item(_recall(recall)),))
+    yield Evidence("Recall", (Item(_recall(recall)), *_recalled(recall)))
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
     if tags := (*_chips(missed, "missing"), *_chips(met, "made", hit=True)):
         yield Evidence("Risk disclosures", tags, chips=True)
     if (label := label_words(row)) is not None:
         reference = row.gt_compliance_label
-        words = label if reference is None else f"{label}, reference {reference}"
+        words = plain(label) if reference is None else f"{plain(label)}, reference {plain(reference)}"
         yield Evidence("Compliance", (Item(words), *_chips(row.forbidden_hits)), chips=True)
     if row.constraint_contradiction:
         constraints = _chips(row.contradicted_constraints)
@@ -161,6 +173,9 @@ def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Itera
     lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
     if items := (*judged, *_chips(lacking, "missing")):
         yield Evidence("Explainability", items, chips=True)
+    votes = islice(reasons, _MAX_VOTES)
+    if judge := tuple(Item(f"{one.score:g} of 5: {one_line(one.reason, _TEXT_LIMIT)}") for one in votes):
+        yield Evidence("Judge", judge)
     if findings := tuple(_findings(row, reply)):
         yield Evidence("Findings", findings)
 
@@ -170,28 +185,40 @@ def _keys(row: TurnEvalRow) -> Iterator[Item]:
     index = 0
     reasons = row.key_recoverability or []
     for key in row.resolved_keys[:_MAX_ITEMS]:
-        name = one_line(key.key, _WORDS_LIMIT)
-        target = f"= “{one_line(key.target_text, _WORDS_LIMIT)}”" if key.target_text is not None else ""
+        name = key_words(key.key)
+        if key.target_text is not None:
+            name += f" “{one_line(key.target_text, _WORDS_LIMIT)}”"
         if not key.resolvable:
-            yield Item(f"{target}: not resolvable".lstrip(), "unknown", name)
+            yield Item(f"{name}: not resolvable", "unknown")
             continue
         hit = row.key_hit_flags[index] if index < len(row.key_hit_flags) else None
         sources = row.key_hit_sources[index] if index < len(row.key_hit_sources) else []
         note = LABELS["key_reasons"].get(reasons[index], "") if index < len(reasons) else ""
         index += 1
         if hit is None:
-            yield Item(f"{target}: {note or 'unknown'}".lstrip(), "unknown", name)
+            yield Item(f"{name}: {note or 'unknown'}", "unknown")
         elif hit:
-            yield Item(f"{target}: recalled from {', '.join(sources)}".lstrip(), "hit", name)
+            places = ", ".join(LABELS["sources"].get(source, source).lower() for source in sources)
+            yield Item(f"{name}: recalled from {places}", "hit")
         else:
-            yield Item(f"{target}: missed{f' ({note})' if note else ''}".lstrip(), "miss", name)
+            yield Item(f"{name}: missed{f' ({note})' if note else ''}", "miss")
+
+
+def key_words(key: str) -> str:
+    """Write a required key, such as ``profile_gt.constraints_gt[1]``, in words."""
+    if (found := _KEY.fullmatch(key)) and (words := LABELS["keys"].get(found["name"])):
+        place = found["item"] or found["turn"]
+        number = int(found["item"]) + 1 if found["item"] else found["turn"]
+        return f"{words} {number}" if place else words
+    return one_line(key, _WORDS_LIMIT)
 
 
 def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
     for finding in row.findings[:_MAX_FINDINGS]:
         before, span, after = around(reply, finding.start, finding.end, context=24, limit=_WORDS_LIMIT)
         quote = (Segment(before), Segment(span, marked=True), Segment(after)) if span else ()
-        words = f"{one_line(finding.field, 60)} = {one_line(finding.value, 60)}"
+        kind = LABELS["findings"].get(finding.field) or one_line(finding.field, 60)
+        words = f"{kind}: {plain(finding.value)}"
         yield Item(f"{words} (rule {one_line(finding.rule, 80)})", quote=quote)
 
 
@@ -211,9 +238,14 @@ def around(text: str, start: int, end: int, *, context: int, limit: int) -> tupl
 
 def _chips(values: Iterable[str], word: str = "", *, hit: bool = False) -> tuple[Item, ...]:
     return tuple(
-        Item(f"{one_line(value, _WORDS_LIMIT)} {word}".rstrip(), "hit" if hit else "miss")
+        Item(f"{plain(value)} {word}".rstrip(), "hit" if hit else "miss")
         for value in islice(values, _MAX_ITEMS)
     )
+
+
+def plain(name: str) -> str:
+    """Write a label or a tag, such as ``severe_violation``, in words."""
+    return one_line(name, _WORDS_LIMIT).replace("_", " ")
 
 
 def _recall(recall: RecallTrace | None) -> str:
@@ -227,6 +259,15 @@ def _recall(recall: RecallTrace | None) -> str:
     if recall.token_count:
         parts.append(f"{grouped(recall.token_count)} tokens packed")
     return ", ".join(parts)
+
+
+def _recalled(recall: RecallTrace | None) -> Iterator[Item]:
+    """Yield the beginning of what each memory source recalled."""
+    if recall is not None:
+        short, long, profile = LABELS["sources"].values()
+        items = " · ".join(item.content for item in recall.items)
+        texts = ((short, recall.short_term_context), (long, items), (profile, recall.profile_context))
+        yield from (Item(f"{name}: “{one_line(text, _TEXT_LIMIT)}”") for name, text in texts if text.strip())
 
 
 def label_words(row: TurnEvalRow) -> str | None:

@@ -109,26 +109,29 @@ def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> 
         key_recoverability=["recoverable", "unrevealed"],
         pred_compliance_label="severe_violation",
         forbidden_hits=["保本保收益"],
-        findings=[Finding(field="forbidden", value="保本保收益", rule="promise.principal", start=4, end=8)],
+        findings=[Finding(field="compliance", value="保本保收益", rule="promise.principal", start=4, end=8)],
     )
     model = load_report(write_run(tmp_path, [trace("a", [turn(1), turn(2, "保本吗", reply)])], [shown]))
     severe, keys = (cases[0] for cases in worst_cases(model).values())
     assert (severe.repeated, keys.repeated, keys.anchor) == (False, True, severe.anchor)
     shown_items = {each.label: each.items for each in severe.evidence}
-    assert [(item.status, item.code, item.text) for item in shown_items["Required keys"]] == [
-        ("unknown", "history_turn_index:99", ": not resolvable"),
-        ("hit", "profile_gt.risk_level_gt", "= “稳健”: recalled from short_term, profile"),
-        ("miss", "profile_gt.horizon_gt", "= “2年以上”: missed (not revealed before this turn)"),
+    assert [(item.status, item.text) for item in shown_items["Required keys"]] == [
+        ("unknown", "client's message 99: not resolvable"),
+        ("hit", "risk level “稳健”: recalled from short-term window, profile context"),
+        ("miss", "investment horizon “2年以上”: missed (not revealed before this turn)"),
     ]
     assert [piece.text for piece in severe.reply or () if piece.marked] == ["绝对保本"]
-    assert "promise.principal" in shown_items["Findings"][0].text
+    assert shown_items["Findings"][0].text == "compliance: 保本保收益 (rule promise.principal)"
     assert [piece.text for piece in shown_items["Findings"][0].quote] == [
         "我们承诺",
         "绝对保本",
         "，请放心。",
     ]
-    assert "保本保收益" in [item.text for item in shown_items["Compliance"]]
+    labels = [item.text for item in shown_items["Compliance"]]
+    assert labels[1:] == ["保本保收益"]
+    assert labels[0] == "severe violation, reference compliant"
     assert ", 8 characters of short-term window" in shown_items["Recall"][0].text
+    assert shown_items["Recall"][1].text == "Short-term window: “user: 稳健”"
 
 
 def test_a_row_without_its_turn_in_the_trace_is_shown_without_message(tmp_path: Path) -> None:
