@@ -384,7 +384,7 @@ class JudgedTurns:
         if self._scope != "uncertain":
             return ()
         labels = LABELS["readings"].items()
-        readings = ", ".join(f"{label} in {self._readings[name]}" for name, label in labels)
+        readings = ", ".join(f"{label} in {grouped(self._readings[name])}" for name, label in labels)
         return (
             ("Sent to the judge", f"{grouped(self._judged)} of {grouped(self._answered)} answered turns"),
             ("Changed by the judge", f"{grouped(self._changed)} turns: {readings}"),

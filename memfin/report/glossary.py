@@ -10,6 +10,7 @@ import msgspec
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
 from memfin.report.model import Interval, ReportWarning, grouped
 from memfin.report.reader import Figures
+from memfin.text.lines import one_line
 
 
 class ValueText(msgspec.Struct, frozen=True):
@@ -103,7 +104,14 @@ MARK_SCALE: Final = (1.0, 5.0)
 SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
 )
+VALUE_LABELS: Final = {value.key: value.label for metric in METRICS for value in metric.values}
 _DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
+
+
+def value_label(key: str) -> str:
+    """Return the label of a value or count of a metric; a name that the glossary lacks in plain words."""
+    label = VALUE_LABELS.get(key) or LABELS["values"].get(key)
+    return label or one_line(key, 80).replace("_", " ").capitalize()
 
 
 def warning(name: str, /, level: Literal["warning", "note"] | None = None, **values: Any) -> ReportWarning:

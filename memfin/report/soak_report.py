@@ -9,8 +9,8 @@ from typing import Final, Literal
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.report import model, reader
-from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, warning
-from memfin.report.model import duration, milliseconds, moment, percent
+from memfin.report.glossary import LABELS, METRICS, SCORES, TYPES, value_label, warning
+from memfin.report.model import duration, grouped, milliseconds, moment, percent
 
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
@@ -154,7 +154,7 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
     for name in (*(name for name in _LABELS if name in metrics), *sorted(metrics.keys() - _LABELS.keys())):
         metric, _, value = name.partition(".")
         if not value.startswith("macro."):
-            known = (_LABELS.get(name, value), _unit_of(metric, value), metrics[name])
+            known = (_LABELS.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
         yield _trend_table(titles.get(name, name), rows[name])
@@ -282,7 +282,7 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     for gate in summary.gates:
         yield warning("gate", gate=gate)
     if many_failed(failed := summary.errors.failed_turns, summary.turns):
-        share = f"{failed} of {summary.turns} ({percent(failed / summary.turns)})"
+        share = f"{grouped(failed)} of {grouped(summary.turns)} ({percent(failed / summary.turns)})"
         name = "failed_questions" if summary.suite == "rag" else "failed_turns"
         yield warning(name, share=share)
     if summary.changed:
@@ -297,7 +297,7 @@ def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
             change = _change(_unit_of(metric, value), drift.slope, drift.ci95, "epoch")
-            yield warning("drift", name=f"{_WATCHED[name]} {value}", change=change)
+            yield warning("drift", name=f"{_WATCHED[name]} {_LABELS[name]}", change=change)
     for name in _WATCHED_OPERATION:
         found = summary.operation.get(name)
         if found is not None and found.drifting and found.ci95 is not None:

@@ -212,7 +212,7 @@ def label(name: str) -> str:
     """Return the label of a value."""
     metric, _, value = name.partition(".")
     codes = {metric.name: metric.code for metric in METRICS}
-    return _labels().get(name) or f"{codes.get(metric, metric)} {value}"
+    return _labels().get(name) or f"{codes.get(metric, metric)} {glossary.value_label(value)}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:

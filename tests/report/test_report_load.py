@@ -5,11 +5,13 @@ import pytest
 
 from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
 from memfin.report import load_report, render_markdown_report
+from memfin.report.common import configuration_section
 from memfin.report.dialogs import script_language
+from memfin.report.glossary import LABELS, VALUE_LABELS, value_label
 from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
-    CONFIG_FINGERPRINT,
     blocks,
     facts_of,
     metric,
@@ -189,9 +191,33 @@ def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Pa
     time = facts_of(model, "Time")
     assert (time["Wall time"], time["Retries"]) == ("1 min 15 s", "3")
     assert ["agent", "echo"] in table_rows(model, "Settings")
-    assert facts_of(model, "")["Fingerprint"] == CONFIG_FINGERPRINT
+    assert ["dataset sha256", "cdcdcdcdcdcd…"] in table_rows(model, "Inputs of the fingerprint")
+    assert facts_of(model, "")["Fingerprint"] == "abababababab…"
     assert dict(model.facts)["History"] == "forced"
     assert dict(model.facts)["Judge"] == "heuristic"
+
+
+def test_settings_are_rows_in_words() -> None:
+    hashes = {"risk_tags.toml": "ef" * 32}
+    settings = {"lexicon_hashes": hashes, "limit": None, "gate": [], "score_chars": 100_000, "quiet": True}
+    found = configuration_section(None, settings, None)
+    assert found is not None
+    (tables,) = (block for block in found.blocks if block.kind == "columns")
+    assert [[cell.text for cell in row] for row in tables.items[0].rows] == [
+        ["lexicon hashes: risk_tags.toml", "efefefefefef…"],
+        ["quiet", "yes"],
+        ["score chars", "100,000"],
+    ]
+
+
+def test_every_value_and_count_of_a_metric_has_a_label_of_its_own() -> None:
+    for metric in MetricsState().results().values():
+        names = [*metric.micro, *metric.counts]
+        labels = [value_label(name) for name in names]
+        assert len(set(labels)) == len(labels)
+        assert not [label for label in labels if "_" in label]
+        assert [name for name in names if name not in {**LABELS["values"], **VALUE_LABELS}] == []
+    assert value_label("my_metric") == "My metric"
 
 
 def test_without_statistics_times_come_from_trace_and_manifest(tmp_path: Path) -> None:
