@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,7 +200,13 @@ def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Pa
 
 def test_settings_are_rows_in_words() -> None:
     hashes = {"risk_tags.toml": "ef" * 32}
-    settings = {"lexicon_hashes": hashes, "limit": None, "gate": [], "score_chars": 100_000, "quiet": True}
+    settings: dict[str, Any] = {
+        "lexicon_hashes": hashes,
+        "limit": None,
+        "gate": [],
+        "score_chars": 100_000,
+        "quiet": True,
+    }
     found = configuration_section(None, settings, None)
     assert found is not None
     (tables,) = (block for block in found.blocks if block.kind == "columns")
@@ -211,8 +218,8 @@ def test_settings_are_rows_in_words() -> None:
 
 
 def test_every_value_and_count_of_a_metric_has_a_label_of_its_own() -> None:
-    for metric in MetricsState().results().values():
-        names = [*metric.micro, *metric.counts]
+    for result in MetricsState().results().values():
+        names = [*result.micro, *result.counts]
         labels = [value_label(name) for name in names]
         assert len(set(labels)) == len(labels)
         assert not [label for label in labels if "_" in label]
