@@ -12,7 +12,8 @@ from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import SOAK_OPTIONS, SettingsCommand, output_flags, soak_limits, with_settings
 from memfin.cli.output import MIB, UNITS, amount, failed_units, note, print_table, progress_view
 from memfin.cli.process import run_work
-from memfin.contracts import Drift, SoakLimits, SoakSummary
+from memfin.cli.run import write_reports
+from memfin.contracts import SoakLimits, SoakSummary
 from memfin.errors import GateFailed
 from memfin.runtime.gates import GatedValue
 from memfin.runtime.outputs import pretty_json
@@ -69,13 +70,14 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     warning = failed_units(summary.suite or "dialog", summary.errors.failed_turns, summary.turns) or None
     if warning is not None:
         note(f"warning: {warning}")
+    report = write_reports(directory) and plan.directory / "report.html"
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
     else:
         if not quiet:
             print_table(drift_table(summary))
             click.echo(closing_line(summary))
-        click.echo(f"soak: {plan.directory / 'soak_summary.json'}")
+        click.echo(f"soak: {plan.directory / 'soak_summary.json'}\nreport: {report}")
     sys.stdout.flush()
     values = {name: GatedValue(drift.mean) for name, drift in summary.metrics.items()}
     config, dataset, cases = plan.config, plan.config.dataset or "built-in", epoch_cases(directory)
@@ -97,29 +99,21 @@ def drift_table(summary: SoakSummary) -> "Table":
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - rich loads slowly
     from rich.table import Table  # noqa: PLC0415 - as above
 
+    from memfin.report.soak_report import change_in_unit, in_unit, trends  # noqa: PLC0415 - as above
+
     table = Table(title=f"{summary.run_id}: {summary.epochs} epochs", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("value", no_wrap=True)
+    table.add_column("value", min_width=26)
     for name in ("mean", "last", "per epoch", "95 %"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    groups: dict[str, dict[str, Drift]] = {}
-    for name, drift in summary.metrics.items():
-        metric, _, value = name.partition(".")
-        if not value.startswith("macro."):
-            groups.setdefault(metric, {})[value] = drift
-    for group, values in {**groups, "operation": summary.operation}.items():
+    for group, values in trends(summary):
         table.add_row(group, style="bold")
-        for name, drift in values.items():
-            bounds = "" if drift.ci95 is None else "..".join(map(_short, drift.ci95))
-            numbers = map(_short, (drift.mean, drift.last, drift.slope))
-            table.add_row(f"  {name}", *numbers, bounds, "drifts" if drift.drifting else "")
+        for name, unit, drift in values:
+            ends = (change_in_unit(unit, end).partition(" ")[0] for end in drift.ci95 or ())
+            numbers = in_unit(unit, drift.mean), in_unit(unit, drift.last), change_in_unit(unit, drift.slope)
+            table.add_row(f"  {name}", *numbers, "..".join(ends), "drifts" if drift.drifting else "")
         table.add_section()
     return table
-
-
-def _short(value: float) -> str:
-    """Return a number in few characters, large ones in millions."""
-    return f"{value / 1e6:.3g}M" if abs(value) >= 1e5 else f"{value:.3g}"  # noqa: PLR2004 - bytes, that is
 
 
 def closing_line(summary: SoakSummary) -> str:

@@ -101,8 +101,7 @@ def load_soak_report(directory: Path) -> model.Report:
                 "Over the epochs",
                 model.Block("text", note=_TREND_NOTE),
                 model.Block("linecharts", tuple(_charts(epochs, words))),
-                *_trends(summary.metrics),
-                _operation(summary, words),
+                *(_trend_table(title, rows) for title, rows in trends(summary)),
                 nav="Trends",
             ),
             _epoch_section(epochs, words),
@@ -147,8 +146,9 @@ def change_in_unit(unit: Unit, value: float) -> str:
     return f"{value * scale:+.3g}{suffix}" if value else "0"
 
 
-def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
-    """Yield a table per metric: its values in the glossary's words, then all others but the macro means."""
+def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Drift]]]]:
+    """Yield values by metric, those of the glossary first, without macro means, and those of operation."""
+    metrics, words = summary.metrics, _words(summary)
     titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: "Benchmark"}
     rows: dict[str, list[tuple[str, Unit, Drift]]] = {}
     for name in (*(name for name in _LABELS if name in metrics), *sorted(metrics.keys() - _LABELS.keys())):
@@ -157,16 +157,13 @@ def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
             known = (_LABELS.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
-        yield _trend_table(titles.get(name, name), rows[name])
-
-
-def _operation(summary: SoakSummary, words: Words) -> model.Table | None:
-    rows: list[tuple[str, Unit, Drift]] = [
-        (_operation_label(name, words), _operation_unit(name), summary.operation[name])
-        for name in LABELS["operation"]
-        if name in summary.operation
-    ]
-    return _trend_table("Runtime and machine", rows) if rows else None
+        yield titles.get(name, name), rows[name]
+    operation = summary.operation
+    if names := [name for name in LABELS["operation"] if name in operation]:
+        yield (
+            "Runtime and machine",
+            [(_operation_label(name, words), _operation_unit(name), operation[name]) for name in names],
+        )
 
 
 def _operation_label(name: str, words: Words) -> str:
