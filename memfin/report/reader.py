@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import Counters, MetricResult, RecallTrace
+from memfin.contracts import ComplianceTrace, Counters, MetricResult, RecallTrace
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -107,6 +107,7 @@ class TurnText(ScannedTurn, kw_only=True):
     """The texts of one turn that a report quotes."""
 
     recall: RecallTrace | None = None
+    compliance: ComplianceTrace | None = None
 
 
 class _DialogTexts(msgspec.Struct):

@@ -146,15 +146,16 @@ def turn_case(
         question=one_line(user_text, _USER_LIMIT) if text else "(the trace lacks this turn)",
         reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
         reply_length=len(reply),
-        evidence=tuple(_evidence(row, reply, text.recall if text else None, reasons)),
+        evidence=tuple(_evidence(row, reply, text, reasons)),
     )
 
 
 def _evidence(
-    row: TurnEvalRow, reply: str, recall: RecallTrace | None, reasons: Iterable[reader.Reason]
+    row: TurnEvalRow, reply: str, text: reader.TurnText | None, reasons: Iterable[reader.Reason]
 ) -> Iterator[Evidence]:
     if keys := tuple(_keys(row)):
         yield Evidence("Required keys", keys)
+    recall = text.recall if text else None
     yield Evidence("Recall", (Item(_recall(recall)), *_recalled(recall)))
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
@@ -164,6 +165,9 @@ def _evidence(
         reference = row.gt_compliance_label
         words = plain(label) if reference is None else f"{plain(label)}, reference {plain(reference)}"
         yield Evidence("Compliance", (Item(words), *_chips(row.forbidden_hits)), chips=True)
+    if text and text.compliance and (found := text.compliance.violations[:_MAX_ITEMS]):
+        parts = ((plain(part) for part in each.values() if isinstance(part, str)) for each in found)
+        yield Evidence("Agent's own check", tuple(Item(", ".join(each)) for each in parts))
     if row.constraint_contradiction:
         constraints = _chips(row.contradicted_constraints)
         unknown = (Item("a constraint (the row does not name it)"),)
