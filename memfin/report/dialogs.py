@@ -310,13 +310,19 @@ class Baselines:
             which = f"all {grouped(total)}" if count == total else f"{grouped(count)} of {grouped(total)}"
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
-                yield warning("constant_label", which=which, label=label, share=share, measured=measured)
+                yield warning(
+                    "constant_label",
+                    which=which,
+                    label=label.replace("_", " "),
+                    share=share,
+                    measured=measured,
+                )
         coverage = _measured(metrics, "m3_risk_coverage", "risk_coverage")
         if self._tags and coverage is not None:
             top = sorted(self._tags.items(), key=lambda item: (-item[1], item[0]))[:_CONSTANT_TAGS]
             reached = sum(count for _, count in top) / self._tags.total()
             if reached >= coverage:
-                tags = ", ".join(one_line(tag, 60) for tag, _ in top)
+                tags = ", ".join(one_line(tag, 60).replace("_", " ") for tag, _ in top)
                 values = {"share": percent(reached), "measured": percent(coverage)}
                 yield warning("constant_tags", None, count=len(top), tags=tags, **values)
         if (total := self._scores.total()) >= _MIN_REPLIES:

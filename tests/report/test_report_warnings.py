@@ -115,7 +115,7 @@ def test_few_kinds_of_required_risks_make_coverage_reachable_by_boilerplate() ->
     warning = by_title(baselines.warnings(summary().metrics))[
         "M3 risk coverage: fixed boilerplate does as well"
     ]
-    assert "volatility_risk" in warning.detail
+    assert "volatility risk" in warning.detail
     many = Baselines()
     for pair in range(1, 21):
         many.add(row("a", pair, risk_required_tags=[f"tag{pair}"]))
