@@ -55,7 +55,7 @@ def _words(value: Any) -> Iterator[str]:
     """Yield the words of the glossary; names of notes are words, other keys are not."""
     if isinstance(value, dict):
         for key, each in value.items():
-            if " " in key or key[:1].isupper():
+            if " " in key or key[:1].isupper():  # a name of notes
                 yield key
             if key == "parts":
                 yield from (part[1] for part in each)

@@ -1,7 +1,7 @@
 """``memfin soak``: evaluate again and again, and see what drifts."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from memfin.cli.options import (
 from memfin.cli.output import (
     MIB,
     UNITS,
-    amount,
     failed_units,
     note,
     print_table,
@@ -28,9 +27,10 @@ from memfin.cli.output import (
     write_reports,
 )
 from memfin.cli.process import run_work
-from memfin.contracts import Drift, Reliability, SoakLimits, SoakSummary
+from memfin.contracts import Reliability, SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
+from memfin.language import tr
 from memfin.metrics.reliability import spread
 from memfin.runtime.gates import GatedValue
 from memfin.runtime.outputs import pretty_json
@@ -85,11 +85,10 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     summary = soak.summary
     if summary is None:
         return
-    if plan.limits.vary_seed:
-        write_reports(directory)
     warning = failed_units(summary.suite or "dialog", summary.errors.failed_turns, summary.turns) or None
     if warning is not None:
         note(f"warning: {warning}")
+    report = write_reports(directory) and plan.directory / "report.html"
     if as_json:
         click.echo(pretty_json(summary).decode(), nl=False)
     else:
@@ -98,9 +97,8 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
             click.echo(closing_line(summary))
             if summary.reliability:
                 click.echo(reliability_line(summary.reliability, summary.suite or "dialog"))
-        click.echo(f"soak: {plan.directory / 'soak_summary.json'}")
-        if plan.limits.vary_seed:
-            click.echo(f"report: {plan.directory / 'report.html'}")
+        click.echo(tr("soak: {path}", path=plan.directory / "soak_summary.json"))
+        click.echo(tr("report: {path}", path=report))
     sys.stdout.flush()
     values = {name: GatedValue(drift.mean) for name, drift in summary.metrics.items()}
     config, dataset, cases = plan.config, plan.config.dataset or "built-in", epoch_cases(directory)
@@ -122,56 +120,71 @@ def drift_table(summary: SoakSummary) -> "Table":
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - rich loads slowly
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    table = Table(title=f"{summary.run_id}: {summary.epochs} epochs", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("value", no_wrap=True)
-    for name in ("mean", "last", "per epoch", "95 %"):
+    from memfin.report.soak_report import change_in_unit, in_unit, trends  # noqa: PLC0415 - as above
+
+    title = tr("{run_id}: {count} epochs", run_id=summary.run_id, count=summary.epochs)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(tr("value"), min_width=26)
+    for name in (tr("mean"), tr("last"), tr("per epoch"), "95 %"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    groups: dict[str, dict[str, Drift]] = {}
-    for name, drift in summary.metrics.items():
-        metric, _, value = name.partition(".")
-        if not value.startswith("macro."):
-            groups.setdefault(metric, {})[value] = drift
-    for group, values in {**groups, "operation": summary.operation}.items():
+    for group, values in trends(summary):
         table.add_row(group, style="bold")
-        for name, drift in values.items():
-            bounds = "" if drift.ci95 is None else "..".join(map(_short, drift.ci95))
-            numbers = map(_short, (drift.mean, drift.last, drift.slope))
-            table.add_row(f"  {name}", *numbers, bounds, "drifts" if drift.drifting else "")
+        for name, unit, drift in values:
+            ends = (change_in_unit(unit, end).partition(" ")[0] for end in drift.ci95 or ())
+            numbers = in_unit(unit, drift.mean), in_unit(unit, drift.last), change_in_unit(unit, drift.slope)
+            table.add_row(f"  {name}", *numbers, "..".join(ends), tr("drifts") if drift.drifting else "")
         table.add_section()
     return table
-
-
-def _short(value: float) -> str:
-    """Return a number in few characters, large ones in millions."""
-    return f"{value / 1e6:.3g}M" if abs(value) >= 1e5 else f"{value:.3g}"  # noqa: PLR2004 - bytes, that is
 
 
 def closing_line(summary: SoakSummary) -> str:
     """Return the totals of a soak in one line."""
     latency, errors, suite = summary.turn_latency_ms, summary.errors, summary.suite or "dialog"
-    others: Mapping[str, Any] = {
-        "turns timed out": errors.timeouts,
-        "retries": errors.turn_retries,
-        "judgements failed": errors.judge_failures,
-        "lines skipped": errors.skipped_dialogs,
-        "abandoned calls": errors.abandoned_calls,
-    }
-    growth = summary.rss_bytes_per_100k_turns
-    return (
-        f"{summary.epochs} epochs, {amount(suite, summary.dialogs, summary.turns)} in "
-        f"{summary.elapsed_seconds:.1f} s; {errors.failed_turns} {UNITS[suite]} failed"
-        + "".join(f", {count} {what}" for what, count in others.items() if count)
-        + f"; latency p50 {latency.p50:.3g} p90 {latency.p90:.3g} p99 {latency.p99:.3g} ms"
-        f"; loop lag p99 {summary.loop_lag_ms.p99:.3g} ms"
-        + (f"; memory {growth / MIB:+.2f} MiB in 100,000 {UNITS[suite]}" if growth is not None else "")
+    units = tr(UNITS[suite])
+    line = tr("{epochs} epochs, ", epochs=summary.epochs)
+    line += tr("{dialogs:,} dialogues, ", dialogs=summary.dialogs) if suite == "dialog" else ""
+    line += tr(
+        "{turns:,} {units} in {seconds:.1f} s; {failed:,} failed",
+        turns=summary.turns,
+        units=units,
+        seconds=summary.elapsed_seconds,
+        failed=errors.failed_turns,
     )
+    for text, count in (
+        (tr(", {count:,} timed out"), errors.timeouts),
+        (tr(", {count:,} retries"), errors.turn_retries),
+        (tr(", {count:,} judgements failed"), errors.judge_failures),
+        (tr(", {count:,} lines skipped"), errors.skipped_dialogs),
+        (tr(", {count:,} abandoned calls"), errors.abandoned_calls),
+    ):
+        line += text.format(count=count) if count else ""
+    line += tr(
+        "; latency p50 {p50:.3g} p90 {p90:.3g} p99 {p99:.3g} ms; loop lag p99 {lag:.3g} ms",
+        p50=latency.p50,
+        p90=latency.p90,
+        p99=latency.p99,
+        lag=summary.loop_lag_ms.p99,
+    )
+    if (growth := summary.rss_bytes_per_100k_turns) is not None:
+        line += tr("; memory {change:+.2f} MiB in 100,000 {units}", change=growth / MIB, units=units)
+    return line
 
 
 def reliability_line(found: Reliability, suite: Suite) -> str:
     """Return pass^k for the first, the middle and the last k in one line."""
-    values = ", ".join(f"pass^{each.k} {100 * each.value:.1f} %" for each in spread(found.pass_k, 3))
+    from memfin.report.glossary import format_interval  # noqa: PLC0415 - loads slowly
+    from memfin.report.model import percent  # noqa: PLC0415 - as above
+
+    values = tr(", ").join(f"pass^{each.k} {percent(each.value)}" for each in spread(found.pass_k, 3))
     last = found.pass_k[-1].ci95 if found.pass_k else None
-    bounds = "" if last is None else f" (95 % interval {100 * last[0]:.1f} to {100 * last[1]:.1f} %)"
-    wholes = f"{len(found.passes)} {'questions' if suite == 'rag' else 'dialogues'}"
-    return f"{values or 'pass^k is not known'}{bounds}; {wholes} in {found.repeats} repeats"
+    bounds = (
+        "" if last is None else tr(" (95 % interval {interval})", interval=format_interval("pass_k", last))
+    )
+    wholes = tr("{count:,} questions") if suite == "rag" else tr("{count:,} dialogues")
+    repeated = tr(
+        "{wholes} in {count} repeats", wholes=wholes.format(count=len(found.passes)), count=found.repeats
+    )
+    return tr(
+        "{values}; {repeated}", values=(values or tr("pass^k is not known")) + bounds, repeated=repeated
+    )

@@ -17,7 +17,10 @@ _NO_FIELD: Final = marked(
 
 
 class ContextCell(Cell, frozen=True, gc=False):
-    """M1 sums of one dialogue; key totals are over its eligible turns, unresolvable keys over all."""
+    """M1 sums of one dialogue; key totals are over its eligible turns, unresolvable keys over all.
+
+    ``contradictions_outside`` are those of turns without a required key.
+    """
 
     required: int = 0
     hits: int = 0
@@ -25,6 +28,7 @@ class ContextCell(Cell, frozen=True, gc=False):
     contradictions: int = 0
     contradiction_of: int = 0
     undecided: int = 0
+    contradictions_outside: int = 0
     short_term: int = 0
     long_term: int = 0
     profile: int = 0
@@ -110,8 +114,10 @@ class M1State(RowState[ContextCell]):
         keys = row.resolved_keys
         required = sum(key.resolvable for key in keys) if keys else len(row.key_hit_flags)
         unresolvable = len(keys) - required if keys else 0
+        read = is_read(row, "contradiction")
+        contradictions = row.constraint_contradiction if read else 0
         if not row.eligible_m1 or not required:
-            return ContextCell(unresolvable=unresolvable)
+            return ContextCell(unresolvable=unresolvable, contradictions_outside=contradictions)
         flags = _hit_flags(row, required)
         hits = sum(flags)
         sources = _source_hits(row)
@@ -125,13 +131,12 @@ class M1State(RowState[ContextCell]):
             message = f"{len(recoverability)} entries for {required} resolvable keys"
             raise BadRow("key_recoverability", message)
         kinds = recoverability or ()
-        read = is_read(row, "contradiction")
         return ContextCell(
             turns=1,
             required=required,
             hits=hits,
             strict=int(hits == required),
-            contradictions=row.constraint_contradiction if read else 0,
+            contradictions=contradictions,
             contradiction_of=int(read),
             undecided=int(read and not row.constraint_contradiction and bool(row.undecided_constraints)),
             short_term=sources.short_term,
@@ -171,6 +176,7 @@ class M1State(RowState[ContextCell]):
             "contradiction_count": total(lambda cell: cell.contradictions),
             "contradiction_turns": total(lambda cell: cell.contradiction_of),
             "contradiction_undecided": total(lambda cell: cell.undecided),
+            "contradictions_outside": total(lambda cell: cell.contradictions_outside),
             "judge_failed_turns": total(lambda cell: cell.turns - cell.contradiction_of),
         }
 

@@ -16,6 +16,7 @@ _MESSAGE_LIMIT: Final = 240
 _MAX_KINDS: Final = 1000
 _MAX_SHOWN: Final = 20
 _OTHER: Final = marked("(further, different messages)")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d+", re.IGNORECASE)
 
 
@@ -130,12 +131,12 @@ def configuration_section(
     """Return the section with the settings of a run and the inputs of its fingerprint."""
     facts = (
         (tr("Trace version"), trace_version),
-        (tr("Fingerprint"), config.config_fingerprint if config else fingerprint),
+        (tr("Fingerprint"), _short(config.config_fingerprint if config else fingerprint or "") or None),
         ("MemFin", config.memfin_version if config else None),
     )
     inputs = config.fingerprint_inputs if config else {}
     tables = tuple(
-        model.table(title, (tr("Name"), tr("Value")), "cl", _settings(values))
+        model.table(title, (tr("Name"), tr("Value")), "ll", _settings(values))
         for title, values in ((tr("Settings"), settings), (tr("Inputs of the fingerprint"), inputs))
         if values
     )
@@ -144,14 +145,34 @@ def configuration_section(
         tr("Configuration"),
         model.Block("facts", tuple((name, value) for name, value in facts if value is not None)),
         model.Block("columns", tables),
+        model.Block("text", note=tr("Hashes are cut to 12 digits; config.json has all of them."))
+        if tables
+        else None,
     )
 
 
-def _settings(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _settings(values: Mapping[str, Any], of: str = "") -> Iterable[tuple[str, str]]:
+    """Yield names and values in words, a row for each entry of a mapping."""
     for name, value in sorted(values.items()):
-        if value is not None and value != {}:
-            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            yield one_line(name, 80), one_line(text, 300)
+        words = of + (one_line(name, 80) if "." in name else one_line(name, 80).replace("_", " "))
+        match value:
+            case dict():
+                yield from _settings(value, f"{words}: ")
+            case list():
+                yield from ((words, one_line(str(item), 300)) for item in value)
+            case bool():
+                yield words, "yes" if value else "no"
+            case int() | float():
+                yield words, f"{value:,}" if isinstance(value, int) else f"{value:g}"
+            case None:
+                pass
+            case _:
+                yield words, one_line(_short(str(value)), 300)
+
+
+def _short(text: str) -> str:
+    """Cut a hash to its first digits."""
+    return f"{text[:12]}…" if _HASH.fullmatch(text) else text
 
 
 def judge_facts(stats: JudgeStats | None) -> model.Pairs:

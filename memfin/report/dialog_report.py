@@ -377,7 +377,7 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
             continue
         values = (
             (
-                key,
+                glossary.value_label(key),
                 format_value(key, micro),
                 format_value(key, macro),
                 format_interval(key, interval),
@@ -385,7 +385,7 @@ def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
             for key in figures.micro
             for micro, macro, interval in (measured(key, figures),)
         )
-        counts = ((key, count, "", "") for key, count in figures.counts.items())
+        counts = ((glossary.value_label(key), count, "", "") for key, count in figures.counts.items())
         headings = (tr("Value"), tr("Micro"), tr("Macro"), tr("95 % interval"))
-        tables.append(model.table(f"{text.code} {text.title}", headings, "crrr", (*values, *counts)))
+        tables.append(model.table(f"{text.code} {text.title}", headings, "lrrr", (*values, *counts)))
     return model.section("all-values", tr("All values"), model.Block("columns", tuple(tables)))

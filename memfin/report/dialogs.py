@@ -354,14 +354,14 @@ class Baselines:
                 which = tr("all {count:,}", count=total)
             if count / total >= accuracy or count == total:
                 share, measured = percent(count / total), percent(accuracy)
-                label = labels("compliance").get(label, label)
+                label = glossary.word(label)
                 yield warning("constant_label", which=which, label=label, share=share, measured=measured)
         coverage = _measured(metrics, "m3_risk_coverage", "risk_coverage")
         if self._tags and coverage is not None:
             top = sorted(self._tags.items(), key=lambda item: (-item[1], item[0]))[:_CONSTANT_TAGS]
             reached = sum(count for _, count in top) / self._tags.total()
             if reached >= coverage:
-                tags = ", ".join(one_line(tag, 60) for tag, _ in top)
+                tags = ", ".join(one_line(tag, 60).replace("_", " ") for tag, _ in top)
                 values = {"share": percent(reached), "measured": percent(coverage)}
                 yield warning("constant_tags", None, count=len(top), tags=tags, **values)
         if (total := self._scores.total()) >= _MIN_REPLIES:
@@ -428,8 +428,8 @@ class JudgedTurns:
         """Return the turns sent to the judge and its changes; nothing unless the scope is ``uncertain``."""
         if self._scope != "uncertain":
             return ()
-        readings = ", ".join(
-            tr("{what} in {count}", what=label, count=self._readings[name])
+        readings = tr(", ").join(
+            tr("{what} in {count:,}", what=label, count=self._readings[name])
             for name, label in labels("readings").items()
         )
         sent = tr("{count:,} of {total:,} answered turns", count=self._judged, total=self._answered)
@@ -463,6 +463,9 @@ def summary_warnings(metrics: Mapping[str, Figures], valid_dialogs: int) -> Iter
     if memory and (undecided := memory.counts.get("contradiction_undecided", 0)):
         turns = memory.counts.get("contradiction_turns", 0)
         yield _share_warning("undecided_turns", undecided, max(turns, undecided))
+    if memory and (outside := memory.counts.get("contradictions_outside", 0)):
+        inside = memory.counts.get("contradiction_count", 0)
+        yield warning("contradictions_outside", total=grouped(inside + outside), inside=grouped(inside))
     if memory is None or missing("key_coverage", memory):
         return
     total = memory.counts.get("required_key_total", 0)

@@ -11,6 +11,7 @@ from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
 from memfin.language import marked, tr
 from memfin.report.model import Interval, Pairs, ReportWarning, grouped, percent
 from memfin.report.reader import Figures
+from memfin.text.lines import one_line
 
 
 class ValueText(msgspec.Struct, frozen=True):
@@ -135,12 +136,24 @@ MARK_SCALE: Final = (1.0, 5.0)
 SCORES: Final = frozenset(
     value.key for metric in METRICS for value in metric.values if value.scale == "score"
 )
+VALUE_LABELS: Final = {value.key: value.label_text for metric in METRICS for value in metric.values}
 _DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
 
 
 def labels(kind: str) -> dict[str, str]:
     """Return the labels of one kind, by the names in artifacts."""
     return {name: tr(label) for name, label in _GLOSSARY.labels[kind].items()}
+
+
+def value_label(key: str) -> str:
+    """Return the label of a value or count of a metric; a name that the glossary lacks in plain words."""
+    label = VALUE_LABELS.get(key) or _GLOSSARY.labels["values"].get(key)
+    return tr(label) if label else one_line(key, 80).replace("_", " ").capitalize()
+
+
+def word(code: str) -> str:
+    """Write a label, tag or category, such as ``severe_violation``, in words."""
+    return tr(_GLOSSARY.labels["codes"].get(code, "")) or one_line(code, 120).replace("_", " ")
 
 
 def notes(kind: str) -> Pairs:

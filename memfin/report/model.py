@@ -116,11 +116,10 @@ class LineChart(Struct, frozen=True, kw_only=True):
 
 
 class Item(Struct, frozen=True):
-    """A piece of evidence; ``code`` stands before the text, ``quote`` behind it."""
+    """A piece of evidence; ``quote`` stands behind the text."""
 
     text: str
     status: Literal["", "hit", "miss", "unknown"] = ""
-    code: str = ""
     quote: tuple[Segment, ...] = ()
 
 

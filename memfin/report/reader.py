@@ -4,6 +4,7 @@ The structs here are views of the contract's. They leave out everything that a r
 recalled contexts, by far the largest part of a trace, are never built.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import Counters, MetricResult, RecallTrace
+from memfin.contracts import ComplianceTrace, Counters, MetricResult, RecallTrace
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -21,6 +22,7 @@ ROWS: Final = "turn_eval.jsonl"
 TRACES: Final = "dialog_trace.jsonl"
 STATS: Final = "run_stats.json"
 CONTROLS: Final = "judge_controls.json"
+JUDGEMENTS: Final = "judgements.jsonl"
 CONFIG: Final = "config.json"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
@@ -105,12 +107,26 @@ class TurnText(ScannedTurn, kw_only=True):
     """The texts of one turn that a report quotes."""
 
     recall: RecallTrace | None = None
+    compliance: ComplianceTrace | None = None
 
 
 class _DialogTexts(msgspec.Struct):
     dialog_id: str
     valid_dialog: bool
     turns: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class Reason(msgspec.Struct):
+    """The part of a judge's verdict that a report quotes."""
+
+    score: float
+    reason: str = ""
+
+
+class _JudgedTurn(msgspec.Struct):
+    dialog_id: str
+    turn_pair_id: int
+    verdict: Reason | None = None
 
 
 def require_run_directory(run_dir: Path) -> None:
@@ -152,6 +168,16 @@ def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str
             found |= {(dialog.dialog_id, pair): known[pair] for pair in pairs & known.keys()}
         if not left:
             break
+    return found
+
+
+def fetch_reasons(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str, int], list[Reason]]:
+    """Return the reasons that a language model as the judge gave for the wanted turns, one per vote."""
+    found: defaultdict[tuple[str, int], list[Reason]] = defaultdict(list)
+    path = run_dir / JUDGEMENTS
+    for vote in scan(path, _JudgedTurn) if wanted and path.is_file() else ():
+        if vote.turn_pair_id in wanted.get(vote.dialog_id, ()) and vote.verdict and vote.verdict.reason:
+            found[vote.dialog_id, vote.turn_pair_id].append(vote.verdict)
     return found
 
 

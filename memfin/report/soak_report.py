@@ -11,7 +11,7 @@ from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.language import marked, tr
 from memfin.metrics.reliability import spread
 from memfin.report import model, reader
-from memfin.report.glossary import METRICS, SCORES, TYPES, format_interval, labels, warning
+from memfin.report.glossary import METRICS, SCORES, TYPES, format_interval, labels, value_label, warning
 from memfin.report.model import duration, milliseconds, moment, percent
 from memfin.text.lines import visible
 
@@ -128,8 +128,7 @@ def load_soak_report(directory: Path) -> model.Report:
                 tr("Over the epochs"),
                 model.Block("text", note=tr(_TREND_NOTE)),
                 model.Block("linecharts", tuple(_charts(epochs, words))),
-                *_trends(summary.metrics),
-                _operation(summary, words),
+                *(_trend_table(title, rows) for title, rows in trends(summary)),
                 nav=tr("Trends"),
             ),
             _epoch_section(epochs, words),
@@ -216,27 +215,24 @@ def change_in_unit(unit: Unit, value: float) -> str:
     return f"{value * scale:+.3g}{suffix}" if value else "0"
 
 
-def _trends(metrics: Mapping[str, Drift]) -> Iterator[model.Table]:
-    """Yield a table per metric: its values in the glossary's words, then all others but the macro means."""
+def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Drift]]]]:
+    """Yield values by metric, those of the glossary first, without macro means, and those of operation."""
+    metrics, words, texts = summary.metrics, _words(summary), _labels()
     titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: tr("Benchmark")}
-    texts = _labels()
     rows: dict[str, list[tuple[str, Unit, Drift]]] = {}
     for name in (*(name for name in texts if name in metrics), *sorted(metrics.keys() - texts.keys())):
         metric, _, value = name.partition(".")
         if not value.startswith("macro."):
-            known = (texts.get(name, value), _unit_of(metric, value), metrics[name])
+            known = (texts.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
-        yield _trend_table(titles.get(name, name), rows[name])
-
-
-def _operation(summary: SoakSummary, words: Words) -> model.Table | None:
-    rows: list[tuple[str, Unit, Drift]] = [
-        (_operation_label(name, words), _operation_unit(name), summary.operation[name])
-        for name in labels("operation")
-        if name in summary.operation
-    ]
-    return _trend_table(tr("Runtime and machine"), rows) if rows else None
+        yield titles.get(name, name), rows[name]
+    operation = summary.operation
+    if names := [name for name in labels("operation") if name in operation]:
+        yield (
+            tr("Runtime and machine"),
+            [(_operation_label(name, words), _operation_unit(name), operation[name]) for name in names],
+        )
 
 
 def _operation_label(name: str, words: Words) -> str:
@@ -378,7 +374,7 @@ def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         metric, _, value = name.partition(".")
         if drift.drifting and name in _WATCHED and drift.ci95 is not None:
             change = _change(_unit_of(metric, value), drift.slope, drift.ci95, tr("epoch"))
-            yield warning("drift", name=f"{_WATCHED[name]} {value}", change=change)
+            yield warning("drift", name=f"{_WATCHED[name]} {_labels()[name]}", change=change)
     for name in _WATCHED_OPERATION:
         found = summary.operation.get(name)
         if found is not None and found.drifting and found.ci95 is not None:

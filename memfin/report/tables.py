@@ -88,6 +88,10 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     )
     if counters.unscored_turn_pairs:
         counted += tr(", {count:,} of the dataset not scored", count=counters.unscored_turn_pairs)
+    memory = summary.metrics.get("m1_context_continuity")
+    if memory and (outside := memory.counts.get("contradictions_outside", 0)):
+        line = tr("M1 Contradictions: {count:,} more on turns without required keys", count=outside)
+        counted = f"{line}\n{counted}"
     headings = (
         *(tr("Metric"), tr("Micro"), tr("95 % interval"), tr("Macro")),
         *(tr("Eligible"), tr("Skipped"), tr("Failed")),
@@ -230,7 +234,7 @@ def label(name: str) -> str:
     """Return the label of a value."""
     metric, _, value = name.partition(".")
     codes = {metric.name: metric.code for metric in METRICS}
-    return _labels().get(name) or f"{codes.get(metric, metric)} {value}"
+    return _labels().get(name) or f"{codes.get(metric, metric)} {glossary.value_label(value)}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:

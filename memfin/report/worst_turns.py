@@ -1,6 +1,7 @@
 """The worst turns of a run: their selection while rows stream by, and the evidence shown for each."""
 
 import bisect
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,17 +14,20 @@ from memfin.contracts import RecallTrace, TurnEvalRow, met_risk_tags
 from memfin.language import marked, tr
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.glossary import format_value, labels
+from memfin.report.glossary import format_value, labels, word
 from memfin.report.model import Case, Cases, Evidence, Item, Segment, segments
 from memfin.text.lines import flat, one_line
 
 NO_RULE: Final = marked("no rule fired")
+_KEY: Final = re.compile(r"(?P<name>[a-z_.]+)(\[(?P<item>\d+)\]|:(?P<turn>\d+))?")
 _LOW_SCORE: Final = 4.0
 _USER_LIMIT: Final = 400
 _REPLY_LIMIT: Final = 700
+_TEXT_LIMIT: Final = 300
 _WORDS_LIMIT: Final = 120
 _MAX_ITEMS: Final = 20
 _MAX_FINDINGS: Final = 12
+_MAX_VOTES: Final = 3
 _DETECTORS: Final = frozenset({"", "lexicon", "lexicon+classifier"})
 """The offline detectors of compliance as rows name them, those of earlier versions included."""
 
@@ -73,7 +77,7 @@ class WorstTurns:
             words = tr("severe violation")
             words += tr(" by the agent's own check") if by_own_check(row) else ""
             if reference is not None and not agreed:
-                words += tr(", reference: {label}", label=compliance(reference))
+                words += tr(", reference: {label}", label=word(reference))
             self._severe.offer(-len(row.forbidden_hits), agreed, words, row)
         if row.constraint_contradiction:
             broken = len(row.contradicted_constraints)
@@ -99,7 +103,7 @@ class WorstTurns:
         for ranking in rankings:
             for _, _, row in ranking.entries:
                 wanted.setdefault(row.dialog_id, set()).add(row.turn_pair_id)
-        texts = reader.fetch_turns(run_dir, wanted)
+        texts, reasons = reader.fetch_turns(run_dir, wanted), reader.fetch_reasons(run_dir, wanted)
         seen: dict[tuple[str, int], Case] = {}
         for ranking in rankings:
             cases: list[Case] = []
@@ -109,7 +113,8 @@ class WorstTurns:
                     cases.append(msgspec.structs.replace(seen[key], why=words, repeated=True))
                     continue
                 anchor = f"turn-{len(seen) + 1}"
-                seen[key] = turn_case(anchor, words, row, texts.get(key), facts.get(row.dialog_id))
+                text, why = texts.get(key), reasons.get(key, ())
+                seen[key] = turn_case(anchor, words, row, text, facts.get(row.dialog_id), why)
                 cases.append(seen[key])
             total = tr("{count:,} turns", count=ranking.total) if ranking.total > 1 else tr("1 turn")
             if ranking.total > len(cases):
@@ -124,7 +129,12 @@ def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
 
 
 def turn_case(
-    anchor: str, why: str, row: TurnEvalRow, text: reader.TurnText | None, facts: Facts | None
+    anchor: str,
+    why: str,
+    row: TurnEvalRow,
+    text: reader.TurnText | None,
+    facts: Facts | None,
+    reasons: Iterable[reader.Reason] = (),
 ) -> Case:
     """Return the case of one turn; ``text`` is None when the trace lacks the turn."""
     user_text = text.user_text if text else ""
@@ -140,14 +150,17 @@ def turn_case(
         question=one_line(user_text, _USER_LIMIT) if text else tr("(the trace lacks this turn)"),
         reply=segments(reply, ((finding.start, finding.end) for finding in row.findings), _REPLY_LIMIT),
         reply_length=len(reply),
-        evidence=tuple(_evidence(row, reply, text.recall if text else None)),
+        evidence=tuple(_evidence(row, reply, text, reasons)),
     )
 
 
-def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Iterator[Evidence]:
+def _evidence(
+    row: TurnEvalRow, reply: str, text: reader.TurnText | None, reasons: Iterable[reader.Reason]
+) -> Iterator[Evidence]:
     if keys := tuple(_keys(row)):
         yield Evidence(tr("Required keys"), keys)
-    yield Evidence(tr("Recall"), (Item(_recall(recall)),))
+    recall = text.recall if text else None
+    yield Evidence(tr("Recall"), (Item(_recall(recall)), *_recalled(recall)))
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
     if tags := (*_chips(missed, tr("missing")), *_chips(met, tr("made"), hit=True)):
@@ -156,8 +169,12 @@ def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Itera
         reference = row.gt_compliance_label
         words = label
         if reference is not None:
-            words = tr("{label}, reference {reference}", label=label, reference=compliance(reference))
-        yield Evidence(tr("Compliance"), (Item(words), *_chips(row.forbidden_hits)), chips=True)
+            words = tr("{label}, reference {reference}", label=label, reference=word(reference))
+        hits = _chips(row.forbidden_hits)
+        yield Evidence(tr("Compliance"), (Item(words), *hits), chips=True)
+    if text and text.compliance and (found := text.compliance.violations[:_MAX_ITEMS]):
+        parts = ((word(part) for part in each.values() if isinstance(part, str)) for each in found)
+        yield Evidence(tr("Agent's own check"), tuple(Item(tr(", ").join(each)) for each in parts))
     if row.constraint_contradiction:
         constraints = _chips(row.contradicted_constraints)
         unknown = (Item(tr("a constraint (the row does not name it)")),)
@@ -167,6 +184,12 @@ def _evidence(row: TurnEvalRow, reply: str, recall: RecallTrace | None) -> Itera
     lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
     if items := (*judged, *_chips(lacking, tr("missing"))):
         yield Evidence(tr("Explainability"), items, chips=True)
+    votes = (
+        Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
+        for one in islice(reasons, _MAX_VOTES)
+    )
+    if judge := tuple(votes):
+        yield Evidence(tr("Judge"), judge)
     if findings := tuple(_findings(row, reply)):
         yield Evidence(tr("Findings"), findings)
 
@@ -176,31 +199,44 @@ def _keys(row: TurnEvalRow) -> Iterator[Item]:
     index = 0
     reasons = row.key_recoverability or []
     for key in row.resolved_keys[:_MAX_ITEMS]:
-        name = one_line(key.key, _WORDS_LIMIT)
-        target = f"= “{one_line(key.target_text, _WORDS_LIMIT)}”" if key.target_text is not None else ""
+        name = key_words(key.key)
+        if key.target_text is not None:
+            name += f" “{one_line(key.target_text, _WORDS_LIMIT)}”"
         if not key.resolvable:
-            yield Item(tr("{target}: not resolvable", target=target), "unknown", name)
+            yield Item(tr("{key}: {result}", key=name, result=tr("not resolvable")), "unknown")
             continue
         hit = row.key_hit_flags[index] if index < len(row.key_hit_flags) else None
         sources = row.key_hit_sources[index] if index < len(row.key_hit_sources) else []
         note = labels("key_reasons").get(reasons[index], "") if index < len(reasons) else ""
         index += 1
         if hit is None:
-            yield Item(tr("{target}: {reason}", target=target, reason=note or tr("unknown")), "unknown", name)
+            yield Item(tr("{key}: {result}", key=name, result=note or tr("unknown")), "unknown")
         elif hit:
-            of = tr(", ").join(labels("sources").get(source, source).lower() for source in sources)
-            yield Item(tr("{target}: recalled from {sources}", target=target, sources=of), "hit", name)
+            places = tr(", ").join(labels("sources").get(source, source).lower() for source in sources)
+            result = tr("recalled from {sources}", sources=places)
+            yield Item(tr("{key}: {result}", key=name, result=result), "hit")
         else:
-            missed = tr("missed ({reason})", reason=note) if note else tr("missed")
-            yield Item(tr("{target}: {reason}", target=target, reason=missed), "miss", name)
+            result = tr("missed ({reason})", reason=note) if note else tr("missed")
+            yield Item(tr("{key}: {result}", key=name, result=result), "miss")
+
+
+def key_words(key: str) -> str:
+    """Write a required key, such as ``profile_gt.constraints_gt[1]``, in words."""
+    if (found := _KEY.fullmatch(key)) and (words := labels("keys").get(found["name"])):
+        place = found["item"] or found["turn"]
+        number = int(found["item"]) + 1 if found["item"] else found["turn"]
+        return f"{words} {number}" if place else words
+    return one_line(key, _WORDS_LIMIT)
 
 
 def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
     for finding in row.findings[:_MAX_FINDINGS]:
         before, span, after = around(reply, finding.start, finding.end, context=24, limit=_WORDS_LIMIT)
         quote = (Segment(before), Segment(span, marked=True), Segment(after)) if span else ()
-        words = f"{one_line(finding.field, 60)} = {one_line(finding.value, 60)}"
-        yield Item(tr("{words} (rule {rule})", words=words, rule=one_line(finding.rule, 80)), quote=quote)
+        kind = labels("findings").get(finding.field) or one_line(finding.field, 60)
+        rule = one_line(finding.rule, 80)
+        text = tr("{kind}: {value} (rule {rule})", kind=kind, value=word(finding.value), rule=rule)
+        yield Item(text, quote=quote)
 
 
 def around(text: str, start: int, end: int, *, context: int, limit: int) -> tuple[str, str, str]:
@@ -217,9 +253,9 @@ def around(text: str, start: int, end: int, *, context: int, limit: int) -> tupl
     return before, one_line(text[start:end], limit), after
 
 
-def _chips(values: Iterable[str], word: str = "", *, hit: bool = False) -> tuple[Item, ...]:
+def _chips(values: Iterable[str], state: str = "", *, hit: bool = False) -> tuple[Item, ...]:
     return tuple(
-        Item(f"{one_line(value, _WORDS_LIMIT)} {word}".rstrip(), "hit" if hit else "miss")
+        Item(f"{word(value)} {state}".rstrip(), "hit" if hit else "miss")
         for value in islice(values, _MAX_ITEMS)
     )
 
@@ -237,6 +273,15 @@ def _recall(recall: RecallTrace | None) -> str:
     return tr(", ").join(parts)
 
 
+def _recalled(recall: RecallTrace | None) -> Iterator[Item]:
+    """Yield the beginning of what each memory source recalled."""
+    if recall is not None:
+        short, long, profile = labels("sources").values()
+        items = " · ".join(item.content for item in recall.items)
+        texts = ((short, recall.short_term_context), (long, items), (profile, recall.profile_context))
+        yield from (Item(f"{name}: “{one_line(text, _TEXT_LIMIT)}”") for name, text in texts if text.strip())
+
+
 def label_words(row: TurnEvalRow) -> str | None:
     """Return the label of a reply with its source, None for a reply that nobody read.
 
@@ -246,19 +291,14 @@ def label_words(row: TurnEvalRow) -> str | None:
     label, source = row.pred_compliance_label, row.detectors.get(_FIELD, "")
     by_detectors = source.removesuffix(_OWN_CHECK) in _DETECTORS
     if label is None or (label == "compliant" and not by_detectors):
-        return None if label is None else compliance(label)
+        return None if label is None else word(label)
     if label == "compliant":
         return tr(NO_RULE)
     if by_own_check(row):
-        return tr("{label} (by the agent's own check)", label=compliance(label))
+        return tr("{label} (by the agent's own check)", label=word(label))
     if source.endswith(_OWN_CHECK) and not by_detectors:
-        return tr("{label} (by the judge or the agent's own check)", label=compliance(label))
-    return compliance(label)
-
-
-def compliance(label: str) -> str:
-    """Return a compliance label in words."""
-    return labels("compliance").get(label, label)
+        return tr("{label} (by the judge or the agent's own check)", label=word(label))
+    return word(label)
 
 
 def by_own_check(row: TurnEvalRow) -> bool:

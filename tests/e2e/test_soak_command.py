@@ -98,10 +98,13 @@ def test_a_soak_of_the_sample_tells_every_epoch_and_what_drifts(memfin: Memfin, 
     assert "14 dialogues, 125 turns" in told[0]
     assert "latency p50" in told[0]
     assert "loop lag p99" in told[0]
-    for name in ("key_coverage", "risk_coverage", "judge_score_mean", "rss_bytes"):
+    for name in ("Key coverage", "Risk coverage", "Judge score", "Resident memory"):
         assert name in done.stdout
+    (coverage,) = (line for line in done.stdout.splitlines() if "Risk coverage  " in line)
+    assert re.search(r"\d\d\.\d % ", coverage)
     assert "3 epochs, 42 dialogues, 375 turns" in done.stdout
-    assert done.stdout.endswith("soak: runs/first/soak_summary.json\n")
+    assert done.stdout.endswith("soak: runs/first/soak_summary.json\nreport: runs/first/report.html\n")
+    assert "Over the epochs" in (tmp_path / "runs" / "first" / "report.html").read_text("utf-8")
     assert memfin("validate", "runs/first").returncode == 0
     assert memfin("validate", "runs/first/epochs/000003").returncode == 0
     artifacts = [tmp_path / "runs" / "first" / name for name in ("soak.jsonl", "soak_summary.json")]

@@ -44,16 +44,17 @@ def test_a_strict_hit_needs_every_key_of_the_turn() -> None:
     assert result.macro["strict_key_hit_rate"] == pytest.approx((1 / 3 + 1) / 2)
 
 
-def test_contradictions_count_on_eligible_turns_only() -> None:
+def test_contradictions_on_turns_without_keys_are_counted_outside_the_rate() -> None:
     rows = [
         row("a", (1,), constraint_contradiction=1),
         row("a", (1,)),
         row("a", (), constraint_contradiction=1),
         row("b", (1,), eligible_m1=False, constraint_contradiction=1),
+        row("b", (), constraint_contradiction=1, unjudged=["contradiction"]),
     ]
     result = compute_m1_context_continuity(rows)
     assert result.micro["contradiction_rate"] == pytest.approx(1 / 2)
-    assert result.counts["contradiction_count"] == 1
+    assert (result.counts["contradiction_count"], result.counts["contradictions_outside"]) == (1, 2)
 
 
 def test_each_source_has_its_rate_over_required_keys() -> None:

@@ -54,9 +54,9 @@ async def test_the_report_has_scores_cases_and_the_configuration(tmp_path: Path)
     assert "## By category" in markdown
     assert "**f03** (fact\\_exact): 30 % of its score" in markdown
     assert "{'expected': 42000.0, 'got': 7.0}" in markdown.replace("\\", "")
-    assert "| workers\\_dialog | 4 |" in markdown
+    assert "| workers dialog | 4 |" in markdown
     assert "judge" not in markdown
-    assert "| benchmark\\_sha256 | " in markdown
+    assert "| benchmark sha256 | " in markdown
     for words in (
         "MemFin benchmark report",
         "93.0 %",

@@ -218,8 +218,8 @@ async def test_the_command_prints_a_table_json_and_a_gate(tmp_path: Path) -> Non
     assert "bold (b) against careful (a)" in table.output
     assert "M3 Risk coverage" in table.output
     assert "worse" in table.output
-    assert "key_coverage_guarded" not in table.output
-    assert "strict_risk_" in compared(careful, bold, "--all").output
+    assert "M3 Turns with" not in table.output
+    assert "M3 Turns with" in compared(careful, bold, "--all").output
     found = Comparison(**json.loads(compared(careful, bold, "--json").stdout))
     assert (found.a, found.b, found.suite) == ("careful", "bold", "dialogues")
     failed = compared(careful, bold, "--fail-on-worse")

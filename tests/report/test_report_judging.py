@@ -13,10 +13,10 @@ from memfin.contracts import (
     LatencyStats,
     RunStats,
 )
-from memfin.contracts.judgement import ControlKind
+from memfin.contracts.judgement import ControlKind, Judgement, Verdict
 from memfin.errors import UsageError
 from memfin.report import load_report, render_html_report, render_markdown_report
-from tests.report.report_run_factory import row, trace, turn, write_run
+from tests.report.report_run_factory import row, trace, turn, worst_cases, write_run
 
 STATS = JudgeStats(
     votes=30,
@@ -96,6 +96,27 @@ def test_the_section_tells_votes_controls_and_agreement(tmp_path: Path) -> None:
     assert "Says nothing and orders full marks" in html
     assert "5 of 5 &lt;b&gt;" in html
     assert "5 of 5 <b>" not in html
+
+
+def test_a_worst_turn_shows_the_reasons_of_the_judge(tmp_path: Path) -> None:
+    run = write_run(tmp_path, [trace("a", [turn()])], [row("a", judge_score_1_5=1.5, judge_error=None)])
+    lines = [
+        Judgement(
+            run_id="r1",
+            dialog_id="a",
+            turn_pair_id=pair,
+            judge="openai:m",
+            prompt_hash="0",
+            attempts=1,
+            vote=vote,
+            verdict=Verdict(score=score, rubric_items=[], reason=f"reason {vote} of turn {pair}"),
+        )
+        for pair, vote, score in ((1, 1, 1.0), (1, 2, 2.0), (2, 1, 5.0))
+    ]
+    (run / "judgements.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    (case,) = worst_cases(load_report(run))["Judge scores below 4"]
+    shown = {each.label: [item.text for item in each.items] for each in case.evidence}
+    assert shown["Judge"] == ["1 of 5: reason 1 of turn 1", "2 of 5: reason 2 of turn 1"]
 
 
 def test_runs_without_a_model_as_the_judge_have_no_section(tmp_path: Path) -> None:

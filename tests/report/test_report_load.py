@@ -1,17 +1,19 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memfin.contracts import Finding, ResolvedKey
 from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import ratio_interval
 from memfin.report import load_report, render_markdown_report
+from memfin.report.common import configuration_section
 from memfin.report.dialogs import script_language
-from memfin.report.glossary import format_interval
+from memfin.report.glossary import VALUE_LABELS, format_interval, value_label
 from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
-    CONFIG_FINGERPRINT,
     blocks,
     facts_of,
     metric,
@@ -131,26 +133,29 @@ def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> 
         key_recoverability=["recoverable", "unrevealed"],
         pred_compliance_label="severe_violation",
         forbidden_hits=["保本保收益"],
-        findings=[Finding(field="forbidden", value="保本保收益", rule="promise.principal", start=4, end=8)],
+        findings=[Finding(field="compliance", value="保本保收益", rule="promise.principal", start=4, end=8)],
     )
     model = load_report(write_run(tmp_path, [trace("a", [turn(1), turn(2, "保本吗", reply)])], [shown]))
     severe, keys = (cases[0] for cases in worst_cases(model).values())
     assert (severe.repeated, keys.repeated, keys.anchor) == (False, True, severe.anchor)
     shown_items = {each.label: each.items for each in severe.evidence}
-    assert [(item.status, item.code, item.text) for item in shown_items["Required keys"]] == [
-        ("unknown", "history_turn_index:99", ": not resolvable"),
-        ("hit", "profile_gt.risk_level_gt", "= “稳健”: recalled from short-term window, profile context"),
-        ("miss", "profile_gt.horizon_gt", "= “2年以上”: missed (not revealed before this turn)"),
+    assert [(item.status, item.text) for item in shown_items["Required keys"]] == [
+        ("unknown", "client's message 99: not resolvable"),
+        ("hit", "risk level “稳健”: recalled from short-term window, profile context"),
+        ("miss", "investment horizon “2年以上”: missed (not revealed before this turn)"),
     ]
     assert [piece.text for piece in severe.reply or () if piece.marked] == ["绝对保本"]
-    assert "promise.principal" in shown_items["Findings"][0].text
+    assert shown_items["Findings"][0].text == "compliance: promise of principal or return (rule promise.principal)"
     assert [piece.text for piece in shown_items["Findings"][0].quote] == [
         "我们承诺",
         "绝对保本",
         "，请放心。",
     ]
-    assert "保本保收益" in [item.text for item in shown_items["Compliance"]]
+    labels = [item.text for item in shown_items["Compliance"]]
+    assert labels[1:] == ["保本保收益"]
+    assert labels[0] == "severe violation, reference compliant"
     assert ", 8 characters of short-term window" in shown_items["Recall"][0].text
+    assert shown_items["Recall"][1].text == "Short-term window: “user: 稳健”"
 
 
 def test_a_row_without_its_turn_in_the_trace_is_shown_without_message(tmp_path: Path) -> None:
@@ -208,9 +213,39 @@ def test_statistics_and_configuration_are_taken_when_they_are_there(tmp_path: Pa
     time = facts_of(model, "Time")
     assert (time["Wall time"], time["Retries"]) == ("1 min 15 s", "3")
     assert ["agent", "echo"] in table_rows(model, "Settings")
-    assert facts_of(model, "")["Fingerprint"] == CONFIG_FINGERPRINT
+    assert ["dataset sha256", "cdcdcdcdcdcd…"] in table_rows(model, "Inputs of the fingerprint")
+    assert facts_of(model, "")["Fingerprint"] == "abababababab…"
     assert dict(model.facts)["History"] == "forced"
     assert dict(model.facts)["Judge"] == "heuristic"
+
+
+def test_settings_are_rows_in_words() -> None:
+    hashes = {"risk_tags.toml": "ef" * 32}
+    settings: dict[str, Any] = {
+        "lexicon_hashes": hashes,
+        "limit": None,
+        "gate": [],
+        "score_chars": 100_000,
+        "quiet": True,
+    }
+    found = configuration_section(None, settings, None)
+    assert found is not None
+    (tables,) = (block for block in found.blocks if block.kind == "columns")
+    assert [[cell.text for cell in row] for row in tables.items[0].rows] == [
+        ["lexicon hashes: risk_tags.toml", "efefefefefef…"],
+        ["quiet", "yes"],
+        ["score chars", "100,000"],
+    ]
+
+
+def test_every_value_and_count_of_a_metric_has_a_label_of_its_own() -> None:
+    for result in MetricsState().results().values():
+        names = [*result.micro, *result.counts]
+        shown = [value_label(name) for name in names]
+        assert len(set(shown)) == len(shown)
+        assert not [label for label in shown if "_" in label]
+        assert [name for name in names if name not in {**labels("values"), **VALUE_LABELS}] == []
+    assert value_label("my_metric") == "My metric"
 
 
 def test_without_statistics_times_come_from_trace_and_manifest(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_few_kinds_of_required_risks_make_coverage_reachable_by_boilerplate() ->
     warning = by_title(baselines.warnings(summary().metrics))[
         "M3 risk coverage: fixed boilerplate does as well"
     ]
-    assert "volatility_risk" in warning.detail
+    assert "volatility risk" in warning.detail
     many = Baselines()
     for pair in range(1, 21):
         many.add(row("a", pair, risk_required_tags=[f"tag{pair}"]))
@@ -145,6 +145,15 @@ def test_keys_the_agent_could_not_know_are_counted() -> None:
     assert "4 of 8 (50.0 %)" in found["Keys the agent could not know"].detail
     assert found["Keys that point at the turn itself"].level == "note"
     assert "60.0 %" in found["Key coverage rests on very short targets"].detail
+
+
+def test_contradictions_on_turns_without_keys_are_counted() -> None:
+    result = summary()
+    memory = result.metrics["m1_context_continuity"]
+    counts = memory.counts | {"contradiction_count": 17, "contradictions_outside": 2}
+    result.metrics["m1_context_continuity"] = memory.replace(counts=counts)
+    detail = by_title(summary_warnings(result.metrics, 100))["Contradictions outside the rate"].detail
+    assert detail.startswith("19 replies contradict a constraint of the client, 17 of them in the")
 
 
 def test_an_empty_denominator_and_few_dialogues_are_said() -> None:

@@ -161,7 +161,7 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
     [
         (
             {"metrics": {COVERAGE: drift(0.5, -0.01, (-0.02, -0.005))}},
-            "M3 risk_coverage drifts",
+            "M3 Risk coverage drifts",
             "-1 pp per epoch, 95 % interval -2 pp to -0.5 pp",
         ),
         (

@@ -68,6 +68,14 @@ def test_the_recoverable_coverage_comes_before_the_contract_s() -> None:
         assert lines[0].startswith(f"M1 {first}")
 
 
+def test_contradictions_outside_the_rate_are_counted_below() -> None:
+    result = summary()
+    memory = result.metrics["m1_context_continuity"]
+    counts = memory.counts | {"contradictions_outside": 2}
+    result.metrics["m1_context_continuity"] = memory.replace(counts=counts)
+    assert "M1 Contradictions: 2 more on turns without required keys" in printed(summary_table(result))
+
+
 def test_the_title_names_agent_dataset_and_judge() -> None:
     settings = RunConfig(agent="openai:m", agent_memory="builtin", judge="none")
     shown = printed(summary_table(summary(), settings))

@@ -1,9 +1,12 @@
 import random
 from typing import Any
 
-from memfin.contracts import TurnEvalRow
-from memfin.report.worst_turns import Ranking, WorstTurns, missed_tags
-from tests.report.report_run_factory import row
+from msgspec import convert, to_builtins
+
+from memfin.contracts import ComplianceTrace, TurnEvalRow
+from memfin.report.reader import TurnText
+from memfin.report.worst_turns import Ranking, WorstTurns, missed_tags, turn_case
+from tests.report.report_run_factory import row, turn
 
 
 def ranking(rows: list[TurnEvalRow], title: str, size: int = 3) -> Ranking:
@@ -100,3 +103,31 @@ def test_any_disclosure_meets_a_demand_for_some_disclosure() -> None:
     assert missed_tags(row("a", risk_required_tags=["risk_disclosure_present"], risk_pred_tags=[])) == (
         "risk_disclosure_present",
     )
+
+
+def evidence(found: TurnEvalRow, **fields: Any) -> dict[str, list[str]]:
+    text = convert(to_builtins(turn(**fields)), TurnText)
+    case = turn_case("turn-1", "why", found, text, None)
+    return {each.label: [item.text for item in each.items] for each in case.evidence}
+
+
+def test_a_reply_in_which_nothing_was_found_is_not_called_compliant() -> None:
+    for detectors, words in (
+        ("lexicon+classifier", "no rule fired, reference compliant"),
+        ("openai:m", "compliant, reference compliant"),
+    ):
+        found = row("a", pred_compliance_label="compliant", detectors={"compliance": detectors})
+        assert evidence(found)["Compliance"] == [words]
+
+
+def test_a_label_from_the_agent_s_own_check_has_its_reason() -> None:
+    detectors = {"compliance": "lexicon+classifier+trace"}
+    found = row("a", pred_compliance_label="severe_violation", detectors=detectors, gt_compliance_label=None)
+    violation = {"type": "guaranteed_return", "match": "零风险", "severity": "high"}
+    shown = evidence(found, compliance=ComplianceTrace(is_compliant=False, violations=[violation]))
+    assert shown["Compliance"] == ["severe violation (by the agent's own check)"]
+    assert shown["Agent's own check"] == ["guaranteed return, 零风险, high"]
+    worst = WorstTurns()
+    worst.add(found)
+    ((_, words, _),) = worst.rankings()[0].entries
+    assert words == "severe violation by the agent's own check"

@@ -186,7 +186,7 @@ async def test_a_system_that_fades_drifts_and_the_report_shows_it(tmp_path: Path
     assert summary.metrics[SCORE].drifting
     assert not summary.metrics["rag.evidence_set.pass_rate"].drifting
     markdown, html = (path.read_text("utf-8") for path in write_reports(tmp_path / "runs" / "s"))
-    assert "RAG overall\\_percentage drifts" in markdown
+    assert "RAG Score drifts" in markdown
     assert "| Facts: passed | 100.0 % | 50.0 % |" in markdown
     assert "Questions: 72" in markdown
     assert "Question latency" in markdown
