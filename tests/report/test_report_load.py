@@ -330,6 +330,16 @@ def test_replies_scored_on_their_beginning_are_counted_in_a_warning(tmp_path: Pa
     assert "100,000 characters" in warning.detail
 
 
+def test_observations_that_were_left_out_are_counted_in_a_warning(tmp_path: Path) -> None:
+    broken = "malformed observation recall: Expected `str | null`, got `int` - at `$.items[0].item_id`"
+    turns = [turn(1, observation_error=broken), turn(2, observation_error=broken), turn(3)]
+    model = load_report(write_run(tmp_path, [trace("a", turns)], [row("a", 1)]))
+    (warning,) = [each for each in model.warnings if each.title == "Observations left out"]
+    assert warning.level == "warning"
+    assert warning.detail.startswith("2 of 3 (66.7 %) turns have an observation")
+    assert f"because: {broken}." in warning.detail
+
+
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded run is not beside the checkout")
 def test_the_recorded_run_loads() -> None:
     model = load_report(RECORDED)
