@@ -32,7 +32,16 @@ HEADLINES: Final = frozenset(
 """The values that speak for a run: failures, one of each metric, and the score of a benchmark."""
 
 _COMPARED: Final = frozenset(
-    {"agent", "agent_version", "agent_settings", "model", "rag", "rag_version", "rag_settings"}
+    {
+        "agent",
+        "agent_version",
+        "agent_settings",
+        "model",
+        "rag",
+        "rag_version",
+        "rag_settings",
+        "trace_sha256",
+    }
 )
 """Inputs that two runs are compared because of; the others should be the same."""
 
