@@ -1,5 +1,6 @@
 """A soak's artifacts: one line per epoch, and the summary of all of them (spec section 8, ``soak``)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -9,6 +10,8 @@ from memfin.contracts.run import Suite
 from memfin.contracts.settings import SoakLimits
 
 SoakState = Literal["running", "finished", "interrupted", "failed"]
+HeadlineValue = Annotated[list[Finite], msgspec.Meta(min_length=1, max_length=2)]
+"""A micro value, and the macro value where there is one."""
 
 
 class Distribution(Record):
@@ -60,8 +63,9 @@ class SoakEpoch(Record):
 
     ``epoch`` counts from 1; ``epoch_run_id`` names its run. ``process`` counts the processes that worked
     on the soak, and ``resumed`` says that an earlier one began this epoch. ``wall_seconds`` is the time
-    that the last process took for it. ``metrics`` holds every headline value by ``metric.value``.
-    ``resources`` are taken after the epoch, ``peak`` is the most that was seen while it went on.
+    that the last process took for it. ``metrics`` holds the headline values of each metric by their names;
+    lines of earlier releases hold those of `headline_values` in it. ``resources`` are taken after the
+    epoch, ``peak`` is the most that was seen while it went on.
     """
 
     run_id: str
@@ -73,13 +77,42 @@ class SoakEpoch(Record):
     wall_seconds: Finite
     dialogs: Count
     turns: Count
-    metrics: dict[str, Finite]
+    metrics: dict[str, Finite | dict[str, HeadlineValue]]
     turn_latency_ms: Distribution
     loop_lag_ms: Distribution
     errors: SoakErrors
     resources: ProcessSample
     peak: ProcessSample
     resumed: bool = False
+
+    @property
+    def headline_values(self) -> dict[str, float]:
+        """The headline values by ``metric.value`` and ``metric.macro.value``."""
+        found: dict[str, float] = {}
+        for metric, values in self.metrics.items():
+            if not isinstance(values, dict):
+                found[metric] = values
+                continue
+            for name, value in values.items():
+                found |= zip((f"{metric}.{name}", f"{metric}.macro.{name}"), value, strict=False)
+        return found
+
+
+def rounded(value: float) -> float:
+    """Return a number with the 6 significant digits that a line of ``soak.jsonl`` has."""
+    return float(f"{value:.6g}")
+
+
+def values_by_metric(values: Mapping[str, float]) -> dict[str, Finite | dict[str, HeadlineValue]]:
+    """Return `SoakEpoch.metrics` of the headline values by ``metric.value`` and ``metric.macro.value``."""
+    found: dict[str, dict[str, HeadlineValue]] = {}
+    for path, value in values.items():
+        metric, _, name = path.partition(".")
+        if not name.startswith("macro."):
+            macro = values.get(f"{metric}.macro.{name}")
+            both = [rounded(value)] if macro is None else [rounded(value), rounded(macro)]
+            found.setdefault(metric, {})[name] = both
+    return dict(found)
 
 
 class Drift(Record):

@@ -200,6 +200,11 @@ class JudgeTask(ABC, Generic[R, V]):
         del request, verdict
         return None
 
+    def surplus(self, request: R, verdict: V) -> str | None:
+        """Return the part of a verdict that a user's judge gave and the request does not ask for, if any."""
+        del request, verdict
+        return None
+
 
 def token_estimate(texts: Iterable[str], frame: int) -> int:
     """Estimate the tokens of a call: one per Chinese character, one per four others.

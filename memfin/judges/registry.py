@@ -73,6 +73,8 @@ class PythonJudge(Generic[R, V]):
         # One permit at a time: a larger bucket would let a burst through that breaks the limit.
         self._limiter = AsyncLimiter(1, 60.0 / setup.rpm) if setup.rpm is not None else None
         self._retries = setup.retries
+        self._warn = setup.warn
+        self._warned = False
         self._cache = setup.answer_cache() if setup.cache != "off" and code is not None else None
         self._identity = {"judge": name, "version": self.version, "code": code}
         self._idle: list[UserCalls] = []
@@ -145,6 +147,9 @@ class PythonJudge(Generic[R, V]):
             raise CallFailed(f"invalid verdict: {problem}") from problem
         if (missing := self._task.lacking(request, verdict)) is not None:
             raise CallFailed(f"the verdict lacks {missing}")
+        if not self._warned and (surplus := self._task.surplus(request, verdict)) is not None:
+            self._warned = True
+            self._warn(f"judge {self.name}: {surplus} was not asked for and does not count")
         return verdict
 
     async def close(self) -> None:

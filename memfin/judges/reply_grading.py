@@ -16,6 +16,7 @@ import msgspec
 
 from memfin.client.structured import InvalidAnswer, read_document
 from memfin.contracts import HEURISTIC_JUDGE, ComplianceLabel, JudgeRequest, Language, Verdict
+from memfin.contracts.reading import shown
 from memfin.judges.prompts import Prompt, Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, JudgeTask, token_estimate
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
@@ -113,6 +114,11 @@ class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
         readings = ("compliance", "contradicted_constraints", "risk_tags")
         missing = next((name for name in readings if verdict[name] is None), None)
         return f"{missing}, which the scope all asks for" if missing is not None else None
+
+    def surplus(self, request: JudgeRequest, verdict: Verdict) -> str | None:
+        """Return the first satisfied rubric item that the turn does not require."""
+        unasked = next((item for item in verdict.rubric_items if item not in request.rubric_required), None)
+        return None if unasked is None else f"rubric item {shown(unasked)}"
 
 
 # ---- prompts

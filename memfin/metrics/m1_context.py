@@ -14,6 +14,8 @@ _NO_KEY: Final = marked("no answered turn requires a memory key that the dataset
 _NO_FIELD: Final = marked(
     "no answered turn requires a memory key that the dataset resolves, or the rows lack the field"
 )
+_NO_SOURCE: Final = marked("the rows name no source of their hits")
+_SOURCES: Final = ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate")
 
 
 class ContextCell(Cell, frozen=True, gc=False):
@@ -156,7 +158,8 @@ class M1State(RowState[ContextCell]):
 
     def _unreported(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, str]:
         if total(lambda cell: cell.turns - cell.unreported):
-            return {}
+            named = total(lambda cell: cell.short_term + cell.long_term + cell.profile)
+            return {} if named or not total(lambda cell: cell.hits) else dict.fromkeys(_SOURCES, _NO_SOURCE)
         return {share.name: NO_RECALL for share in self.shares if share.name != "contradiction_rate"}
 
     def _counts(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, int]:

@@ -6,17 +6,18 @@ the merged digests of its epochs, because an average of percentiles is not a per
 
 import math
 from array import array
+from bisect import bisect
 from collections.abc import Iterable
 from typing import Final
 
-from fastdigest import TDigest, merge_all
+from fastdigest import TDigest
 
 from memfin.contracts import LatencyStats
-from memfin.contracts.soak import Distribution
+from memfin.contracts.soak import Distribution, rounded
 
 MAX_CENTROIDS: Final = 200
-LINE_CENTROIDS: Final = 64
-"""About as many are in a line of ``soak.jsonl``, with means of 4 digits."""
+LINE_CUTS: Final = (0.15, 0.3, 0.4, 0.48, 0.52, 0.6, 0.75, 0.88, 0.92, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
+"""Quantiles between the centroids of a line of ``soak.jsonl``, dense around p50, p90 and p99."""
 
 MAX_EXACT: Final = 1 << 16
 """The number of values that are held as they are (half a megabyte); above it a t-digest estimates."""
@@ -73,7 +74,7 @@ class Percentiles:
         )
 
     def distribution(self, *, centroids: bool = True) -> Distribution:
-        """Return the figures of ``soak.jsonl``; without ``centroids`` they cannot be merged."""
+        """Return the figures, with ``centroids`` those of ``soak.jsonl``: rounded, and fit to be merged."""
         exact = [] if self._digest.n_values else sorted(self._held)
         digest = self._whole()
         if not digest.n_values:
@@ -84,14 +85,15 @@ class Percentiles:
                 return exact[max(0, math.ceil(share * len(exact)) - 1)]
             return digest.quantile(share)
 
+        of_line = rounded if centroids else float
         return Distribution(
             count=digest.n_values,
-            mean=self._total / digest.n_values,
-            min=digest.min(),
-            p50=percentile(0.50),
-            p90=percentile(0.90),
-            p99=percentile(0.99),
-            max=digest.max(),
+            mean=of_line(self._total / digest.n_values),
+            min=of_line(digest.min()),
+            p50=of_line(percentile(0.50)),
+            p90=of_line(percentile(0.90)),
+            p99=of_line(percentile(0.99)),
+            max=of_line(digest.max()),
             centroids=_compact(digest) if centroids else [],
         )
 
@@ -107,9 +109,16 @@ class Percentiles:
 
 
 def _compact(digest: TDigest) -> list[tuple[float, float]]:
-    """Return few centroids of a digest, rounded, within its extremes."""
-    low, high = digest.min(), digest.max()
+    """Return one centroid between every two of `LINE_CUTS`, with 3 digits, within the rounded extremes."""
+    low, high = rounded(digest.min()), rounded(digest.max())
+    merged: dict[int, tuple[float, float]] = {}
+    before = 0.0
+    for mean, weight in digest.centroids:
+        place = bisect(LINE_CUTS, (before + weight / 2) / digest.n_values)
+        total, weights = merged.get(place, (0.0, 0.0))
+        merged[place] = total + mean * weight, weights + weight
+        before += weight
     return [
-        (min(max(float(f"{mean:.4g}"), low), high), round(weight))
-        for mean, weight in merge_all([digest], max_centroids=LINE_CENTROIDS).centroids
+        (min(max(float(f"{total / weights:.3g}"), low), high), round(weights))
+        for total, weights in merged.values()
     ]

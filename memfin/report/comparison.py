@@ -36,7 +36,16 @@ HEADLINES: Final = frozenset(
 """Headline values of a run: failures, pass^k, one of each metric, and the score of a benchmark."""
 
 _COMPARED: Final = frozenset(
-    {"agent", "agent_version", "agent_settings", "model", "rag", "rag_version", "rag_settings"}
+    {
+        "agent",
+        "agent_version",
+        "agent_settings",
+        "model",
+        "rag",
+        "rag_version",
+        "rag_settings",
+        "trace_sha256",
+    }
 )
 """Inputs that two runs are compared because of; the others should be the same."""
 

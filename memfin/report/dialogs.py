@@ -79,6 +79,7 @@ class DialogStats:
         self.failed_turns = 0
         self.shapes = ReplyShapes()
         self.failures = FailureCounter()
+        self.lost_observations = FailureCounter()
         self.latency = Percentiles()
         self.skips: Counter[str] = Counter()
         self.history_mode: str | None = None
@@ -104,6 +105,8 @@ class DialogStats:
     def _add_turn(self, dialog_id: str, turn: ScannedTurn) -> None:
         if turn.latency_ms is not None and turn.outcome == "ok":
             self.latency.add(turn.latency_ms)
+        if turn.observation_error:
+            self.lost_observations.add("observation", turn.observation_error, "")
         if turn.outcome != "ok":
             self.failed_turns += 1
             kind = tr("turn: {status}", status=labels("turn_status").get(turn.outcome, turn.outcome))
@@ -115,6 +118,9 @@ class DialogStats:
         """Yield warnings about turns that failed, and replies without content of their own."""
         if many_failed(self.failed_turns, total := sum(self.turns.values())):
             yield warning("failed_turns", share=_of(self.failed_turns, total))
+        if groups := self.lost_observations.groups(1):
+            share = _of(sum(group.count for group in groups), total)
+            yield warning("lost_observations", share=share, reason=groups[0].message)
         yield from self.shapes.warnings()
 
     def _facts_of(self, dialog: ScannedDialog) -> Facts:

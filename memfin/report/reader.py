@@ -79,6 +79,7 @@ class ScannedTurn(msgspec.Struct, kw_only=True):
     pred_assistant_text: str | None = None
     latency_ms: float | None = None
     error: str | None = None
+    observation_error: str | None = None
 
     @property
     def outcome(self) -> str:

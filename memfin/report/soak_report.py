@@ -289,7 +289,8 @@ def _epoch_section(epochs: Sequence[SoakEpoch], words: Words) -> model.Section |
 
 def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineChart]:
     def values(names: Mapping[str, str]) -> dict[str, list[float | None]]:
-        return {label: [epoch.metrics.get(name) for epoch in epochs] for name, label in names.items()}
+        found = [epoch.headline_values for epoch in epochs]
+        return {label: [each.get(name) for each in found] for name, label in names.items()}
 
     latencies: dict[str, list[float | None]] = {
         name: [epoch.turn_latency_ms[name] for epoch in epochs] for name in ("p50", "p99")

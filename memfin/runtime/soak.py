@@ -14,7 +14,15 @@ import msgspec
 from memfin.actors.messages import utc_now
 from memfin.actors.writers import OnEvent
 from memfin.contracts import ProgressEvent, RunStats, Warned
-from memfin.contracts.soak import Distribution, ProcessSample, SoakEpoch, SoakErrors, SoakState, SoakSummary
+from memfin.contracts.soak import (
+    Distribution,
+    ProcessSample,
+    SoakEpoch,
+    SoakErrors,
+    SoakState,
+    SoakSummary,
+    values_by_metric,
+)
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal.commits import digest
 from memfin.metrics.reliability import count_passes, reliability
@@ -228,10 +236,10 @@ class Soak:
             process=self._state.processes,
             started_at=started_at,
             ended_at=utc_now(),
-            wall_seconds=wall,
+            wall_seconds=round(wall, 3),
             dialogs=sum(dialogs.values()) - dialogs.get("skipped", 0),
             turns=sum(stats.turns_by_status.values()),
-            metrics=metrics,
+            metrics=values_by_metric(metrics),
             turn_latency_ms=latency,
             loop_lag_ms=lag,
             errors=_errors(stats, dialogs),

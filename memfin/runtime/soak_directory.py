@@ -129,16 +129,20 @@ class SoakDirectory(DirectoryWriter):
                 self._disk.rmdir(path)
 
     async def append(self, line: SoakEpoch) -> None:
-        """Add the line of a complete epoch; it is on the medium on return.
+        """Add the line of a complete epoch, short of counts that are 0; it is on the medium on return.
 
         Raises:
             RunFault: the file system refuses; what was written of the line is taken back.
         """
         path = self.path / LINES
+        plain = msgspec.to_builtins(line)
+        plain["errors"] = {kind: count for kind, count in plain["errors"].items() if count}
+        if not line.resumed:
+            del plain["resumed"]
 
         def append() -> None:
             with self._disk.opening(path, APPEND) as file:
-                self._disk.append(file, msgspec.json.encode(line) + b"\n", path, sync=True)
+                self._disk.append(file, msgspec.json.encode(plain) + b"\n", path, sync=True)
 
         await self._finish(append)
 

@@ -118,7 +118,7 @@ class SoakExporter:
         for kind, count in msgspec.structs.asdict(epoch.errors).items():
             counter = self._counters[kind] if kind in COUNTERS else self._counters["errors"].labels(kind)
             counter.inc(count)
-        for name, value in epoch.metrics.items():
+        for name, value in epoch.headline_values.items():
             self._gauges["metric"].labels(name).set(value)
         for name, drift in summary.metrics.items():
             self._gauges["metric_drifting"].labels(name).set(drift.drifting)

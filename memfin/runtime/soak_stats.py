@@ -224,7 +224,7 @@ class SoakStats:
         self.errors = SoakErrors(**{name: self.errors[name] + epoch.errors[name] for name in epoch.errors})
         self._latency.merge(epoch.turn_latency_ms)
         self._lag.merge(epoch.loop_lag_ms)
-        for name, value in epoch.metrics.items():
+        for name, value in epoch.headline_values.items():
             self._metrics.setdefault(name, Series()).add(value)
         if epoch.process != self._process:
             self._process, self._process_turns = epoch.process, 0

@@ -114,6 +114,8 @@ _OUTSIDE: Final = {
         "lock_up_products",
     ),
 }
+_NOT_AT_ALL: Final = re.compile(r"(?:完全|根本|压根)没有?")
+"""Words of the lexicon that deny a risk; here they deny a practice."""
 _WHOLE_FALLS: Final = re.compile(
     r"(?=[组整账总净止回亏])"
     r"(?:(?:组合|整体|整个账户|账户|账面|总资产|净值)[^,。;\n]{0,10}(?:回落|回撤|跌去|跌|亏|少掉|少|缩水|下探)"
@@ -347,9 +349,18 @@ class _ConstraintReading:
             return _Broken("advises_individual_stocks", *code)
         for holding in (each for plan in self._plans if plan.whole for each in plan.holdings):
             held = holding.terms & ruled_out
-            if held and not _is_fund_of_universe(holding, predicate):
+            if held and not _is_fund_of_universe(holding, predicate) and not self._is_denied(held):
                 return _Broken(f"holds_{min(held)}", holding.start, holding.end)
         return None
+
+    def _is_denied(self, terms: frozenset[str]) -> bool:
+        """Return True if the reply names the terms, and each time with a negation."""
+        text = self._analysis.text
+        named = [each for each in finder_of(terms).find(text) if terms.intersection(each.ids)]
+        return bool(named) and all(
+            _negated(text, self._analysis.statement_at(each.start).sentence, each.start, each.end)
+            for each in named
+        )
 
     def _cash(self, predicate: CashFloor) -> _Broken | None:
         for plan in self._plans:
@@ -544,9 +555,11 @@ class _ConstraintReading:
 def _negated(text: str, sentence: Sentence, start: int, end: int) -> bool:
     """Return True if a word of negation stands in the clause of a span."""
     negation = content_lexicon().negation | class_mask("NOT_OFFERED")
+    clause = max(text.rfind(mark, sentence.start, start) for mark in ",:") + 1 or sentence.start
+    if _NOT_AT_ALL.search(text, clause, start):
+        return True
     if not sentence.classes & negation:
         return False
-    clause = max(text.rfind(mark, sentence.start, start) for mark in ",:") + 1 or sentence.start
     comma = text.find(",", end, sentence.end)
     behind = sentence.end if comma < 0 else comma
     masks = content_lexicon().words.masks

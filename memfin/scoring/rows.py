@@ -17,6 +17,7 @@ from memfin.contracts import (
     DialogTrace,
     Finding,
     HistoryMode,
+    ProfileTruth,
     SourceHits,
     Turn,
     TurnEvalRow,
@@ -252,13 +253,14 @@ def build_turn_eval_rows(
     """Build the rows of several replayed dialogues, without the judge's part (metrics contract section 5).
 
     Traces and dialogues may be structs or plain data. Ground truth comes from ``dialogs``, by id, or from
-    the trace where it carries its true profile (version v1.1). Invalid dialogues have no rows. The other
-    arguments are those of `DialogScorer`.
+    the trace where it carries its true profile (version v1.1). Without both, as plain v1 traces have it, no
+    row is eligible for M1 or M2: keys and constraints are not known. Invalid dialogues have no rows. The
+    other arguments are those of `DialogScorer`.
 
     Raises:
         InvalidDialogError: when plain data in ``dialogs`` is no valid dialogue.
         InvalidRecord: when plain data is no trace of a supported version.
-        UsageError: when the ground truth of a dialogue is nowhere to be found.
+        UsageError: when ``dialogs`` lacks a dialogue whose trace has no true profile.
     """
     rows: list[TurnEvalRow] = []
     for given in dialog_traces:
@@ -266,14 +268,20 @@ def build_turn_eval_rows(
         if not trace.valid_dialog:
             continue
         given_dialog = (dialogs or {}).get(trace.dialog_id)
-        dialog = _dialog_of(trace) if given_dialog is None else normalize_dialog(given_dialog)
-        rows += score_dialog(
-            dialog,
+        known = given_dialog is not None or trace.profile_gt is not msgspec.UNSET
+        if not known and dialogs is not None:
+            raise UsageError(
+                f"dialogue {trace.dialog_id!r}: its ground truth is missing, which traces of v1 do not have; "
+                f"pass dialogs={{{trace.dialog_id!r}: dialogue}} with the dialogue that was replayed"
+            )
+        scored = score_dialog(
+            _dialog_of(trace) if given_dialog is None else normalize_dialog(given_dialog),
             trace,
             history_mode=history_mode,
             risk_tag_mapper=risk_tag_mapper,
             forbidden_patterns=forbidden_patterns,
         )
+        rows += scored if known else [row.replace(eligible_m1=False) for row in scored]
     return rows
 
 
@@ -286,12 +294,7 @@ def _read_trace(given: DialogTrace | Mapping[str, Any]) -> DialogTrace:
 
 
 def _dialog_of(trace: DialogTrace) -> Dialog:
-    """Rebuild the dialogue from a trace that carries its true profile."""
-    if trace.profile_gt is msgspec.UNSET:
-        raise UsageError(
-            f"dialogue {trace.dialog_id!r}: its ground truth is missing, which traces of v1 do not have; "
-            f"pass dialogs={{{trace.dialog_id!r}: dialogue}} with the dialogue that was replayed"
-        )
+    """Rebuild the dialogue from a trace; the true profile is empty where the trace carries none."""
     turns: dict[int, Turn] = {}
     for turn in trace.turns:
         turns[turn.user_turn_abs_idx] = Turn(role="user", text=turn.user_text)
@@ -302,7 +305,7 @@ def _dialog_of(trace: DialogTrace) -> Dialog:
     absent = Turn(role="assistant", text="")
     return Dialog(
         dialog_id=trace.dialog_id,
-        profile_gt=trace.profile_gt,
+        profile_gt=ProfileTruth() if trace.profile_gt is msgspec.UNSET else trace.profile_gt,
         turns=[turns.get(position, absent) for position in range(max(turns, default=-1) + 1)],
         scenario_type=trace.scenario_type,
         difficulty=trace.difficulty,

@@ -12,7 +12,7 @@ import msgspec
 from memfin.contracts import Counters, EvalSummary, RagBenchmark, RunManifest, catalog, reading
 from memfin.contracts.catalog import CONTRACTS, DATASET, LABELS, QUESTIONS, Contract
 from memfin.contracts.rag import read_sums
-from memfin.contracts.soak import SoakEpoch, SoakSummary
+from memfin.contracts.soak import SoakEpoch, SoakSummary, rounded
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, JournalDamaged
 from memfin.journal.artifacts import NOT_AS_WRITTEN, changed_artifacts
@@ -406,10 +406,12 @@ def _epoch_values(source: Path, summary: str) -> Iterator[Finding]:
     with suppress(UsageError):
         for number, epoch in reading.iter_jsonl(source, SoakEpoch, on_error=known):
             path = source.parent / "epochs" / f"{epoch.epoch:06}" / str(CONTRACTS[summary].file_name)
-            found = read(path) if path.is_file() else epoch.metrics
-            for name in sorted({*found, *epoch.metrics}):
-                if found.get(name) != epoch.metrics.get(name):
-                    message = f"{epoch.metrics.get(name)}, but the epoch's summary says {found.get(name)}"
+            recorded = epoch.headline_values
+            found = read(path) if path.is_file() else recorded
+            for name in sorted({*found, *recorded}):
+                value, true = recorded.get(name), found.get(name)
+                if value != true and (true is None or value != rounded(true)):
+                    message = f"{value}, but the epoch's summary says {true}"
                     yield finding(source, message, ("metrics", name), number)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from anyio.lowlevel import checkpoint
 
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import JudgeRequest, Verdict, Warned
 from memfin.runtime.api import evaluate
 from tests.support import WanderingAgent, dataset, read_jsonl
 
@@ -39,10 +39,12 @@ async def test_turns_spread_over_the_workers_and_every_failure_is_counted_withou
     tmp_path: Path,
 ) -> None:
     judge = CountingJudge()
+    warnings: list[str] = []
     summary = await evaluate(
         dataset(tmp_path / "data.jsonl", 6),
         agent="echo",
         judge=lambda: judge,
+        on_event=lambda event: warnings.append(event.message) if isinstance(event, Warned) else None,
         runs_dir=tmp_path,
         run_id="judged",
         workers_judge=3,
@@ -50,6 +52,8 @@ async def test_turns_spread_over_the_workers_and_every_failure_is_counted_withou
     assert judge.most == 3
     assert len(judge.asked) == len(set(judge.asked)) == 18
     assert judge.closed
+    (warning,) = [line for line in warnings if "not asked for" in line]
+    assert warning.endswith(": rubric item 'something unasked' was not asked for and does not count")
     m5 = summary.metrics["m5_explainability"]
     assert m5.counts["judge_failed_turns"] == 12
     assert m5.counts["judge_scored_turns"] == 6

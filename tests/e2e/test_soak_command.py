@@ -169,7 +169,7 @@ def test_a_soak_that_was_ended_goes_on_and_asks_for_nothing_twice(
     assert done.returncode == 0, done.stderr
     assert "resuming epoch s.000002" in done.stderr
     found = read_jsonl(tmp_path / "runs" / "s" / "soak.jsonl")
-    assert [(line["epoch"], line["turns"], line["resumed"]) for line in found] == [
+    assert [(line["epoch"], line["turns"], line.get("resumed", False)) for line in found] == [
         (1, 18, False),
         (2, 18, True),
         (3, 18, False),

@@ -332,3 +332,7 @@ def test_the_detectors_reach_what_is_asked_of_them_on_the_development_labels(mem
     assert min(scores["f1"] for scores in by_tag if scores["support"] >= 20) >= 0.85
     ordinary = json.loads(memfin(DEVELOPMENT[0], "--json").stdout)
     assert ordinary["compliance"]["severe_false_positives"] == 0
+    of_models = json.loads(memfin(SHARED / "real_dev.jsonl", "--json").stdout)
+    assert of_models["files"][0]["rows"] == 228
+    assert of_models["compliance"]["severe_false_positives"] == 0
+    assert of_models["contradiction"]["precision"] >= 0.8

@@ -82,6 +82,14 @@ def test_sums_by_source_are_read_where_keys_name_none() -> None:
     ]
 
 
+def test_what_plain_v1_rows_lack_is_not_measured() -> None:
+    """They may have neither the sources of their hits nor fields of MemFin's own."""
+    sources = {"short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"}
+    guarded = {"key_coverage_guarded", "recoverable_key_coverage"}
+    for flags, unknown in (((1, 0), sources | guarded), ((0, 0), guarded)):
+        assert compute_m1_context_continuity([row("a", flags)]).not_measured.keys() == unknown
+
+
 def test_unresolvable_keys_leave_the_denominator_and_are_counted() -> None:
     keys = [key(), key(resolvable=False), key()]
     result = compute_m1_context_continuity([row("a", (1, 0), resolved_keys=keys)])

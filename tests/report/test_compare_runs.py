@@ -16,6 +16,8 @@ from memfin.contracts import SoakLimits
 from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed, UsageError
 from memfin.report.comparison import compare_runs
+from memfin.runtime.rescore import make_rescore_plan
+from memfin.runtime.run import Run
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan
 from tests.support import dialog, write_jsonl
@@ -131,6 +133,13 @@ async def test_a_changed_case_names_the_first_turn_that_differs(tmp_path: Path) 
     value = found.values[COVERAGE]
     assert (value.improved, value.worsened, value.units) == (20, 0, 20)
     assert {case.turn for case in found.changed if case.value == COVERAGE} == {1}
+
+
+async def test_two_scored_traces_differ_in_what_is_compared_only(tmp_path: Path) -> None:
+    for name, agent in (("a", Careful), ("b", Bold)):
+        run = await evaluate(tmp_path, name, agent, 3)
+        await Run(make_rescore_plan(run / "dialog_trace.jsonl", tmp_path / "a.jsonl", tmp_path / name)).run()
+    assert compare_runs(tmp_path / "a", tmp_path / "b").inputs_changed == []
 
 
 async def test_an_agent_that_echoes_is_called_one(tmp_path: Path) -> None:

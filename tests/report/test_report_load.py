@@ -11,7 +11,7 @@ from memfin.metrics.interval import ratio_interval
 from memfin.report import load_report, render_markdown_report
 from memfin.report.common import configuration_section
 from memfin.report.dialogs import script_language
-from memfin.report.glossary import VALUE_LABELS, format_interval, value_label
+from memfin.report.glossary import VALUE_LABELS, format_interval, labels, value_label
 from memfin.report.model import Block, Report, Table
 from tests.report.report_run_factory import (
     blocks,
@@ -145,14 +145,17 @@ def test_a_worst_turn_shows_keys_sources_findings_and_labels(tmp_path: Path) -> 
         ("miss", "investment horizon “2年以上”: missed (not revealed before this turn)"),
     ]
     assert [piece.text for piece in severe.reply or () if piece.marked] == ["绝对保本"]
-    assert shown_items["Findings"][0].text == "compliance: promise of principal or return (rule promise.principal)"
+    assert (
+        shown_items["Findings"][0].text
+        == "compliance: promise of principal or return (rule promise.principal)"
+    )
     assert [piece.text for piece in shown_items["Findings"][0].quote] == [
         "我们承诺",
         "绝对保本",
         "，请放心。",
     ]
     labels = [item.text for item in shown_items["Compliance"]]
-    assert labels[1:] == ["保本保收益"]
+    assert labels[1:] == ["promise of principal or return"]
     assert labels[0] == "severe violation, reference compliant"
     assert ", 8 characters of short-term window" in shown_items["Recall"][0].text
     assert shown_items["Recall"][1].text == "Short-term window: “user: 稳健”"
@@ -385,6 +388,16 @@ def test_replies_scored_on_their_beginning_are_counted_in_a_warning(tmp_path: Pa
     assert warning.level == "warning"
     assert warning.detail.startswith("1 of 2 scored replies")
     assert "100,000 characters" in warning.detail
+
+
+def test_observations_that_were_left_out_are_counted_in_a_warning(tmp_path: Path) -> None:
+    broken = "malformed observation recall: Expected `str | null`, got `int` - at `$.items[0].item_id`"
+    turns = [turn(1, observation_error=broken), turn(2, observation_error=broken), turn(3)]
+    model = load_report(write_run(tmp_path, [trace("a", turns)], [row("a", 1)]))
+    (warning,) = [each for each in model.warnings if each.title == "Observations left out"]
+    assert warning.level == "warning"
+    assert warning.detail.startswith("2 of 3 (66.7 %) turns have an observation")
+    assert f"because: {broken}." in warning.detail
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded run is not beside the checkout")

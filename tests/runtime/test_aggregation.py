@@ -11,6 +11,8 @@ from memfin.errors import UsageError
 from memfin.report import write_reports
 from memfin.report.tables import summary_table
 from memfin.runtime import aggregate_rows
+from memfin.runtime.rescore import make_rescore_plan
+from memfin.runtime.run import Run
 from memfin.validation import validate_path
 from tests.support import dataset, dialog, read_jsonl, write_jsonl
 
@@ -45,6 +47,23 @@ async def test_rows_of_plain_v1_take_the_status_of_their_trace(run: Path) -> Non
     rows = read_jsonl(run / "turn_eval.jsonl")
     plain = [{name: row[name] for name in row if name != "turn_status"} for row in rows]
     assert counts(write_jsonl(run / "plain.jsonl", plain), run) == counts(run / "turn_eval.jsonl", run)
+
+
+async def test_records_of_the_older_draft_amount_to_the_same(run: Path) -> None:
+    """Neither its rows nor its traces have a version, and its traces no status of a dialogue."""
+    for name in ("turn_eval.jsonl", "dialog_trace.jsonl"):
+        draft = [
+            {field: value for field, value in line.items() if field not in ("trace_version", "dialog_status")}
+            for line in read_jsonl(run / name)
+        ]
+        for turn in (turn for line in draft for turn in line.get("turns", ())):
+            turn["status"] = turn.pop("turn_status")
+        write_jsonl(run / f"draft_{name}", draft)
+    data, rows, traces = run.parent / "data.jsonl", run / "turn_eval.jsonl", run / "draft_dialog_trace.jsonl"
+    expected = aggregate_rows(rows, run / "dialog_trace.jsonl", data)
+    assert aggregate_rows(run / "draft_turn_eval.jsonl", traces, data) == expected
+    scored = await Run(make_rescore_plan(traces, data, run / "again")).run()
+    assert scored.metrics == expected[0].metrics
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from memfin.cli.main import memfin
 from memfin.contracts import ProcessSample, ProgressEvent, QuestionDone, SoakEpoch, SoakLimits, SoakSummary
 from memfin.contracts.rag import RagSummary
+from memfin.contracts.soak import rounded
 from memfin.errors import GateFailed, RunStopped, UsageError
 from memfin.report import write_reports
 from memfin.runtime.bench import BenchEvaluation
@@ -135,12 +136,12 @@ async def test_every_epoch_is_a_benchmark_run_with_a_line_in_the_soak(tmp_path: 
         content = (epoch(tmp_path, line.epoch) / "rag_summary.json").read_bytes()
         found = msgspec.json.decode(content, type=RagSummary)
         assert found.run_id == line.epoch_run_id == f"s.{line.epoch:06}"
-        assert line.metrics[SCORE] == found.overall_percentage > 0
-        assert line.metrics["rag.pass_rate"] == found.pass_rate
-        assert line.metrics["rag.fact_exact.pass_rate"] == 9 / 10
+        assert line.headline_values[SCORE] == rounded(found.overall_percentage) > 0
+        assert line.headline_values["rag.pass_rate"] == rounded(found.pass_rate)
+        assert line.headline_values["rag.fact_exact.pass_rate"] == 9 / 10
         facts = found.by_type["fact_exact"]
         percentage = 100 * facts.total_score / facts.max_score
-        assert line.metrics["rag.fact_exact.percentage"] == pytest.approx(percentage)
+        assert line.headline_values["rag.fact_exact.percentage"] == rounded(percentage)
     assert {drift.slope for drift in summary.metrics.values()} == {0.0}
     assert findings(tmp_path) == []
 
@@ -198,7 +199,7 @@ async def test_values_that_the_epochs_do_not_bear_out_are_found(tmp_path: Path) 
     await Soak(plan(tmp_path, epochs=1)).run()
     path = tmp_path / "runs" / "s" / "soak.jsonl"
     line = json.loads(path.read_text())
-    line["metrics"]["rag.pass_rate"] = 0.25
+    line["metrics"]["rag"]["pass_rate"] = [0.25]
     path.write_text(json.dumps(line) + "\n")
     (found,) = findings(tmp_path)
     assert "$.metrics['rag.pass_rate']: 0.25, but the epoch's summary says" in found

@@ -28,6 +28,7 @@ from memfin.contracts import (
     SoakSummary,
     TurnDone,
 )
+from memfin.contracts.soak import rounded
 from memfin.errors import RunFault, RunStopped, UsageError
 from memfin.journal.disk import Disk
 from memfin.metrics.aggregate import encode_summary
@@ -44,8 +45,9 @@ from memfin.runtime.soak_plan import (
     parse_duration,
 )
 from memfin.validation import validate_path
-from tests.support import dataset, each_case, read_jsonl
+from tests.support import dataset, each_case, read_jsonl, write_jsonl
 
+COVERAGE = "m3_risk_coverage.risk_coverage"
 FIRST_ARTIFACTS = {"config.json", "metrics_summary.json", "run_manifest.json", "run_stats.json"}
 
 
@@ -180,9 +182,11 @@ async def test_every_epoch_is_an_ordinary_run_with_a_line_in_the_soak(tmp_path: 
         metrics = msgspec.json.decode((directory / "metrics_summary.json").read_bytes(), type=EvalSummary)
         assert stats.run_id == metrics.run_id == line.epoch_run_id
         assert line.turns == stats.turn_latency_ms.count == line.turn_latency_ms.count
-        assert line.turn_latency_ms.max == stats.turn_latency_ms.max
+        assert line.turn_latency_ms.max == rounded(stats.turn_latency_ms.max)
         name = "m3_risk_coverage"
-        assert line.metrics[f"{name}.risk_coverage"] == metrics.metrics[name].micro["risk_coverage"]
+        risk = metrics.metrics[name]
+        assert line.headline_values[f"{name}.risk_coverage"] == rounded(risk.micro["risk_coverage"])
+        assert line.headline_values[f"{name}.macro.risk_coverage"] == rounded(risk.macro["risk_coverage"])
         assert line.resources.rss_bytes > 1 << 20
         assert line.peak.rss_bytes >= line.resources.rss_bytes
         assert line.resources.open_files > 2
@@ -245,9 +249,9 @@ async def test_a_deterministic_agent_has_no_drift(tmp_path: Path) -> None:
 
 async def test_an_agent_that_fades_drifts(tmp_path: Path) -> None:
     summary = await Soak(plan(tmp_path, Fading, dialogs=12, epochs=10)).run()
-    drift = summary.metrics["m3_risk_coverage.risk_coverage"]
-    assert drift.first == pytest.approx(11 / 12)
-    assert drift.last == pytest.approx(2 / 12)
+    drift = summary.metrics[COVERAGE]
+    assert drift.first == rounded(11 / 12)
+    assert drift.last == rounded(2 / 12)
     assert drift.slope == pytest.approx(-1 / 12)
     assert drift.drifting
     assert not summary.metrics["m4_compliance.severe_violation_rate"].drifting
@@ -262,7 +266,7 @@ async def test_percentiles_of_the_soak_are_those_of_all_turns(tmp_path: Path) ->
         for turn in dialog["turns"]
     )
     latency = summary.turn_latency_ms
-    assert (latency.count, latency.min, latency.max) == (len(found), found[0], found[-1])
+    assert (latency.count, latency.min, latency.max) == (len(found), rounded(found[0]), rounded(found[-1]))
     assert found[len(found) // 2 - 3] <= latency.p50 <= found[len(found) // 2 + 3]
     assert latency.mean == pytest.approx(sum(found) / len(found), rel=1e-3)
     assert latency.centroids == []
@@ -283,7 +287,7 @@ async def test_errors_are_counted_by_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [2, 0])
 async def test_old_epochs_leave_only_their_lines(tmp_path: Path, keep: int) -> None:
-    gate = {"m3_risk_coverage.risk_coverage": 0.1}
+    gate = {COVERAGE: 0.1}
     summary = await Soak(plan(tmp_path, epochs=5, keep_epochs=keep, fail_under=gate)).run()
     assert summary.pruned_epochs == 5 - keep
     assert summary.gates == []
@@ -297,7 +301,7 @@ async def test_old_epochs_leave_only_their_lines(tmp_path: Path, keep: int) -> N
     assert {path.name for path in (epochs / "logs").iterdir()} == {
         f"progress_s.{name}.jsonl" for name in kept
     }
-    assert all(len(msgspec.json.encode(line)) < 5000 for line in lines(tmp_path))
+    assert max(map(len, (tmp_path / "runs" / "s" / "soak.jsonl").read_bytes().splitlines())) < 2048
     assert findings(tmp_path) == []
     assert len(load_soak_report(epochs.parent).sections) > 1
 
@@ -335,7 +339,7 @@ async def test_gates_are_for_the_soak_as_a_whole(tmp_path: Path) -> None:
         Fading,
         dialogs=12,
         epochs=5,
-        fail_under={"m3_risk_coverage.risk_coverage": 0.8, "m3_risk_coverage.macro.risk_coverage": 0.7},
+        fail_under={COVERAGE: 0.8, "m3_risk_coverage.macro.risk_coverage": 0.7},
     )
     summary = await Soak(made).run()
     assert summary.gates == ["--fail-under m3_risk_coverage.risk_coverage=0.8: the value is 0.75"]
@@ -470,6 +474,17 @@ async def test_the_summary_is_whole_however_often_it_is_renewed(
     assert {each.state for each in read} == {"running"}
     assert [each.epochs for each in read] == sorted(each.epochs for each in read)
     assert [each.elapsed_seconds for each in read] == sorted(each.elapsed_seconds for each in read)
+
+
+async def test_lines_of_an_earlier_release_are_read(tmp_path: Path) -> None:
+    """Their values have flat names, and counts of 0 are there."""
+    first = await Soak(plan(tmp_path, epochs=2)).run()
+    flat = [{**msgspec.to_builtins(line), "metrics": line.headline_values} for line in lines(tmp_path)]
+    assert COVERAGE in flat[0]["metrics"]
+    write_jsonl(tmp_path / "runs" / "s" / "soak.jsonl", flat)
+    again = await Soak(resumed(tmp_path)).run()
+    assert (again.metrics, again.errors, again.turns) == (first.metrics, first.errors, first.turns)
+    assert findings(tmp_path) == []
 
 
 async def test_a_finished_soak_stays_finished(tmp_path: Path) -> None:
@@ -650,10 +665,8 @@ async def test_validate_finds_artifacts_that_do_not_agree(tmp_path: Path) -> Non
         (root / "soak_summary.json").write_bytes(msgspec.json.encode(changed))
         assert any(expected in finding for finding in findings(tmp_path)), expected
     (root / "soak_summary.json").write_bytes(msgspec.json.encode(summary))
-    value = lines(tmp_path)[0].metrics["m3_risk_coverage.risk_coverage"]
-    file.write_text(
-        whole.replace(f'"m3_risk_coverage.risk_coverage":{value}', '"m3_risk_coverage.risk_coverage":0.5', 1)
-    )
+    value = lines(tmp_path)[0].headline_values[COVERAGE]
+    file.write_text(whole.replace(f'"risk_coverage":[{value}', '"risk_coverage":[0.5', 1))
     assert any("but the epoch's summary says" in finding for finding in findings(tmp_path))
     file.write_text(whole)
     shutil.rmtree(root / "epochs" / "000002")

@@ -24,7 +24,7 @@ from memfin.metrics.aggregate import MetricsState, encode_summary
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.percentiles import Percentiles
 from memfin.runtime.soak_plan import dialog_gates
-from memfin.runtime.soak_stats import MAX_BATCHES, Series, Slope, SoakStats, sen_slope
+from memfin.runtime.soak_stats import MATERIAL_RATE, MAX_BATCHES, Series, Slope, SoakStats, sen_slope
 from tests.support import each_case, length
 
 MIB = 1 << 20
@@ -228,6 +228,14 @@ def test_a_drift_is_a_material_change_over_the_soak(
     assert drift.slope == pytest.approx(slope)
     assert drift.ci95 == pytest.approx((slope, slope))
     assert drift.drifting is drifting
+
+
+@pytest.mark.parametrize("values", [[0.2, 0.5, 0.6, 0.9], [0.5, 0.9, 0.4, 0.6, 0.95, 0.3, 0.99, 0.5]])
+def test_a_material_change_that_may_be_chance_is_no_drift(values: list[float]) -> None:
+    drift = series(values).drift(COVERAGE)
+    assert drift.slope * (len(values) - 1) > MATERIAL_RATE
+    assert drift.ci95 is None or drift.ci95[0] <= 0 <= drift.ci95[1]
+    assert not drift.drifting
 
 
 def test_the_warm_up_is_no_growth() -> None:

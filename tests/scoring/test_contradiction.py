@@ -62,6 +62,8 @@ def test_a_reply_breaks_or_keeps_a_constraint(constraint: str, breaks: str, word
         (LEVERAGE, "不建议使用杠杆。"),
         (LEVERAGE, "警惕杠杆，杠杆会放大亏损。"),
         (LEVERAGE, "您考虑用杠杆吗？"),
+        (LEVERAGE, "方案：20%现金+50%固收+30%权益。没有使用杠杆。"),
+        (LEVERAGE, "该方案完全没有使用杠杆。总仓位为100%（20%现金+50%固收+30%权益）。"),
         (LEVERAGE, "如果您用杠杆买入，亏损会放大。"),
         (LEVERAGE, "销售建议您加杠杆买入。"),
         (LEVERAGE, "您问到“建议加杠杆买入”这句话。净值会跌。要小心。再想想。"),

@@ -1,10 +1,15 @@
 """Names of risk tags, and what does and does not disclose a risk."""
 
+from pathlib import Path
+
 import pytest
 
+from memfin.dataset import SAMPLE, align_turn_pairs, load_dataset_jsonl
 from memfin.scoring.detectors import read_content
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS, canonical_risk_tag
 from tests.support import each_case
+
+RECORDED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "MemFinConv.jsonl"
 
 
 @each_case(
@@ -44,6 +49,16 @@ def test_names_of_tags(name: str, tag: str | None) -> None:
 @each_case("tag", [*CANONICAL_TAGS, *EXTENSION_TAGS])
 def test_every_tag_is_its_own_name(tag: str) -> None:
     assert canonical_risk_tag(tag) == tag
+
+
+@pytest.mark.parametrize("dataset", [SAMPLE, RECORDED], ids=["sample", "recorded"])
+def test_every_name_of_a_dataset_is_known(dataset: Path) -> None:
+    if not dataset.exists():
+        pytest.skip("the recorded dataset is not beside the repository")
+    pairs = [pair for dialog in load_dataset_jsonl(dataset) for pair in align_turn_pairs(dialog)]
+    names = {name for pair in pairs for name in pair.gt_turn_tags.risk_disclosure_required_gt}
+    assert len(names) > 5
+    assert {name for name in names if canonical_risk_tag(name) is None} == set()
 
 
 @each_case(

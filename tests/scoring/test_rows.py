@@ -24,6 +24,12 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import InvalidRecord
 from memfin.errors import UsageError
+from memfin.metrics import (
+    compute_m1_context_continuity,
+    compute_m3_risk_coverage,
+    compute_m4_compliance,
+    compute_m5_explainability,
+)
 from memfin.scoring import rows
 from memfin.scoring.contradiction import Check, Contradiction
 from memfin.scoring.rows import DETECTORS, DialogScorer, build_turn_eval_rows, score_dialog
@@ -361,6 +367,16 @@ def test_a_dialogue_without_ground_truth_is_one_clear_error() -> None:
         UsageError, match=r"dialogue 'd': its ground truth is missing.* pass dialogs={'d': dialogue}"
     ):
         build_turn_eval_rows([trace(turn())], dialogs={"other": dialog()})
+
+
+def test_v1_traces_alone_leave_keys_and_profiles_unmeasured() -> None:
+    given = trace(turn(1), turn(2, "亏损时可能损失本金，市场波动较大。"))
+    rows = build_turn_eval_rows([given], {}, [])
+    assert [eligible(row) for row in rows] == [[False, False, True, True, True]] * 2
+    m1, known = compute_m1_context_continuity(rows), build_turn_eval_rows([given], dialogs={"d": dialog()})
+    assert m1.not_measured.keys() == m1.micro.keys()
+    for compute in (compute_m3_risk_coverage, compute_m4_compliance, compute_m5_explainability):
+        assert compute(rows) == compute(known)
 
 
 def test_dialogues_may_be_plain_data() -> None:
