@@ -154,10 +154,10 @@ def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tup
             continue
         yield (
             text,
-            written(name, value.a),
-            written(name, value.b),
-            _change(name, value.difference),
-            _bounds(name, value),
+            written(name, value.a, comparison.suite),
+            written(name, value.b, comparison.suite),
+            _change(name, value.difference, comparison.suite),
+            _bounds(name, value, comparison.suite),
             f"{value.improved}/{value.worsened}",
             value.verdict,
         )
@@ -167,7 +167,7 @@ def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
     """Return the line with the smallest differences that the data shows in values of those names."""
     parts = [
         f"{text.partition(' ')[0] if text[0] == 'M' else text} "
-        + ("none" if value.smallest is None else _change(name, value.smallest).lstrip("+"))
+        + ("none" if value.smallest is None else _change(name, value.smallest, comparison.suite).lstrip("+"))
         for name, text in _shown(comparison, all_values=False)
         if name in names and name in comparison.values
         for value in (comparison.values[name],)
@@ -185,9 +185,10 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
             yield ""
             yield heading
         for case in cases:
-            values = f"{written(case.value, case.a)} -> {written(case.value, case.b)}"
+            before, after = (written(case.value, each, comparison.suite) for each in (case.a, case.b))
             turn = "" if case.turn is None else f"  from turn {case.turn}"
-            yield f"  {one_line(case.id, 60)}  {label(case.value)}  {values}{turn}"
+            text = label(case.value, comparison.suite)
+            yield f"  {one_line(case.id, 60)}  {text}  {before} -> {after}{turn}"
 
 
 def _labels() -> dict[str, str]:
@@ -205,43 +206,52 @@ def _labels() -> dict[str, str]:
     )
 
 
-def label(name: str) -> str:
-    """Return the label of a value."""
+def label(name: str, suite: str) -> str:
+    """Return the label of a value; of an inspect_ai log, its name."""
+    if suite == "samples":
+        return "Failed" if name == "failed" else one_line(name, 60)
     metric, _, value = name.partition(".")
     codes = {metric.name: metric.code for metric in METRICS}
     return _labels().get(name) or f"{codes.get(metric, metric)} {value}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
-    labels = _labels()
     found = comparison.values.keys() | comparison.not_measured.keys()
+    labels = _labels()
+    if comparison.suite == "samples":
+        labels = {name: label(name, "samples") for name in (*comparison.values, *comparison.not_measured)}
     yield from ((name, text) for name, text in labels.items() if name in found)
     for name in comparison.values if all_values else ():
         if name not in labels:
-            yield name, label(name)
+            yield name, label(name, comparison.suite)
 
 
-def _is_score(name: str) -> bool:
+def _decimals(name: str, suite: str) -> int | None:
+    """Return the decimals that a value is written with, None for a share, which is written as per cent."""
+    if suite == "samples":
+        return None if name == "failed" else 3
     value = name.rpartition(".")[2]
-    return value in SCORES or value in MARKS
+    return 2 if value in SCORES or value in MARKS else None
 
 
-def written(name: str, value: float) -> str:
+def written(name: str, value: float, suite: str) -> str:
     """Write a value in its unit."""
-    return f"{value:.2f}" if _is_score(name) else f"{100 * value:.1f} %"
+    decimals = _decimals(name, suite)
+    return f"{100 * value:.1f} %" if decimals is None else f"{value:.{decimals}f}"
 
 
-def _change(name: str, value: float) -> str:
-    return f"{value:+.2f}" if _is_score(name) else f"{100 * value:+.1f}"
+def _change(name: str, value: float, suite: str) -> str:
+    decimals = _decimals(name, suite)
+    return f"{100 * value:+.1f}" if decimals is None else f"{value:+.{decimals}f}"
 
 
-def _bounds(name: str, value: PairedValue) -> str:
-    return "-" if value.ci95 is None else " to ".join(_change(name, bound) for bound in value.ci95)
+def _bounds(name: str, value: PairedValue, suite: str) -> str:
+    return "-" if value.ci95 is None else " to ".join(_change(name, bound, suite) for bound in value.ci95)
 
 
 def pairs_line(comparison: Comparison) -> str:
     """Return the number of dialogues or questions in both runs, and in one alone."""
-    what = "questions" if comparison.suite == "rag" else "dialogues"
+    what = {"rag": "questions", "samples": "samples"}.get(comparison.suite, "dialogues")
     alone = [
         f"{count} only in {run} left out"
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))

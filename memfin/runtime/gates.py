@@ -10,8 +10,8 @@ from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 
-_GATE: Final = re.compile(r"\s*([\w.]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
-_NAMED: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
+_GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
+_NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")
 
 
 def parse_value(text: str, option: str) -> tuple[str, float]:
