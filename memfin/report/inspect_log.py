@@ -20,14 +20,14 @@ _SPEC: Final = {
     "task": "task",
     "task_version": "task version",
     "task_args": "task arguments",
-    "solver": "solver",
-    "solver_args": "solver arguments",
     "scorers": "scorers",
     "model_args": "model arguments",
     "model_roles": "model roles",
-    "model_generate_config": "generation settings",
 }
 """Fields of a log that should be the same in both, and their names in warnings."""
+
+_TRANSPORT: Final = frozenset({"max_connections", "max_retries", "timeout", "attempt_timeout"})
+"""Generation settings that do not change what a model answers."""
 
 _LIMITS: Final = ("message_limit", "token_limit", "time_limit", "working_limit", "cost_limit")
 
@@ -92,17 +92,20 @@ def read_log(path: Path, failed: str) -> Log:
         values={name: units for name, units in values.items() if name not in reasons},
         not_measured={name: "; ".join(sorted(each)) for name, each in reasons.items()},
         warnings=warnings,
-        settings=_settings(header.eval),
+        settings=_settings(header.eval, header.plan),
         ids={str(sample.id): sample.id for sample in summaries},
         texts={str(sample.id): (_text(sample.input), str(sample.target)) for sample in summaries},
     )
 
 
-def _settings(spec: Any) -> dict[str, object]:
+def _settings(spec: Any, plan: Any) -> dict[str, object]:
     """Return what should be the same in two logs, by its name in warnings."""
     data = spec.dataset
+    generation = {**spec.model_generate_config.model_dump(), **plan.config.model_dump(exclude_none=True)}
     return {
         **{name: _plain(getattr(spec, field, None)) for field, name in _SPEC.items()},
+        "solver": [(step.solver, _plain(step.params)) for step in plan.steps],
+        "generation settings": {key: each for key, each in generation.items() if key not in _TRANSPORT},
         "dataset": (data.name, data.samples, sorted(map(str, data.sample_ids or ()))),
         "epochs": spec.config.epochs or 1,
         "limits": [getattr(spec.config, name, None) for name in _LIMITS],
