@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913 - one argument per option
     compared = compared or list(others)
     logged = _log_values(compared) if limits["gate"] else {}
     scored = {name: name == FAILED for values in logged.values() for name in values}
-    gates = gates_of(RunConfig(**limits), {**value_directions(), **DIRECTIONS, **scored})
+    gates = gates_of(RunConfig(**limits), scored or {**value_directions(), **DIRECTIONS})
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")

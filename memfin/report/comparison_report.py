@@ -149,7 +149,7 @@ def _samples(shown: Sequence[ChangedCase], places: tuple[Path, Path]) -> _Texts:
         for log, place in zip(logs, places, strict=True)
     ]
     return {
-        name: (f", epoch {epoch}", a.question, a.reply, b.reply)
+        name: (f", epoch {epoch}", a.question[:_MAX_REPLY], a.reply, b.reply)
         for (name, epoch), a, b in zip(epochs.items(), *texts, strict=True)
     }
 

@@ -211,7 +211,8 @@ def _read(path: Path, function: str, *args: Any, **settings: Any) -> Any:
         return getattr(library, function)(path.resolve(), *args, **settings)
     except Exception as problem:  # noqa: BLE001 - the library lets errors of zip, JSON and pydantic through
         raise UsageError(
-            f"{path}: not a whole inspect_ai log: {_line(str(problem)) or type(problem).__name__}"
+            f"{path}: not a whole inspect_ai log: {_line(str(problem)) or type(problem).__name__}; "
+            "give a file that inspect view opens"
         ) from None
 
 

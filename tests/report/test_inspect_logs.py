@@ -107,6 +107,9 @@ def test_the_command_prints_gates_and_writes_every_format(logs: Path, tmp_path: 
     swapped = compared(a, b, "--baseline", b, "--json")
     assert json.loads(swapped.stdout)["values"]["match"]["verdict"] == "better"
     assert compared(a, b, "--gate", "match>=0.3", "--gate", "failed<=0").exit_code == 0
+    unknown = str(compared(a, b, "--gate", "model-graded/qa>=0.5").exception)
+    assert "unknown value 'model-graded/qa'; known: failed, match, " in unknown
+    assert "m3_risk_coverage" not in unknown
     assert "of failed less is better" in str(compared(a, b, "--gate", "failed>=0").exception)
 
 
