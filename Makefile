@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-junit test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-inspect test-junit test-llama-cpp lint audit bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -34,6 +34,10 @@ test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
 # A llama.cpp server with a tiny random model as a judge: builds llama.cpp, which takes minutes.
 test-llama-cpp: $(VENV)/.installed-llama
 	$(BIN)/python -m pytest tests/e2e/test_llama_cpp.py
+
+# Comparisons of logs that inspect_ai writes with its mock model; the package and what it needs are 230 MB.
+test-inspect: $(VENV)/.installed-inspect
+	$(BIN)/python -m pytest tests/report/test_inspect_logs.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -77,6 +81,10 @@ $(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt requirements/a
 
 $(VENV)/.installed-llama: $(VENV)/.installed-test requirements/llama.txt
 	$(PIP) install --require-hashes --requirement requirements/llama.txt
+	touch $@
+
+$(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
+	$(PIP) install --require-hashes --requirement requirements/inspect.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt

@@ -1,4 +1,4 @@
-"""``memfin compare``: paired differences between two runs."""
+"""``memfin compare``: paired differences between runs, or between logs of inspect_ai."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +14,9 @@ from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import MAX_FAILED_SHARE, Comparison
 from memfin.errors import GateFailed, UsageError
-from memfin.report.comparison import HEADLINES, compare_runs, run_directories
+from memfin.report.comparison import FAILED, compare_runs, headlines, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
+from memfin.report.inspect_log import is_log, means, read_log
 from memfin.report.reader import SUMMARY
 from memfin.report.render import render_html_report, render_markdown_report, replace_file
 from memfin.report.tables import case_lines, comparison_table, smallest_line
@@ -76,13 +77,14 @@ def command(  # noqa: PLR0913 - one argument per option
     latex: Path | None,
     **limits: Any,
 ) -> None:
-    """Compare runs with RUN_A: runs of dialogues, or of a benchmark.
+    """Compare runs with RUN_A: runs of dialogues, or of a benchmark, or logs of inspect_ai.
 
     \b
     memfin compare runs/before runs/after
     memfin compare runs/before runs/after runs/other --fail-on-worse
     memfin compare runs/before runs/after --margin m3_risk_coverage.risk_coverage=0.02
     memfin compare runs/before runs/after --json
+    memfin compare logs/before.eval logs/after.eval
 
     Values are those of the turns or questions that both runs answered; failures come first. The interval
     is that of the paired difference, with dialogues as the sampling unit. A headline value is better or
@@ -93,7 +95,9 @@ def command(  # noqa: PLR0913 - one argument per option
     first = baseline if baseline is not None else run_a
     compared = [run for run in (run_a, *others) if run.resolve() != first.resolve()]
     compared = compared or list(others)
-    gates = gates_of(RunConfig(**limits), {**value_directions(), **DIRECTIONS})
+    logged = _log_values(compared) if limits["gate"] else {}
+    scored = {name: name == FAILED for values in logged.values() for name in values}
+    gates = gates_of(RunConfig(**limits), scored or {**value_directions(), **DIRECTIONS})
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
@@ -103,7 +107,7 @@ def command(  # noqa: PLR0913 - one argument per option
     else:
         for comparison in comparisons:
             print_table(comparison_table(comparison, all_values=all_values), highlight=False)
-            click.echo(smallest_line(comparison, HEADLINES))
+            click.echo(smallest_line(comparison, headlines(comparison.suite, comparison.values)))
             for line in case_lines(comparison):
                 click.echo(line)
     files = {"html": html, "markdown": markdown, "csv": csv_file, "latex": latex}
@@ -113,7 +117,7 @@ def command(  # noqa: PLR0913 - one argument per option
         for comparison in comparisons
         for line in (*_inferior(comparison), *(_worse(comparison) if fail_on_worse else ()))
     ]
-    problems += [line for run in compared for line in _gated(run, gates)]
+    problems += [line for run in compared for line in _gated(run, gates, logged.get(run))]
     if problems:
         raise GateFailed("; ".join(problems))
 
@@ -133,12 +137,28 @@ def _write(
         replace_file(path, text)
 
 
-def _gated(run: Path, gates: Sequence[Gate]) -> Iterator[str]:
+def _log_values(runs: Sequence[Path]) -> dict[Path, dict[str, GatedValue]]:
+    """Return the values of the inspect_ai logs among the runs, for gates."""
+    return {
+        run: {
+            **{name: GatedValue(*means(units)) for name, units in log.values.items()},
+            **{name: GatedValue(0.0, not_measured=reason) for name, reason in log.not_measured.items()},
+        }
+        for run in runs
+        if is_log(run)
+        for log in (read_log(run, FAILED),)
+    }
+
+
+def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | None = None) -> Iterator[str]:
     """Yield a line per gate that the values of a run do not pass; raise `UsageError` for one it has not."""
     if not gates:
         return
     last = run_directories(run)[-1]
-    if (last / RAG_SUMMARY).is_file():
+    values: Mapping[str, GatedValue]
+    if logged is not None:
+        values = logged
+    elif (last / RAG_SUMMARY).is_file():
         sums = read_sums(last / RAG_SUMMARY)
         values = {PERCENTAGE: GatedValue(sums.overall_percentage, score_interval(sums.ci95))}
     else:
@@ -163,9 +183,8 @@ def _limits(comparison: Comparison) -> Iterator[str]:
 
 
 def _worse(comparison: Comparison) -> Iterator[str]:
-    names = [
-        name for name, value in comparison.values.items() if value.verdict == "worse" and name in HEADLINES
-    ]
+    known = headlines(comparison.suite, comparison.values)
+    names = [name for name, value in comparison.values.items() if value.verdict == "worse" and name in known]
     if names:
         yield f"--fail-on-worse: {comparison.b} is worse than {comparison.a}: {', '.join(names)}"
 

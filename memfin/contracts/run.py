@@ -189,12 +189,13 @@ class Comparison(Record):
     ``values`` holds every value by ``metric.value``, the share of failed turns first; ``changed`` the cases
     that changed most, worst first. ``warnings`` say of a run why its values should not be believed,
     ``not_measured`` in which run a value was not measured, and why. ``repeats`` is the k of ``pass_k``, for
-    two soaks.
+    two soaks. The suite ``samples`` compares logs of inspect_ai, whose samples stand for dialogues and whose
+    values are named after their scorers.
     """
 
     a: str
     b: str
-    suite: Literal["dialogues", "rag"]
+    suite: Literal["dialogues", "rag", "samples"]
     pairs: Count
     only_a: Count
     only_b: Count

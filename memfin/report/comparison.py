@@ -1,4 +1,4 @@
-"""Comparison of two run directories of the same suite, paired by dialogue or question."""
+"""Comparison of two runs of the same suite, paired by dialogue, question or sample."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from memfin.metrics.reliability import all_pass, count_passes
 from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
+from memfin.report.inspect_log import is_log, read_log, same_samples, settings_changed, span
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
@@ -57,12 +58,15 @@ _INPUT_NAMES: Final = {
     "prompt_hashes": "prompts",
 }
 
-Suite = Literal["dialogues", "rag"]
+Suite = Literal["dialogues", "rag", "samples"]
 _MAX_CHANGED: Final = 20
-_CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue"}
+_CASES: Final[Mapping[Suite, str]] = {"rag": "question", "dialogues": "dialogue", "samples": "sample"}
 
 Unit = tuple[str, int, int]
-"""A dialogue, the epoch of a soak, and a turn, 0 for a value of the whole dialogue; or a question."""
+"""A dialogue, the epoch of a soak, and a turn, 0 for a value of the whole dialogue; or a question.
+
+Of an inspect_ai log a sample, its epoch, and 0.
+"""
 
 
 class Measured(NamedTuple):
@@ -84,16 +88,22 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     """
     runs_a, runs_b = run_directories(run_a), run_directories(run_b)
     suite, other = _suite(runs_a[0]), _suite(runs_b[0])
+    if suite != other and "samples" in (suite, other):
+        log, run = (run_a, run_b) if suite == "samples" else (run_b, run_a)
+        raise UsageError(f"{log} is a log of inspect_ai, {run} the directory of a run; give two of the same")
     if suite != other:
         raise UsageError(
             f"{run_a} is a run of the suite {suite}, {run_b} one of {other}; give two of the same"
         )
-    measured = _questions if suite == "rag" else _dialogs
-    a, b = measured(runs_a), measured(runs_b)
     repeats = min(len(runs_a), len(runs_b))
+    if suite == "samples":
+        a, b = _samples(run_a, run_b)
+    else:
+        measured = _questions if suite == "rag" else _dialogs
+        a, b = measured(runs_a), measured(runs_b)
     if repeats > 1:
-        for run, runs in ((a, runs_a), (b, runs_b)):
-            run.values[PASS_K] = _pass_k(runs, repeats)
+        for one, runs in ((a, runs_a), (b, runs_b)):
+            one.values[PASS_K] = _pass_k(runs, repeats)
     values_a, values_b = a.values, b.values
     cases_a, cases_b = ({unit[0] for value in run.values.values() for unit in value.units} for run in (a, b))
     if not cases_a & cases_b:
@@ -102,7 +112,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     values = {name: paired_value(values_a[name], values_b[name]) for name in shared}
     not_measured = {name: f"a: {reason}" for name, reason in a.not_measured.items()}
     not_measured |= {name: f"b: {reason}" for name, reason in b.not_measured.items()}
-    judge_together(values, HEADLINES, margins or {}, not_measured)
+    judge_together(values, headlines(suite, values), margins or {}, not_measured)
     name_a, name_b = run_a.resolve().name, run_b.resolve().name  # a run that was judged again keeps its id
     if name_a == name_b:
         name_a, name_b = str(run_a), str(run_b)
@@ -113,23 +123,27 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         pairs=len(cases_a & cases_b),
         only_a=len(cases_a - cases_b),
         only_b=len(cases_b - cases_a),
-        inputs_changed=_inputs_changed(run_a, run_b),
+        inputs_changed=b.inputs_changed if suite == "samples" else _inputs_changed(run_a, run_b),
         values=values,
         changed=most_changed(
             case
             for name in shared
-            if name in HEADLINES
+            if name in headlines(suite, values)
             for case in changed_cases(name, values_a[name], values_b[name])
         ),
         warnings=[
             f"{name}: {warning}"
-            for name, runs in ((name_a, runs_a), (name_b, runs_b))
-            if suite == "dialogues"
-            for warning in _degenerate(runs)
+            for name, run, runs in ((name_a, a, runs_a), (name_b, b, runs_b))
+            for warning in (_degenerate(runs) if suite == "dialogues" else run.warnings)
         ],
         not_measured=not_measured,
         repeats=repeats if repeats > 1 else msgspec.UNSET,
     )
+
+
+def headlines(suite: Suite, names: Collection[str]) -> Collection[str]:
+    """Return the names of the headline values: of an inspect_ai log all values."""
+    return names if suite == "samples" else HEADLINES
 
 
 def run_directories(path: Path) -> list[Path]:
@@ -145,6 +159,8 @@ def run_directories(path: Path) -> list[Path]:
 
 
 def _suite(path: Path) -> Suite:
+    if is_log(path):
+        return "samples"
     if not path.is_dir():
         raise UsageError(f"{path}: no such directory; give the directory of a run, such as runs/RUN_ID")
     if (path / RAG_SUMMARY).is_file():
@@ -161,6 +177,8 @@ class _Run(NamedTuple):
 
     values: dict[str, Measured]
     not_measured: dict[str, str] = {}
+    warnings: Sequence[str] = ()
+    inputs_changed: list[str] = []
 
 
 def _dialogs(runs: Sequence[Path]) -> _Run:
@@ -226,6 +244,29 @@ def _pass_k(runs: Sequence[Path], k: int) -> Measured:
     """Return the estimate of pass^k of every dialogue or question from the epochs of a soak."""
     passes = count_passes(runs).items()
     return Measured({(name, 0, 0): (all_pass(passed, len(runs), k), 1.0) for name, passed in passes})
+
+
+def _samples(path_a: Path, path_b: Path) -> tuple[_Run, _Run]:
+    """Return the scores of two inspect_ai logs; the second carries the settings that changed."""
+    a, b = logs = read_log(path_a, FAILED), read_log(path_b, FAILED)
+    if a.ids.keys() & b.ids.keys() and not same_samples(a, b):
+        raise UsageError(
+            f"{path_a} (task {a.settings['task']}) and {path_b} (task {b.settings['task']}) are logs of "
+            "different datasets: no sample with the same id has the same input or target"
+        )
+    spans = {
+        name: span(*(log.values[name] for log in logs if name in log.values)) for name in a.values | b.values
+    }
+    run_a, run_b = (
+        _Run(
+            {name: Measured(units, spans[name], name != FAILED) for name, units in log.values.items()},
+            log.not_measured,
+            log.warnings,
+            settings_changed(a, b),
+        )
+        for log in logs
+    )
+    return run_a, run_b
 
 
 def _degenerate(runs: Sequence[Path]) -> Iterator[str]:

@@ -8,9 +8,17 @@ from typing import Final
 
 from memfin.contracts.run import ChangedCase, Comparison
 from memfin.language import tr
-from memfin.report import model, reader
-from memfin.report.comparison import HEADLINES, run_directories
-from memfin.report.tables import VERDICTS, comparison_rows, comparison_title, label, pairs_line, written
+from memfin.report import inspect_log, model, reader
+from memfin.report.comparison import FAILED, headlines, run_directories
+from memfin.report.tables import (
+    VERDICTS,
+    comparison_rows,
+    comparison_title,
+    in_both,
+    label,
+    pairs_line,
+    written,
+)
 from memfin.text.lines import visible
 
 _MAX_SHOWN: Final = 8
@@ -41,9 +49,9 @@ def comparison_report(
         title = comparison_title(comparison)
         rows = [(*row[:-1], _verdict(row)) for row in comparison_rows(comparison, all_values=False)]
         reasons = [
-            (tr("{value} is not measured", value=label(name)), tr(reason))
+            (tr("{value} is not measured", value=label(name, comparison.suite)), tr(reason))
             for name, reason in comparison.not_measured.items()
-            if name in HEADLINES
+            if name in headlines(comparison.suite, comparison.not_measured)
         ]
         part = model.section(
             f"run-{number}",
@@ -57,9 +65,7 @@ def comparison_report(
         if part is not None:
             sections.append(part)
     counts = (
-        model.Counter(
-            tr("dialogues in both") if first.suite == "dialogues" else tr("questions in both"), first.pairs
-        ),
+        model.Counter(in_both(first.suite), first.pairs),
         model.Counter(tr("only in a"), first.only_a, "odd" if first.only_a else ""),
         model.Counter(tr("only in b"), first.only_b, "odd" if first.only_b else ""),
     )
@@ -89,48 +95,79 @@ def _warnings(comparison: Comparison) -> Iterator[model.ReportWarning]:
             tr("{inputs}; a difference may come from that.", inputs=changed),
         )
     for warning in comparison.warnings:
-        yield model.ReportWarning(tr("Replies without content"), warning)
+        title = tr("Limits of a log") if comparison.suite == "samples" else tr("Replies without content")
+        yield model.ReportWarning(title, warning)
 
 
 def _cases(comparison: Comparison, places: tuple[Path, Path], number: int) -> model.Cases | None:
-    """Return the dialogues that changed most, at their first turn that differs, with both replies."""
-    if comparison.suite != "dialogues":
+    """Return the cases that changed most, with both replies at the first turn or epoch that differs."""
+    if comparison.suite == "rag":
         return None
+    sampled = comparison.suite == "samples"
     first: dict[str, ChangedCase] = {}
     for case in comparison.changed:
-        if case.turn is not None:
+        if sampled or case.turn is not None:
             first.setdefault(case.id, case)
     shown = list(first.values())[:_MAX_SHOWN]
-    wanted = {case.id: {case.turn} for case in shown if case.turn is not None}
-    texts_a, texts_b = (reader.fetch_turns(run_directories(place)[-1], wanted) for place in places)
+    found = (_samples if sampled else _turns)(shown, places)
     cases: list[model.Case] = []
     for case in shown:
-        a, b = (texts.get((case.id, case.turn or 0)) for texts in (texts_a, texts_b))
-        if a is None or b is None:
+        if case.id not in found:
             continue
+        where, question, *texts = found[case.id]
         replies = tuple(
-            (label, model.segments(turn.pred_assistant_text or tr("(no answer)"), (), _MAX_REPLY))
-            for label, turn in ((comparison.a, a), (comparison.b, b))
+            (name, model.segments(text or tr("(no answer)"), (), _MAX_REPLY))
+            for name, text in zip((comparison.a, comparison.b), texts, strict=True)
         )
-        change = f"{written(case.value, case.a)} → {written(case.value, case.b)}"
+        before, after = (written(case.value, each, comparison.suite) for each in (case.a, case.b))
+        change = f"{label(case.value, comparison.suite)} {before} → {after}"
         cases.append(
             model.Case(
                 anchor=f"case-{number}-{len(cases) + 1}",
-                why=f"{tr('better') if case.change > 0 else tr('worse')}: {label(case.value)} {change}",
+                why=f"{tr('better') if case.change > 0 else tr('worse')}: {change}",
                 id=visible(case.id),
-                where=tr(", turn {turn}", turn=case.turn),
-                question=visible(a.user_text),
+                where=where,
+                question=visible(question),
                 reply=None,
                 beside=replies,
             )
         )
     if not cases:
         return None
-    return model.Cases(
-        title=tr("First turns that differ"),
-        cases=tuple(cases),
-        total=tr("in the dialogues that changed most"),
-    )
+    title = tr("Samples that changed most") if sampled else tr("First turns that differ")
+    total = tr("in their first epoch that differs") if sampled else tr("in the dialogues that changed most")
+    return model.Cases(title=title, cases=tuple(cases), total=total)
+
+
+_Texts = dict[str, tuple[str, str, str | None, str | None]]
+"""Place, question and both replies of a case, by its id."""
+
+
+def _turns(shown: Sequence[ChangedCase], places: tuple[Path, Path]) -> _Texts:
+    wanted = {case.id: {case.turn} for case in shown if case.turn is not None}
+    texts = [reader.fetch_turns(run_directories(place)[-1], wanted) for place in places]
+    found = {key: (texts[0][key], texts[1][key]) for key in texts[0] if key in texts[1]}
+    return {
+        name: (tr(", turn {turn}", turn=turn), a.user_text, a.pred_assistant_text, b.pred_assistant_text)
+        for (name, turn), (a, b) in found.items()
+    }
+
+
+def _samples(shown: Sequence[ChangedCase], places: tuple[Path, Path]) -> _Texts:
+    logs = [inspect_log.read_log(place, FAILED) for place in places]
+    epochs: dict[str, int] = {}
+    for case in shown:
+        a, b = (log.values[case.value] for log in logs)
+        differing = (unit[1] for unit in sorted(a) if unit[0] == case.id and b.get(unit, a[unit]) != a[unit])
+        epochs[case.id] = next(differing)
+    texts = [
+        inspect_log.read_replies(place, [(log.ids[name], epoch) for name, epoch in epochs.items()])
+        for log, place in zip(logs, places, strict=True)
+    ]
+    return {
+        name: (tr(", epoch {epoch}", epoch=epoch), a.question[:_MAX_REPLY], a.reply, b.reply)
+        for (name, epoch), a, b in zip(epochs.items(), *texts, strict=True)
+    }
 
 
 def comparison_csv(comparisons: Sequence[Comparison]) -> str:

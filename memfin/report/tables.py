@@ -15,7 +15,7 @@ from memfin.language import marked, tr
 from memfin.report import glossary
 from memfin.report.common import agent_facts
 from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value, labels
-from memfin.report.model import percent
+from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tup
             continue
         yield (
             text,
-            written(name, value.a),
-            written(name, value.b),
-            _change(name, value.difference),
-            _bounds(name, value),
+            written(name, value.a, comparison.suite),
+            written(name, value.b, comparison.suite),
+            _change(name, value.difference, comparison.suite),
+            _bounds(name, value, comparison.suite),
             f"{value.improved}/{value.worsened}",
             value.verdict,
         )
@@ -189,7 +189,11 @@ def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
     """Return the line with the smallest differences that the data shows in values of those names."""
     parts = [
         f"{text.partition(' ')[0] if text[0] == 'M' else text} "
-        + (tr("none") if value.smallest is None else _change(name, value.smallest).lstrip("+"))
+        + (
+            tr("none")
+            if value.smallest is None
+            else _change(name, value.smallest, comparison.suite).lstrip("+")
+        )
         for name, text in _shown(comparison, all_values=False)
         if name in names and name in comparison.values
         for value in (comparison.values[name],)
@@ -207,9 +211,10 @@ def case_lines(comparison: Comparison) -> Iterator[str]:
             yield ""
             yield heading
         for case in cases:
-            values = f"{written(case.value, case.a)} -> {written(case.value, case.b)}"
+            before, after = (written(case.value, each, comparison.suite) for each in (case.a, case.b))
             turn = "" if case.turn is None else "  " + tr("from turn {turn}", turn=case.turn)
-            yield f"  {one_line(case.id, 60)}  {label(case.value)}  {values}{turn}"
+            text = label(case.value, comparison.suite)
+            yield f"  {one_line(case.id, 60)}  {text}  {before} -> {after}{turn}"
 
 
 def _labels() -> dict[str, str]:
@@ -230,53 +235,65 @@ def _labels() -> dict[str, str]:
     )
 
 
-def label(name: str) -> str:
-    """Return the label of a value."""
+def label(name: str, suite: str) -> str:
+    """Return the label of a value; of an inspect_ai log, its name."""
+    if suite == "samples":
+        return tr("Failed") if name == "failed" else one_line(name, 60)
     metric, _, value = name.partition(".")
     codes = {metric.name: metric.code for metric in METRICS}
     return _labels().get(name) or f"{codes.get(metric, metric)} {glossary.value_label(value)}"
 
 
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
-    labels = _labels()
     found = comparison.values.keys() | comparison.not_measured.keys()
+    labels = _labels()
+    if comparison.suite == "samples":
+        labels = {name: label(name, "samples") for name in (*comparison.values, *comparison.not_measured)}
     yield from ((name, text) for name, text in labels.items() if name in found)
     for name in comparison.values if all_values else ():
         if name not in labels:
-            yield name, label(name)
+            yield name, label(name, comparison.suite)
 
 
-def _is_score(name: str) -> bool:
+def _decimals(name: str, suite: str) -> int | None:
+    """Return the decimals that a value is written with, None for a share, which is written as per cent."""
+    if suite == "samples":
+        return None if name == "failed" else 3
     value = name.rpartition(".")[2]
-    return value in SCORES or value in MARKS
+    return 2 if value in SCORES or value in MARKS else None
 
 
-def written(name: str, value: float) -> str:
+def written(name: str, value: float, suite: str) -> str:
     """Write a value in its unit."""
-    return f"{value:.2f}" if _is_score(name) else percent(value)
+    decimals = _decimals(name, suite)
+    return percent(value) if decimals is None else f"{value:.{decimals}f}"
 
 
-def _change(name: str, value: float) -> str:
-    return f"{value:+.2f}" if _is_score(name) else f"{100 * value:+.1f}"
+def _change(name: str, value: float, suite: str) -> str:
+    decimals = _decimals(name, suite)
+    return f"{100 * value:+.1f}" if decimals is None else f"{value:+.{decimals}f}"
 
 
-def _bounds(name: str, value: PairedValue) -> str:
+def _bounds(name: str, value: PairedValue, suite: str) -> str:
     if value.ci95 is None:
         return "-"
-    low, high = (_change(name, bound) for bound in value.ci95)
+    low, high = (_change(name, bound, suite) for bound in value.ci95)
     return tr("{low} to {high}", low=low, high=high)
+
+
+def in_both(suite: str) -> str:
+    """Return the words for a number of dialogues, questions or samples in both runs."""
+    words = {"rag": tr("questions in both runs"), "samples": tr("samples in both logs")}
+    return words.get(suite) or tr("dialogues in both runs")
 
 
 def pairs_line(comparison: Comparison) -> str:
     """Return the number of dialogues or questions in both runs, and in one alone."""
-    in_both = tr("{count:,} dialogues in both runs")
-    if comparison.suite == "rag":
-        in_both = tr("{count:,} questions in both runs")
     alone = [
         tr("{count:,} only in {run} left out", count=count, run=run)
         for run, count in (("a", comparison.only_a), ("b", comparison.only_b))
         if count
     ]
     repeated = [tr("k = {count} repeats", count=comparison.repeats)] if comparison.repeats else []
-    paired = tr(", ").join([in_both.format(count=comparison.pairs), *alone, *repeated])
+    paired = tr(", ").join([f"{grouped(comparison.pairs)} {in_both(comparison.suite)}", *alone, *repeated])
     return tr("{pairs}; up and down count what got better and what got worse", pairs=paired)

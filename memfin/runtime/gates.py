@@ -10,8 +10,8 @@ from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 
-_GATE: Final = re.compile(r"\s*([\w.]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
-_NAMED: Final = re.compile(r"\s*([\w.]+)\s*=\s*([^\s=]+)\s*\Z")
+_GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
+_NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")
 
 
 def parse_value(text: str, option: str) -> tuple[str, float]:
@@ -110,7 +110,7 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         metric = gate.name.partition(".")[0]
         values = [name for name in directions if name.startswith(f"{metric}.")]
         by_ending = [name for name in directions if name.endswith(f".{gate.name}")]
-        whole = {name.partition(".")[2]: name for name in directions if ".macro." not in name}
+        whole = {name.partition(".")[2] or name: name for name in directions if ".macro." not in name}
         known = {**whole, **{name: name for name in whole.values()}}
         close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known)))
         near = values or by_ending or close or list(whole.values())
