@@ -29,7 +29,7 @@ coverage: $(VENV)/.installed-test
 
 # JUnit files against the schema of Jenkins' xUnit plug-in, as pytest's source archive has it.
 test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
-	MEMFIN_JUNIT_SCHEMA=$(VENV)/junit-10.xsd $(PYTEST) pytest tests/cli/test_ci.py
+	TESTS_JUNIT_SCHEMA=$(VENV)/junit-10.xsd $(PYTEST) pytest tests/cli/test_ci.py
 
 # A llama.cpp server with a tiny random model as a judge: builds llama.cpp, which takes minutes.
 test-llama-cpp: $(VENV)/.installed-llama

@@ -1,7 +1,7 @@
 """A soak of many turns against an agent that answers at once: memory, descriptors, tasks and threads.
 
     python benchmarks/soak.py                        one million turns, about six minutes
-    python benchmarks/soak.py --turns 50000          what the tests run with MEMFIN_LONG_TESTS=1
+    python benchmarks/soak.py --turns 50000          what the tests run with TESTS_LONG=1
     python benchmarks/soak.py --turns 50000 --json   figures for programs
 
 Exit code 1 when resident memory grows by more than 1 MiB in 100,000 turns after the warm-up, by the lower

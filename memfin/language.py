@@ -29,6 +29,11 @@ def use_language(language: Language) -> Iterator[None]:
         _LANGUAGE.reset(token)
 
 
+def current_language() -> Language:
+    """Return the language of the current context, English by default."""
+    return _LANGUAGE.get()
+
+
 def locale_language(environment: Mapping[str, str] = os.environ) -> Language:
     """Return the language of messages of a POSIX locale: Chinese for ``zh_CN.UTF-8``, otherwise English."""
     names = (environment.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))

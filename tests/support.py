@@ -12,12 +12,12 @@ from typing import Any
 
 from anyio.lowlevel import checkpoint
 
-LONG = bool(os.environ.get("MEMFIN_LONG_TESTS"))
+LONG = bool(os.environ.get("TESTS_LONG"))
 """Whether tests that repeat or sample something do all of it."""
 
 
 def length(short: int, full: int) -> int:
-    """Return how often a test repeats something: ``full`` times with ``MEMFIN_LONG_TESTS=1``."""
+    """Return how often a test repeats something: ``full`` times with ``TESTS_LONG=1``."""
     return full if LONG else short
 
 

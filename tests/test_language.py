@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from memfin.language import locale_language, tr, use_language
-from memfin.report import load_report, render_html_report, render_markdown_report
+from memfin.report import load_report, render_html_report, render_markdown_report, write_reports
 from tests.commands import run_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,6 +111,8 @@ def test_tables_and_reports_are_chinese_throughout(tmp_path: Path, arguments: tu
         assert render_markdown_report(report).startswith(f"# {report.title}")
         chinese = render_html_report(report)
     assert '<html lang="en">' in render_html_report(load_report(tmp_path / "runs/it"))
+    assert chinese == (tmp_path / "runs/it/report.html").read_text("utf-8")
+    write_reports(tmp_path / "runs/it", language="zh")
     assert chinese == (tmp_path / "runs/it/report.html").read_text("utf-8")
 
 

@@ -113,7 +113,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     not_measured = {name: f"a: {reason}" for name, reason in a.not_measured.items()}
     not_measured |= {name: f"b: {reason}" for name, reason in b.not_measured.items()}
     judge_together(values, headlines(suite, values), margins or {}, not_measured)
-    name_a, name_b = run_a.resolve().name, run_b.resolve().name  # a run that was judged again keeps its id
+    name_a, name_b = a.name or run_a.resolve().name, b.name or run_b.resolve().name
     if name_a == name_b:
         name_a, name_b = str(run_a), str(run_b)
     return Comparison(
@@ -179,6 +179,7 @@ class _Run(NamedTuple):
     not_measured: dict[str, str] = {}
     warnings: Sequence[str] = ()
     inputs_changed: list[str] = []
+    name: str = ""
 
 
 def _dialogs(runs: Sequence[Path]) -> _Run:
@@ -263,6 +264,7 @@ def _samples(path_a: Path, path_b: Path) -> tuple[_Run, _Run]:
             log.not_measured,
             log.warnings,
             settings_changed(a, b),
+            log.name,
         )
         for log in logs
     )

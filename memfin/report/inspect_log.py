@@ -38,6 +38,7 @@ Units = dict[tuple[str, int, int], tuple[float, float]]
 class Log(NamedTuple):
     """The scores of a log by scorer, or SCORER.KEY; those of samples with errors are left out."""
 
+    name: str
     values: dict[str, Units]
     not_measured: dict[str, str]
     warnings: list[str]
@@ -87,6 +88,7 @@ def read_log(path: Path, failed: str) -> Log:
     if limited := sum(sample.limit is not None for sample in summaries):
         warnings.append(f"{limited} of {len(summaries)} samples were stopped at a limit; their scores count")
     return Log(
+        name=f"{header.eval.model} {path.stem}",
         values={name: units for name, units in values.items() if name not in reasons},
         not_measured={name: "; ".join(sorted(each)) for name, each in reasons.items()},
         warnings=warnings,

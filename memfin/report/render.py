@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from memfin.contracts import EvalSummary
 from memfin.errors import RunFault
-from memfin.language import tr
+from memfin.language import Language, current_language, tr, use_language
 from memfin.report.dialog_report import load_dialog_report, summary_report
 from memfin.report.model import Report
 from memfin.report.rag_report import RESULTS, load_rag_report
@@ -36,19 +36,20 @@ def load_report(run_dir: Path) -> Report:
     return load_rag_report(run_dir) if (run_dir / RESULTS).is_file() else load_dialog_report(run_dir)
 
 
-def write_reports(run_dir: Path) -> tuple[Path, Path]:
+def write_reports(run_dir: Path, language: Language | None = None) -> tuple[Path, Path]:
     """Write ``report.md`` and ``report.html`` into a run directory, or a soak's, and return their paths.
 
-    A reader sees the old file or the new one, never a part. The same input files give the same bytes.
+    The language is that of the context, English unless `use_language` sets another. A reader sees the old file or the new one, never a part. The same input files give the same bytes.
 
     Raises:
         UsageError: when the directory is no finished run, or a file of it does not fit the contract.
         RunFault: when a report cannot be written.
     """
-    report = load_report(run_dir := Path(run_dir))
-    markdown, html = run_dir / "report.md", run_dir / "report.html"
-    replace_file(markdown, render_markdown_report(report))
-    replace_file(html, render_html_report(report))
+    markdown, html = Path(run_dir) / "report.md", Path(run_dir) / "report.html"
+    with use_language(language or current_language()):
+        report = load_report(Path(run_dir))
+        replace_file(markdown, render_markdown_report(report))
+        replace_file(html, render_html_report(report))
     return markdown, html
 
 

@@ -1,6 +1,6 @@
 """JUnit XML, annotations and step summaries for CI servers; warnings about many failed turns.
 
-`MEMFIN_JUNIT_SCHEMA` names the schema of Jenkins' xUnit plug-in, which `make test-junit` takes from the
+`TESTS_JUNIT_SCHEMA` names the schema of Jenkins' xUnit plug-in, which `make test-junit` takes from the
 source archive of pytest; every JUnit file of these tests is validated against it.
 """
 
@@ -19,7 +19,7 @@ from memfin.runtime.gates import GatedValue
 from tests.commands import run_command
 from tests.support import dialog, write_jsonl
 
-SCHEMA_FILE = os.environ.get("MEMFIN_JUNIT_SCHEMA")
+SCHEMA_FILE = os.environ.get("TESTS_JUNIT_SCHEMA")
 SCHEMA = xmlschema.XMLSchema(Path(SCHEMA_FILE)) if SCHEMA_FILE else None
 AGENT = '''
 class Flaky:

@@ -319,7 +319,12 @@ def test_a_misspelt_variable_is_reported_with_the_nearest_one() -> None:
     @with_settings(RUN_OPTIONS, "run")
     def command(**values: Any) -> None: ...
 
-    known = {"MEMFIN_WORKERS_DIALOG": "2", "MEMFIN_JUDGE_API_KEY": "k", "MEMFIN_BENCH_FAIL_UNDER": "1"}
+    known = {
+        "MEMFIN_LANG": "en",
+        "MEMFIN_WORKERS_DIALOG": "2",
+        "MEMFIN_JUDGE_API_KEY": "k",
+        "MEMFIN_BENCH_FAIL_UNDER": "1",
+    }
     assert CliRunner().invoke(command, env=known).output == ""
     unknown = {"MEMFIN_WORKERS_DIALGO": "2", "MEMFIN_XYZZY": ""}
     assert CliRunner().invoke(command, env=known | unknown).output.splitlines() == [

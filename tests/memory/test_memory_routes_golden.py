@@ -19,7 +19,7 @@ from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, th
 from tests.support import each_case
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "routes.json"
-"""Written anew with MEMFIN_WRITE_GOLDEN=1; read the difference before it is committed."""
+"""Written anew with TESTS_WRITE_GOLDEN=1; read the difference before it is committed."""
 
 ROUTES: Final[tuple[Route, ...]] = get_args(Route)
 
@@ -72,7 +72,7 @@ def told_of(told: Any) -> tuple[list[SliceName], ...]:
 
 def test_all_routes_under_all_states_are_as_the_table_says() -> None:
     found = {state: {route: row(state, route) for route in ROUTES} for state in STATES}
-    if os.environ.get("MEMFIN_WRITE_GOLDEN"):
+    if os.environ.get("TESTS_WRITE_GOLDEN"):
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     assert found == json.loads(GOLDEN.read_text())
 

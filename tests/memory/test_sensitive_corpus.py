@@ -11,7 +11,7 @@ from memfin.memory.sensitive import find_sensitive
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "fixtures" / "memory" / "sensitive_corpus.jsonl"
-RECORDED = Path(os.environ.get("MEMFIN_RECORDED_DATA", "/nonexistent"))
+RECORDED = Path(os.environ.get("TESTS_RECORDED_DATA", "/nonexistent"))
 """A directory with recorded dialogues, `MemFinConv.jsonl`; they are not part of this repository."""
 LEAST_RECALL = 0.99
 MOST_FALSE_ALARMS = 1
@@ -104,6 +104,6 @@ def test_sentences_of_the_sample_dialogues_written_apart_are_no_seed_phrases() -
     assert alarms == []
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="MEMFIN_RECORDED_DATA names no directory")
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="TESTS_RECORDED_DATA names no directory")
 def test_what_users_say_in_the_recorded_run_is_not_refused() -> None:
     assert alarms_of(said_in(RECORDED / "MemFinConv.jsonl")) == []

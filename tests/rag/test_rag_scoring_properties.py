@@ -1,6 +1,6 @@
 """What holds for every answer: bounds, monotony, and that order, width and blanks do not count.
 
-``MEMFIN_LONG_TESTS=1`` tries more than CI does.
+``TESTS_LONG=1`` tries more than CI does.
 """
 
 from typing import Any

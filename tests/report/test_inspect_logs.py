@@ -97,7 +97,7 @@ def test_the_command_prints_gates_and_writes_every_format(logs: Path, tmp_path: 
     page, text, table, latex = (tmp_path / f"out.{kind}" for kind in ("html", "md", "csv", "tex"))
     done = compared(a, b, "--html", page, "--markdown", text, "--csv", table, "--latex", latex)
     assert done.exit_code == 0, done.output
-    assert "20 samples in both runs" in done.output
+    assert "20 samples in both logs" in done.output
     assert "match  1.000 -> 0.000" in done.output
     assert "mockllm/model worse: London" in text.read_text()
     assert "Capital of land" in page.read_text()

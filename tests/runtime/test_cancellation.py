@@ -2,7 +2,7 @@
 
 A task factory counts the suspensions of all tasks that are started under it, and has the host
 cancelled at the one that a test asks for. A run has hundreds of them: CI takes a seeded sample,
-``MEMFIN_LONG_TESTS=1`` takes every one.
+``TESTS_LONG=1`` takes every one.
 """
 
 import asyncio

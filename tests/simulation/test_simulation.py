@@ -1,7 +1,7 @@
 """Runs in virtual time, each disturbed as its seed says: nothing is lost, nothing is done twice.
 
 A failure names its seed; ``MEMFIN_SEED=N pytest tests/simulation`` runs that one alone, and
-``MEMFIN_SEEDS=N`` as many as one likes.
+``TESTS_SEEDS=N`` as many as one likes.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from tests.simulation.simulated_run import INTERRUPTIONS, Lives, World, drawn, simulate
 from tests.support import length
 
-SEEDS = int(os.environ.get("MEMFIN_SEEDS") or length(50, 1000))
+SEEDS = int(os.environ.get("TESTS_SEEDS") or length(50, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
 PARTS = 2
 CANCELLED = length(50, 2000)

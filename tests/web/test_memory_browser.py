@@ -20,8 +20,8 @@ from memfin.web.memory.pages.texts import texts
 from tests.support import LONG
 from tests.web.memory_service import Service, serving
 
-CHROMIUM = os.environ.get("MEMFIN_CHROMIUM") or shutil.which("chromium")
-DRIVER = os.environ.get("MEMFIN_CHROMEDRIVER") or shutil.which("chromedriver")
+CHROMIUM = os.environ.get("TESTS_CHROMIUM") or shutil.which("chromium")
+DRIVER = os.environ.get("TESTS_CHROMEDRIVER") or shutil.which("chromedriver")
 VARIANTS = [False, True] if LONG else [False]
 """With JavaScript, too, in a long run; the pages have none, and forbid it."""
 
@@ -29,7 +29,7 @@ EN, ZH = texts("en"), texts("zh")
 
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER),
-    reason="needs Debian's chromium and chromium-driver (or MEMFIN_CHROMIUM and MEMFIN_CHROMEDRIVER)",
+    reason="needs Debian's chromium and chromium-driver (or TESTS_CHROMIUM and TESTS_CHROMEDRIVER)",
 )
 
 
@@ -164,7 +164,7 @@ def reviews_in_chinese(person: Person) -> None:
 def downloads_and_revokes(person: Person, archive: Path) -> None:
     person.browser.find_element(By.ID, "download").click()
     WebDriverWait(person.browser, 60).until(lambda _: archive.exists() and zipfile.is_zipfile(archive))
-    if folder := os.environ.get("MEMFIN_SCREENSHOTS"):
+    if folder := os.environ.get("TESTS_SCREENSHOTS"):
         person.browser.set_window_size(900, 1700)
         person.browser.save_screenshot(f"{folder}/settings.png")
     person.field(ZH["settings"]["revoke_confirm"]).click()
