@@ -33,10 +33,10 @@ def extracted() -> dict[str, list[str]]:
         for text in _of_code(ast.parse(path.read_text("utf-8"))):
             texts.setdefault(text, set()).add(path.relative_to(PACKAGE).as_posix())
     for path in GLOSSARY.parent.glob("report.*.j2"):
-        for _, _, found in extract_from_ast(Environment().parse(path.read_text("utf-8")), FUNCTIONS):  # noqa: S701
-            text = found[0] if isinstance(found, tuple) else found
-            if text:
-                texts.setdefault(text, set()).add(path.name)
+        for _, _, message in extract_from_ast(Environment().parse(path.read_text("utf-8")), FUNCTIONS):  # noqa: S701
+            first = message[0] if isinstance(message, tuple) else message
+            if first:
+                texts.setdefault(first, set()).add(path.name)
     for text in _words(tomllib.loads(GLOSSARY.read_text("utf-8"))):
         texts.setdefault(text, set()).add(GLOSSARY.name)
     return {text: sorted(places) for text, places in sorted(texts.items())}

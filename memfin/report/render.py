@@ -39,7 +39,8 @@ def load_report(run_dir: Path) -> Report:
 def write_reports(run_dir: Path, language: Language | None = None) -> tuple[Path, Path]:
     """Write ``report.md`` and ``report.html`` into a run directory, or a soak's, and return their paths.
 
-    The language is that of the context, English unless `use_language` sets another. A reader sees the old file or the new one, never a part. The same input files give the same bytes.
+    The language is that of the context, English unless `use_language` sets another. A reader sees the old
+    file or the new one, never a part. The same input files give the same bytes.
 
     Raises:
         UsageError: when the directory is no finished run, or a file of it does not fit the contract.
