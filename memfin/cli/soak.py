@@ -131,7 +131,7 @@ def drift_table(summary: SoakSummary) -> "Table":
     for group, values in trends(summary):
         table.add_row(group, style="bold")
         for name, unit, drift in values:
-            ends = (change_in_unit(unit, end).partition(" ")[0] for end in drift.ci95 or ())
+            ends = (change_in_unit(unit, end, bare=True) for end in drift.ci95 or ())
             numbers = in_unit(unit, drift.mean), in_unit(unit, drift.last), change_in_unit(unit, drift.slope)
             table.add_row(f"  {name}", *numbers, "..".join(ends), tr("drifts") if drift.drifting else "")
         table.add_section()

@@ -29,15 +29,15 @@ _MAX_GROWTH: Final = _MIB
 _MAX_PASS_K: Final = 10
 _MAX_UNRELIABLE: Final = 20
 _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
-    "share": (100, "{:.1f} %", " pp", 1),
-    "percent": (1, "{:.1f} %", " pp", 100),
-    "score": (1, "{:.2f}", "", None),
-    "ms": (1, "", " ms", None),
-    "bytes": (1 / _MIB, "{:,.1f} MiB", " MiB", None),
-    "count": (1, "{:,.0f}", "", None),
-    "number": (1, "{:.4g}", "", None),
+    "share": (100, "", marked("{change} pp"), 1),
+    "percent": (1, "", marked("{change} pp"), 100),
+    "score": (1, "{:.2f}", "{change}", None),
+    "ms": (1, "", marked("{change} ms"), None),
+    "bytes": (1 / _MIB, "{:,.1f} MiB", "{change} MiB", None),
+    "count": (1, "{:,.0f}", "{change}", None),
+    "number": (1, "{:.4g}", "{change}", None),
 }
-"""Scale and form of a value, the unit of its changes, and the top of its charts."""
+"""Scale and form of a value, form of its changes, and the top of its charts."""
 
 _NAMES: Final = frozenset(metric.name for metric in METRICS)
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
@@ -128,7 +128,8 @@ def load_soak_report(directory: Path) -> model.Report:
                 tr("Over the epochs"),
                 model.Block("text", note=tr(_TREND_NOTE)),
                 model.Block("linecharts", tuple(_charts(epochs, words))),
-                *(_trend_table(title, rows) for title, rows in trends(summary)),
+                *(_trend_table(title, rows) for title, rows in trends(summary) if rows),
+                *(model.Block("text", note=title) for title, rows in trends(summary) if not rows),
                 nav=tr("Trends"),
             ),
             _epoch_section(epochs, words),
@@ -206,13 +207,16 @@ def in_unit(unit: Unit, value: float) -> str:
     if unit == "ms":
         return milliseconds(value)
     scale, form, _, _ = _UNITS[unit]
+    if unit in ("share", "percent"):
+        return percent(value * scale / 100)
     return form.format(value * scale)
 
 
-def change_in_unit(unit: Unit, value: float) -> str:
-    """Write a change with its sign; shares and percentages change by percentage points."""
-    scale, _, suffix, _ = _UNITS[unit]
-    return f"{value * scale:+.3g}{suffix}" if value else "0"
+def change_in_unit(unit: Unit, value: float, *, bare: bool = False) -> str:
+    """Write a change with its sign, ``bare`` without unit; shares change by percentage points."""
+    scale, _, form, _ = _UNITS[unit]
+    number = f"{value * scale:+.3g}" if value else "0"
+    return number if bare or not value else tr(form, change=number)
 
 
 def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Drift]]]]:
@@ -225,8 +229,11 @@ def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Dr
         if not value.startswith("macro."):
             known = (texts.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
+    if summary.epochs and summary.suite != _RAG:
+        rows = {metric.name: [] for metric in METRICS} | rows
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
-        yield titles.get(name, name), rows[name]
+        title = titles.get(name, name)
+        yield title if rows[name] else tr("{value}: not measured", value=title), rows[name]
     operation = summary.operation
     if names := [name for name in labels("operation") if name in operation]:
         yield (

@@ -221,5 +221,5 @@ def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:
 
 
 def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
-    """Return the values of `gated_values` alone."""
-    return {name: found.value for name, found in gated_values(metrics).items()}
+    """Return the values of `gated_values` that were measured."""
+    return {name: each.value for name, each in gated_values(metrics).items() if each.not_measured is None}

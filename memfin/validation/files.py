@@ -1,7 +1,7 @@
 """Validation of files, and of the directories of runs, soaks and benchmarks."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -407,25 +407,29 @@ def _epoch_values(source: Path, summary: str) -> Iterator[Finding]:
         for number, epoch in reading.iter_jsonl(source, SoakEpoch, on_error=known):
             path = source.parent / "epochs" / f"{epoch.epoch:06}" / str(CONTRACTS[summary].file_name)
             recorded = epoch.headline_values
-            found = read(path) if path.is_file() else recorded
+            found, optional = read(path) if path.is_file() else (recorded, ())
             for name in sorted({*found, *recorded}):
                 value, true = recorded.get(name), found.get(name)
+                if value is None and name in optional:
+                    continue
                 if value != true and (true is None or value != rounded(true)):
                     message = f"{value}, but the epoch's summary says {true}"
                     yield finding(source, message, ("metrics", name), number)
 
 
-def _dialog_values(path: Path) -> Mapping[str, float]:
+def _dialog_values(path: Path) -> tuple[Mapping[str, float], Collection[str]]:
+    """Return the values of a summary, and the names of those that were not measured."""
     summary = reading.read_json(path, EvalSummary)
-    return {
-        f"{metric}.{prefix}{name}": value
-        for metric, result in summary.metrics.items()
-        for prefix, values in (("", result.micro), ("macro.", result.macro))
-        for name, value in values.items()
-    }
+    found: dict[str, float] = {}
+    optional: list[str] = []
+    for metric, result in summary.metrics.items():
+        for prefix, values in (("", result.micro), ("macro.", result.macro)):
+            found |= {f"{metric}.{prefix}{name}": value for name, value in values.items()}
+            optional += [f"{metric}.{prefix}{name}" for name in result.not_measured]
+    return found, optional
 
 
-def _rag_values(path: Path) -> Mapping[str, float]:
+def _rag_values(path: Path) -> tuple[Mapping[str, float], Collection[str]]:
     summary = read_sums(path)
     values = {"overall_percentage": summary.overall_percentage, "pass_rate": summary.pass_rate}
     for kind, group in summary.by_type.items():
@@ -435,4 +439,4 @@ def _rag_values(path: Path) -> Mapping[str, float]:
     if summary.judge is not msgspec.UNSET:
         means = {mark: summary.judge[mark].mean for mark in rag.MARKS}
         values |= {f"judge.{mark}": mean for mark, mean in means.items() if mean is not None}
-    return {f"rag.{name}": value for name, value in values.items()}
+    return {f"rag.{name}": value for name, value in values.items()}, ()
