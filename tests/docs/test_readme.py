@@ -1,8 +1,10 @@
-"""The READMEs show the output of a run, and the agent of the ten-minutes page."""
+"""The READMEs show the output of a run, each in its language, and the agent of the ten-minutes page."""
 
 import os
 import re
 from pathlib import Path
+
+import pytest
 
 from tests.commands import run_beside_us
 from tests.docs.pages import ROOT, blocks
@@ -17,13 +19,14 @@ def shape(output: str) -> list[str]:
     return [re.sub("─+", "─", line) for line in lines if line and not line.startswith("memfin:")]
 
 
-async def test_the_readmes_show_the_output_of_a_run(tmp_path: Path) -> None:
-    done = await run_beside_us(
-        "run", cwd=tmp_path, env={**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
-    )
-    for name in ("README.md", "README.zh-CN.md"):
-        shown = next(block.text for block in blocks(ROOT / name) if block.language == "text")
-        assert shape(done.stdout) == shape(shown), name
+@pytest.mark.parametrize(("name", "language"), [("README.md", "en"), ("README.zh-CN.md", "zh")])
+async def test_a_readme_shows_the_output_of_a_run_in_its_language(
+    tmp_path: Path, name: str, language: str
+) -> None:
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+    done = await run_beside_us("run", "--lang", language, cwd=tmp_path, env=environment)
+    shown = next(block.text for block in blocks(ROOT / name) if block.language == "text")
+    assert shape(done.stdout) == shape(shown)
 
 
 def test_the_agent_of_the_readme_is_that_of_the_ten_minutes_page() -> None:
