@@ -189,6 +189,7 @@ async def test_the_agent_is_given_nothing_of_the_ground_truth() -> None:
         "user_id",
         "language",
         "history_mode",
+        "seed",
     }
 
 
