@@ -8,18 +8,20 @@ import click
 
 from memfin.cli.options import VALUE_GATES, with_language, with_options
 from memfin.cli.output import note, print_table
-from memfin.contracts import EvalSummary, RunConfig
+from memfin.contracts import EvalSummary, RunConfig, SoakSummary
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
-from memfin.contracts.run import MAX_FAILED_SHARE, Comparison
+from memfin.contracts.run import Comparison
 from memfin.errors import GateFailed, UsageError
+from memfin.language import tr
 from memfin.report.comparison import FAILED, compare_runs, headlines, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
 from memfin.report.inspect_log import is_log, means, read_log
 from memfin.report.reader import SUMMARY
 from memfin.report.render import render_html_report, render_markdown_report, replace_file
-from memfin.report.tables import case_lines, comparison_table, smallest_line
+from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
+from memfin.report.tables import case_lines, comparison_table, smallest_line, unmeasured_lines
 from memfin.runtime.bench_gates import DIRECTIONS, PERCENTAGE, score_interval
 from memfin.runtime.gates import (
     Gate,
@@ -101,17 +103,19 @@ def command(  # noqa: PLR0913 - one argument per option
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
+    files = {"html": html, "markdown": markdown, "csv": csv_file, "latex": latex}
+    _write(files, comparisons, [(first, run) for run in compared])
     if as_json:
         found = comparisons[0] if len(comparisons) == 1 else comparisons
         click.echo(pretty_json(found).decode(), nl=False)
     else:
         for comparison in comparisons:
             print_table(comparison_table(comparison, all_values=all_values), highlight=False)
+            for line in unmeasured_lines(comparison):
+                click.echo(line)
             click.echo(smallest_line(comparison, headlines(comparison.suite, comparison.values)))
             for line in case_lines(comparison):
                 click.echo(line)
-    files = {"html": html, "markdown": markdown, "csv": csv_file, "latex": latex}
-    _write(files, comparisons, [(first, run) for run in compared])
     problems = [
         line
         for comparison in comparisons
@@ -155,6 +159,10 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
     if not gates:
         return
     last = run_directories(run)[-1]
+    means: dict[str, float] = {}
+    if (run / SOAK_SUMMARY).is_file():
+        drifts = read_json(run / SOAK_SUMMARY, SoakSummary).metrics
+        means = {name.removeprefix("rag."): drift.mean for name, drift in drifts.items()}
     values: Mapping[str, GatedValue]
     if logged is not None:
         values = logged
@@ -166,6 +174,7 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
     for gate in gates:
         if gate.name not in values:
             raise UsageError(f"{gate.text}: {run} has no such value; known: {', '.join(values)}")
+    values = {name: each._replace(value=means.get(name, each.value)) for name, each in values.items()}
     for line in value_gates(gates, values):
         yield f"{run}: {line}"
 
@@ -173,13 +182,11 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
 def _limits(comparison: Comparison) -> Iterator[str]:
     if comparison.inputs_changed:
         changed = ", ".join(comparison.inputs_changed)
-        yield (f"the runs differ in more than what was evaluated: {changed}; a difference may come from that")
+        yield tr(
+            "the runs differ in more than what was evaluated: {inputs}; a difference may come from that",
+            inputs=changed,
+        )
     yield from comparison.warnings
-    failed = comparison.values.get("failed")
-    units = "questions" if comparison.suite == "rag" else "turns"
-    for run, share in ((comparison.a, failed.a), (comparison.b, failed.b)) if failed is not None else ():
-        if share > MAX_FAILED_SHARE:
-            yield f"{run}: {share:.1%} of the {units} failed, more than {MAX_FAILED_SHARE:.0%}"
 
 
 def _worse(comparison: Comparison) -> Iterator[str]:

@@ -93,7 +93,11 @@ def run_soak(plan: SoakPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
         click.echo(pretty_json(summary).decode(), nl=False)
     else:
         if not quiet:
+            from memfin.report.soak_report import unmeasured_lines  # noqa: PLC0415 - loads slowly
+
             print_table(drift_table(summary))
+            for line in unmeasured_lines(summary):
+                click.echo(line)
             click.echo(closing_line(summary))
             if summary.reliability:
                 click.echo(reliability_line(summary.reliability, summary.suite or "dialog"))
@@ -131,8 +135,10 @@ def drift_table(summary: SoakSummary) -> "Table":
     for group, values in trends(summary):
         table.add_row(group, style="bold")
         for name, unit, drift in values:
-            ends = (change_in_unit(unit, end, bare=True) for end in drift.ci95 or ())
-            numbers = in_unit(unit, drift.mean), in_unit(unit, drift.last), change_in_unit(unit, drift.slope)
+            low, high = drift.ci95 or (0.0, 0.0)
+            ends = (change_in_unit(unit, end, bare=True) for end in ((low, high) if low < high else ()))
+            change = change_in_unit(unit, drift.slope, bare=True)
+            numbers = in_unit(unit, drift.mean), in_unit(unit, drift.last), change
             table.add_row(f"  {name}", *numbers, "..".join(ends), tr("drifts") if drift.drifting else "")
         table.add_section()
     return table

@@ -170,7 +170,8 @@ class PairedValue(Record):
 class ChangedCase(Record):
     """A dialogue, or a question, whose value changed; ``change`` above 0 says by how much b is better.
 
-    ``turn`` is the first turn in which it changed, from 1; None for a value of the whole dialogue.
+    ``turn`` is the first turn in which it changed, from 1; None for a value of the whole dialogue. Of soaks
+    and repeats ``epoch`` is that of the turn among those that are kept, from 1.
     """
 
     id: str
@@ -179,6 +180,7 @@ class ChangedCase(Record):
     b: Finite
     change: Finite
     turn: Count | None = None
+    epoch: Count = 1
 
 
 class Comparison(Record):

@@ -167,6 +167,7 @@ class SoakSummary(Record):
     what ``--force`` went on in spite of. ``suite`` is left out where dialogues are replayed; with ``rag`` a
     question counts as a dialogue of one turn. ``config_digest`` is the checksum of ``config.json``.
     ``reliability`` is there once a soak that varies the seed is finished, with all its epochs kept.
+    ``not_measured`` gives the reasons of the last epoch for values that are not in its line.
     """
 
     run_id: str
@@ -195,3 +196,4 @@ class SoakSummary(Record):
     suite: Suite | msgspec.UnsetType = msgspec.UNSET
     config_digest: str | msgspec.UnsetType = msgspec.UNSET
     reliability: Reliability | msgspec.UnsetType = msgspec.UNSET
+    not_measured: dict[str, str] = {}

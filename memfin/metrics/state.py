@@ -21,6 +21,8 @@ from memfin.contracts.run import MetricName
 from memfin.language import marked
 from memfin.metrics.interval import RatioSums, ratio_interval
 
+NO_ANSWER: Final = marked("no turn was answered")
+
 _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
 
 
@@ -159,15 +161,18 @@ class MetricState(ABC, Generic[CellT]):
             **self._counts(total),
             "bad_rows": self._bad,
         }
+        answered = bool(eligible or self._skipped or not self._failed)
+        not_measured = {
+            share.name: share.empty if answered else NO_ANSWER for share in self.shares if not total(share.of)
+        } | (self._unreported(total) if eligible else {})
         return MetricResult(
             metric_name=self.name,
             micro=micro,
             macro=macro,
             counts=counts,
             by_dialog=dict(sorted(by_dialog.items())),
-            ci95=ci95,
-            not_measured={share.name: share.empty for share in self.shares if not total(share.of)}
-            | (self._unreported(total) if eligible else {}),
+            ci95={name: bounds for name, bounds in ci95.items() if name not in not_measured},
+            not_measured=not_measured,
         )
 
 

@@ -7,13 +7,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from memfin.contracts import DialogTrace, EvalSummary, TurnEvalRow
+from memfin.contracts import DialogTrace, EvalSummary, SoakSummary, TurnEvalRow, many_failed
 from memfin.contracts.base import Record
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import iter_individual_results
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.contracts.run import ChangedCase, Comparison, Outcome, PairedValue
 from memfin.errors import UsageError
+from memfin.language import tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smallest_difference
 from memfin.metrics.reliability import all_pass, count_passes
@@ -21,6 +22,7 @@ from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
 from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
 from memfin.report.inspect_log import is_log, read_log, same_samples, settings_changed, span
+from memfin.report.model import percent
 from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
@@ -110,8 +112,11 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         raise UsageError(f"{run_a} and {run_b} have no {_CASES[suite]} in common; nothing can be compared")
     shared = [name for name in values_a if name in values_b]  # in the order of metrics, and of types
     values = {name: paired_value(values_a[name], values_b[name]) for name in shared}
-    not_measured = {name: f"a: {reason}" for name, reason in a.not_measured.items()}
-    not_measured |= {name: f"b: {reason}" for name, reason in b.not_measured.items()}
+    sides: dict[str, list[str]] = {}
+    for side, one in (("a", a), ("b", b)):
+        for name, reason in one.not_measured.items():
+            sides.setdefault(name, []).append(f"{side}: {reason}")
+    not_measured = {name: "; ".join(reasons) for name, reasons in sides.items()}
     judge_together(values, headlines(suite, values), margins or {}, not_measured)
     name_a, name_b = a.name or run_a.resolve().name, b.name or run_b.resolve().name
     if name_a == name_b:
@@ -133,8 +138,11 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         ),
         warnings=[
             f"{name}: {warning}"
-            for name, run, runs in ((name_a, a, runs_a), (name_b, b, runs_b))
-            for warning in (_degenerate(runs) if suite == "dialogues" else run.warnings)
+            for name, run, path, runs in ((name_a, a, run_a, runs_a), (name_b, b, run_b, runs_b))
+            for warning in (
+                *_limits(path, runs, run.values[FAILED], suite),
+                *(_degenerate(runs) if suite == "dialogues" else run.warnings),
+            )
         ],
         not_measured=not_measured,
         repeats=repeats if repeats > 1 else msgspec.UNSET,
@@ -188,7 +196,7 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
     reasons: dict[str, str] = {}
-    for epoch, path in enumerate(runs):
+    for epoch, path in enumerate(runs, 1):
         summary = read_json(path / SUMMARY, EvalSummary)
         reasons |= {
             f"{metric}.{name}": reason
@@ -220,7 +228,7 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
 def _questions(runs: Sequence[Path]) -> _Run:
     """Return the scores of the questions of benchmark runs, together and by type."""
     groups: dict[str, dict[Unit, tuple[float, float]]] = {}
-    for epoch, path in enumerate(runs):
+    for epoch, path in enumerate(runs, 1):
         for one in iter_individual_results(path / RAG_SUMMARY):
             unit = (one.id, epoch, 0)
             groups.setdefault(FAILED, {})[unit] = (float(one.error is not None), 1.0)
@@ -269,6 +277,20 @@ def _samples(path_a: Path, path_b: Path) -> tuple[_Run, _Run]:
         for log in logs
     )
     return run_a, run_b
+
+
+def _limits(path: Path, runs: Sequence[Path], failed: Measured, suite: Suite) -> Iterator[str]:
+    """Yield what limits the values of a run: many failed turns, epochs that are missing."""
+    units = {"rag": tr("questions"), "samples": tr("samples")}.get(suite, tr("turns"))
+    count = sum(value for value, _ in failed.units.values())
+    if many_failed(int(count), len(failed.units)):
+        share = percent(count / len(failed.units))
+        yield tr("{share} of the {units} failed, more than 5 %", share=share, units=units)
+    if runs != [path]:
+        summary = read_json(path / SOAK_SUMMARY, SoakSummary)
+        planned = max(summary.limits.epochs or 0, summary.epochs)
+        if summary.limits.vary_seed and len(runs) < planned:
+            yield tr("{count} of {total} repeats are complete and kept", count=len(runs), total=planned)
 
 
 def _degenerate(runs: Sequence[Path]) -> Iterator[str]:
@@ -350,7 +372,15 @@ def judge_together(
     for name, adjusted in holm(family).items():
         value = msgspec.structs.replace(values[name], p_adjusted=adjusted)
         values[name] = _with_verdict(value, adjusted, len(family))
+    for name, value in values.items():
+        if value.ci95 is not None and value.verdict in ("better", "worse"):
+            # The exact test excludes no difference, and so do the values beyond it.
+            low, high = value.ci95
+            one_sided = (max(low, 0.0), high) if value.difference > 0 else (low, min(high, 0.0))
+            values[name] = msgspec.structs.replace(value, ci95=one_sided)
     for name, margin in margins.items():
+        if not margin > 0:
+            raise UsageError(f"--margin {name}={margin:g}: must be above 0")
         if name in not_measured:
             raise UsageError(f"--margin {name}: was not measured in {not_measured[name]}")
         if name not in values:
@@ -365,7 +395,7 @@ def _with_verdict(value: PairedValue, p_value: float, tests: int) -> PairedValue
     verdict: Outcome = "no_difference"
     if value.ci95 is None or (smallest is None and value.difference):
         verdict = "unknown"
-    elif p_value <= 1 - CONFIDENCE and not value.ci95[0] <= 0 <= value.ci95[1]:
+    elif p_value <= 1 - CONFIDENCE and value.difference:
         verdict = "better" if (value.difference > 0) == value.higher_is_better else "worse"
     return msgspec.structs.replace(value, smallest=smallest, verdict=verdict)
 
@@ -387,10 +417,11 @@ def changed_cases(name: str, a: Measured, b: Measured) -> list[ChangedCase]:
         total = sum(a.units[unit][1] for unit in units)
         before, after = (sum(run.units[unit][0] for unit in units) / total for run in (a, b))
         if before != after:
-            first = next(unit[2] for unit in units if a.units[unit] != b.units[unit])
+            _, epoch, turn = next(unit for unit in units if a.units[unit] != b.units[unit])
+            change = sign * (after - before)
             found.append(
                 ChangedCase(
-                    id=case, value=name, a=before, b=after, change=sign * (after - before), turn=first or None
+                    id=case, value=name, a=before, b=after, change=change, turn=turn or None, epoch=epoch or 1
                 )
             )
     return found

@@ -17,6 +17,8 @@ from memfin.report.tables import (
     in_both,
     label,
     pairs_line,
+    reasons_text,
+    smallest_line,
     written,
 )
 from memfin.text.lines import visible
@@ -49,7 +51,7 @@ def comparison_report(
         title = comparison_title(comparison)
         rows = [(*row[:-1], _verdict(row)) for row in comparison_rows(comparison, all_values=False)]
         reasons = [
-            (tr("{value} is not measured", value=label(name, comparison.suite)), tr(reason))
+            (tr("{value} is not measured", value=label(name, comparison.suite)), reasons_text(reason))
             for name, reason in comparison.not_measured.items()
             if name in headlines(comparison.suite, comparison.not_measured)
         ]
@@ -58,6 +60,9 @@ def comparison_report(
             title,
             model.Block("warnings", tuple(_warnings(comparison))),
             model.table("", _headings(), "lrrrrrl", rows, pairs_line(comparison)),
+            model.Block(
+                "text", note=smallest_line(comparison, headlines(comparison.suite, comparison.values))
+            ),
             model.Block("notes", tuple(reasons)),
             _cases(comparison, places, number),
             nav=comparison.b,
@@ -95,8 +100,7 @@ def _warnings(comparison: Comparison) -> Iterator[model.ReportWarning]:
             tr("{inputs}; a difference may come from that.", inputs=changed),
         )
     for warning in comparison.warnings:
-        title = tr("Limits of a log") if comparison.suite == "samples" else tr("Replies without content")
-        yield model.ReportWarning(title, warning)
+        yield model.ReportWarning(tr("Limits of a run"), warning)
 
 
 def _cases(comparison: Comparison, places: tuple[Path, Path], number: int) -> model.Cases | None:
@@ -144,13 +148,18 @@ _Texts = dict[str, tuple[str, str, str | None, str | None]]
 
 
 def _turns(shown: Sequence[ChangedCase], places: tuple[Path, Path]) -> _Texts:
-    wanted = {case.id: {case.turn} for case in shown if case.turn is not None}
-    texts = [reader.fetch_turns(run_directories(place)[-1], wanted) for place in places]
-    found = {key: (texts[0][key], texts[1][key]) for key in texts[0] if key in texts[1]}
-    return {
-        name: (tr(", turn {turn}", turn=turn), a.user_text, a.pred_assistant_text, b.pred_assistant_text)
-        for (name, turn), (a, b) in found.items()
-    }
+    found: _Texts = {}
+    directories = [run_directories(place) for place in places]
+    repeated = all(len(runs) > 1 for runs in directories)
+    for epoch in sorted({case.epoch for case in shown}):
+        wanted = {case.id: {case.turn} for case in shown if case.turn is not None and case.epoch == epoch}
+        texts_a, texts_b = (reader.fetch_turns(runs[epoch - 1], wanted) for runs in directories)
+        for key in texts_a.keys() & texts_b.keys():
+            a, b = texts_a[key], texts_b[key]
+            where = tr(", epoch {epoch}", epoch=epoch) if repeated else ""
+            where += tr(", turn {turn}", turn=key[1])
+            found[key[0]] = where, a.user_text, a.pred_assistant_text, b.pred_assistant_text
+    return found
 
 
 def _samples(shown: Sequence[ChangedCase], places: tuple[Path, Path]) -> _Texts:
@@ -176,6 +185,10 @@ def comparison_csv(comparisons: Sequence[Comparison]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("baseline", "run", "value", *_CSV, "low", "high"))
     for each in comparisons:
+        for name in each.not_measured:
+            writer.writerow(
+                (each.a, each.b, name, "", "", "", "not_measured", *[""] * (len(_CSV) - 4), "", "")
+            )
         for name, value in each.values.items():
             writer.writerow(
                 (each.a, each.b, name, *(value[field] for field in _CSV), *(value.ci95 or ("", "")))

@@ -367,7 +367,7 @@ class Baselines:
             top = sorted(self._tags.items(), key=lambda item: (-item[1], item[0]))[:_CONSTANT_TAGS]
             reached = sum(count for _, count in top) / self._tags.total()
             if reached >= coverage:
-                tags = ", ".join(one_line(tag, 60).replace("_", " ") for tag, _ in top)
+                tags = ", ".join(glossary.word(tag) for tag, _ in top)
                 values = {"share": percent(reached), "measured": percent(coverage)}
                 yield warning("constant_tags", None, count=len(top), tags=tags, **values)
         if (total := self._scores.total()) >= _MIN_REPLIES:

@@ -36,6 +36,7 @@ _MAX_CASES: Final = 20
 _MAX_ROWS: Final = 500
 _MAX_GROUPS: Final = 25
 _MAX_CITATIONS: Final = 5
+_TITLES: Final = {text.name: text for text in TYPES}
 _PARTS: Final = {text.name: text.part_texts for text in TYPES}
 _OF_DIALOGUES: Final = frozenset(
     {
@@ -72,7 +73,13 @@ class QuestionStats:
         if len(self.rows) < _MAX_ROWS:
             score, of = f"{one.score:.2f}", f"{one.max_score:.2f}"
             self.rows.append(
-                (one_line(one.id, 80), one.type, tr("yes") if one.passed else tr("no"), score, of)
+                (
+                    one_line(one.id, 80),
+                    _TITLES[one.type].title,
+                    tr("yes") if one.passed else tr("no"),
+                    score,
+                    of,
+                )
             )
         for key, _, _ in _PARTS[one.type]:
             self.parts[one.type, key].add(_number(one.details.get(key)) or 0.0, 1)
@@ -106,7 +113,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
     time = common.time_facts(tr("Questions"), run_stats)
     failures = stats.failures.block(tr("The system failed on no question."))
     warnings = (*_warnings(summary, stats), *common.control_warnings(controls))
-    types = [(f"{text.title} ({text.name})", group) for text, group in _asked(summary)]
+    types = [(text.title, group) for text, group in _asked(summary)]
     judged = summary.judge is not msgspec.UNSET
     explained = model.Block("notes", notes("rag") + (notes("rag_judge") if judged else ()))
     return model.report(
@@ -225,7 +232,8 @@ def _groups(summary: RagSummary) -> Iterator[model.Table]:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
             note = tr("{count} smaller groups are left out.", count=omitted) if omitted else ""
-            yield _scores(title, tr("Group"), largest, note)
+            names = labels("difficulty") if kind == "difficulty" else {}
+            yield _scores(title, tr("Group"), ((names.get(of, of), group) for of, group in largest), note)
 
 
 def _questions(summary: RagSummary, stats: QuestionStats) -> model.Section | None:
@@ -259,7 +267,7 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
                 anchor=f"question-{number}",
                 why=tr("{share:.0f} % of its score", share=100 * _share(one)),
                 id=one_line(one.id, 80),
-                context=one.type,
+                context=_TITLES[one.type].title,
                 question=one_line(one.question, 500),
                 reply=None if answer is None else (model.Segment(text),) if text else (),
                 evidence=(*_evidence(one), *cited),
@@ -287,9 +295,12 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
     fields = one.details.get("fields")
     for field in fields if isinstance(fields, list) else ():
         if isinstance(field, dict) and not field.get("matched"):
-            compared = {name: field[name] for name in ("expected", "got") if name in field}
-            name = one_line(str(field.get("field", "?")), 40)
-            yield fact(tr("Field {name}", name=name), str(compared), 200)
+            name = one_line(str(field.get("field", "?")), 40).replace("_", " ")
+            got = tr(
+                "expected {expected}, got {got}",
+                **{key: _plain(field.get(key)) for key in ("expected", "got")},
+            )
+            yield fact(tr("Field {name}", name=name), got, 200)
     if one.judge is msgspec.UNSET:
         return
     if one.judge.error is not None:
@@ -299,6 +310,13 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
         reason = one.judge[f"{mark}_reason"]
         given = tr("{mark:g} of 5", mark=one.judge[mark])
         yield fact(title, given + (f": {reason}" if reason else ""), 400)
+
+
+def _plain(value: object) -> str:
+    """Write a value of an answer; None, of no answer, as a dash."""
+    if isinstance(value, bool):
+        return tr("yes") if value else tr("no")
+    return "-" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def _judge(

@@ -128,8 +128,8 @@ def load_soak_report(directory: Path) -> model.Report:
                 tr("Over the epochs"),
                 model.Block("text", note=tr(_TREND_NOTE)),
                 model.Block("linecharts", tuple(_charts(epochs, words))),
-                *(_trend_table(title, rows) for title, rows in trends(summary) if rows),
-                *(model.Block("text", note=title) for title, rows in trends(summary) if not rows),
+                *(_trend_table(title, rows) for title, rows in trends(summary)),
+                *(model.Block("text", note=line) for line in unmeasured_lines(summary)),
                 nav=tr("Trends"),
             ),
             _epoch_section(epochs, words),
@@ -229,17 +229,26 @@ def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Dr
         if not value.startswith("macro."):
             known = (texts.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
-    if summary.epochs and summary.suite != _RAG:
-        rows = {metric.name: [] for metric in METRICS} | rows
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
-        title = titles.get(name, name)
-        yield title if rows[name] else tr("{value}: not measured", value=title), rows[name]
+        yield titles.get(name, name), rows[name]
     operation = summary.operation
     if names := [name for name in labels("operation") if name in operation]:
         yield (
             tr("Runtime and machine"),
             [(_operation_label(name, words), _operation_unit(name), operation[name]) for name in names],
         )
+
+
+def unmeasured_lines(summary: SoakSummary) -> Iterator[str]:
+    """Yield a line per metric and reason why headline values were not measured in the last epoch."""
+    for metric in METRICS:
+        reasons: dict[str, list[str]] = {}
+        for value in metric.values:
+            if (reason := summary.not_measured.get(f"{metric.name}.{value.key}")) is not None:
+                reasons.setdefault(reason, []).append(value.label)
+        for reason, names in reasons.items():
+            text = f"{metric.code} {tr(', ').join(names)}"
+            yield tr("{value}: not measured, {reason}", value=text, reason=tr(reason))
 
 
 def _operation_label(name: str, words: Words) -> str:
@@ -254,7 +263,7 @@ def _operation_unit(name: str) -> Unit:
 def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.Table:
     def row(label: str, unit: Unit, drift: Drift) -> tuple[str, ...]:
         slope = change_in_unit(unit, drift.slope)
-        if drift.ci95 is not None:
+        if drift.ci95 is not None and drift.ci95[0] < drift.ci95[1]:  # of values that never change, none
             slope += f" ({_interval(unit, drift.ci95)})"
         trend = tr("none seen") if drift.ci95 is not None else tr("too few epochs")
         trend = tr("drifts") if drift.drifting else trend
@@ -273,7 +282,7 @@ def _epoch_section(epochs: Sequence[SoakEpoch], words: Words) -> model.Section |
     title = tr("The last {count} epochs", count=len(shown)) if len(epochs) > len(shown) else tr("Epochs")
     headings = (
         *(tr("Epoch"), tr("Ended"), tr("Duration"), words["units"].capitalize(), tr("Failed")),
-        *("p50", "p99", tr("Lag p99"), tr("Memory"), ""),
+        *("p50", "p99", tr("Lag p99"), tr("Resident memory"), ""),
     )
     rows = (
         (

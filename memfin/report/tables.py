@@ -185,6 +185,23 @@ def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tup
         )
 
 
+def reasons_text(reasons: str) -> str:
+    """Return the reasons why a value was not measured in run a, b or both."""
+    sides = (part.partition(": ") for part in reasons.split("; "))
+    return "; ".join(f"{side}: {tr(reason)}" for side, _, reason in sides)
+
+
+def unmeasured_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield a line per reason why values of the table were not measured."""
+    found: dict[str, list[str]] = {}
+    for name, text in _shown(comparison, all_values=False):
+        if name in comparison.not_measured:
+            found.setdefault(comparison.not_measured[name], []).append(text)
+    for reasons, names in found.items():
+        values = tr(", ").join(names)
+        yield tr("{value}: not measured, {reason}", value=values, reason=reasons_text(reasons))
+
+
 def smallest_line(comparison: Comparison, names: Collection[str]) -> str:
     """Return the line with the smallest differences that the data shows in values of those names."""
     parts = [
@@ -271,7 +288,8 @@ def written(name: str, value: float, suite: str) -> str:
 
 def _change(name: str, value: float, suite: str) -> str:
     decimals = _decimals(name, suite)
-    return f"{100 * value:+.1f}" if decimals is None else f"{value:+.{decimals}f}"
+    number = round(value, 3 if decimals is None else decimals) + 0.0  # no -0.0
+    return f"{100 * number:+.1f}" if decimals is None else f"{number:+.{decimals}f}"
 
 
 def _bounds(name: str, value: PairedValue, suite: str) -> str:

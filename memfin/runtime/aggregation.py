@@ -1,6 +1,7 @@
 """Metrics of recorded rows, streamed from the files (spec section 8, ``aggregate``)."""
 
 from pathlib import Path
+from typing import Final
 
 from memfin.actors.dialog_scoring import DialogTotals
 from memfin.actors.dialogs import traces_of_run
@@ -8,7 +9,10 @@ from memfin.contracts import Counters, EvalSummary, TurnEvalRow, TurnStatus
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
 from memfin.dataset import DatasetIndex
 from memfin.errors import UsageError
+from memfin.language import marked
 from memfin.metrics.aggregate import MetricsState
+
+NO_TRACES: Final = marked("profiles are in the traces: give --dialog-trace and --dataset")
 
 
 def aggregate_rows(
@@ -64,7 +68,15 @@ def aggregate_rows(
     counters = Counters(total_dialogs=len(dialogs), valid_dialogs=len(dialogs), total_turn_pairs=rows)
     if traces is not None:
         counters = traces.counters
-    return state.summary(run_id, str(dataset or ""), counters), problems
+    summary = state.summary(run_id, str(dataset or ""), counters)
+    return summary if traces is not None else _without_profiles(summary, state.m2.name), problems
+
+
+def _without_profiles(summary: EvalSummary, name: str) -> EvalSummary:
+    """Return the summary with the true reason why M2 was not measured."""
+    profiles = summary.metrics[name]
+    profiles = profiles.replace(not_measured=dict.fromkeys(profiles.micro, NO_TRACES))
+    return summary.replace(metrics={**summary.metrics, name: profiles})
 
 
 class _Traces:

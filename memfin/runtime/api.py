@@ -190,10 +190,16 @@ class EmbeddedRun(Generic[S]):
         """One line for every gate of the settings that the complete run does not pass."""
         run = self._entered_run()
         config = run.plan.config
-        gates = (config.fail_under, config.fail_on_error, config.fail_on_judge_error)
-        if run.summary is None or run.stats is None:
-            return []
-        if gates == ({}, None, None) and not config.get("fail_on_regression"):
+        names = (
+            "fail_under",
+            "fail_over",
+            "gate",
+            "fail_on_error",
+            "fail_on_judge_error",
+            "fail_on_regression",
+        )
+        wanted = any(config.get(name) not in (None, {}, [], False) for name in names)
+        if run.summary is None or run.stats is None or not wanted:
             return []
         return run.plan.failed_gates(run.summary, run.stats, self.directory)
 
@@ -380,8 +386,8 @@ async def evaluate(
         UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
             in any dialogue, whose records are kept.
         RunFault: the machine failed under the run.
-        GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error`` or
-            ``fail_on_judge_error``; the summary is its ``summary``.
+        GateFailed: the run is complete, but does not pass ``gate``, ``fail_under``, ``fail_over``,
+            ``fail_on_error`` or ``fail_on_judge_error``; the summary is its ``summary``.
     """
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config

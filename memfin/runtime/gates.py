@@ -220,6 +220,15 @@ def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:
     }
 
 
+def unmeasured_values(metrics: Mapping[str, MetricResult]) -> dict[str, str]:
+    """Return the reasons of values that were not measured, by ``metric.value``."""
+    return {
+        f"{metric}.{value}": reason
+        for metric, result in metrics.items()
+        for value, reason in result.not_measured.items()
+    }
+
+
 def headline_values(metrics: Mapping[str, MetricResult]) -> dict[str, float]:
     """Return the values of `gated_values` that were measured."""
     return {name: each.value for name, each in gated_values(metrics).items() if each.not_measured is None}

@@ -269,6 +269,7 @@ class Soak:
         if run.stats is None:
             raise RunFault(f"soak {self.plan.directory}: an epoch ended without statistics")
         latencies = await anyio.to_thread.run_sync(run.latencies)
+        self._state = self._state.replace(not_measured=self.plan.suite.reasons(summary))
         return run.stats, self.plan.suite.values(summary), latencies
 
     def _on_event(self, event: ProgressEvent) -> None:

@@ -25,6 +25,7 @@ from memfin.runtime.gates import (
     headline_values,
     judge_gates_failed_by,
     turn_gates,
+    unmeasured_values,
     value_directions,
     value_gates,
 )
@@ -92,6 +93,7 @@ class SoakSuite(Generic[S]):
         config_file: the record of its settings.
         system: the argument of both that is the system under test.
         values: headline values of an epoch's summary, by name.
+        reasons: why values of an epoch's summary were not measured, by name.
         gates: makes of the settings what returns a line per failed gate, from a soak's statistics and the
             directory of its last epoch.
         name: what the soak's summary calls the suite; dialogues are the one it does not name.
@@ -104,6 +106,7 @@ class SoakSuite(Generic[S]):
     values: Callable[[S], dict[str, float]]
     gates: Callable[[Any], Callable[[SoakStats, Path], list[str]]]
     name: SuiteName | msgspec.UnsetType = msgspec.UNSET
+    reasons: Callable[[S], dict[str, str]] = lambda summary: {}  # noqa: ARG005 - nothing is missing
 
 
 class SoakPlan:
@@ -273,6 +276,7 @@ DIALOGS: Final = SoakSuite[EvalSummary](
     config_file=ConfigFile,
     system="agent",
     values=lambda summary: headline_values(summary.metrics),
+    reasons=lambda summary: unmeasured_values(summary.metrics),
     gates=lambda config: lambda stats, last: dialog_gates(stats, last, config),
 )
 

@@ -123,7 +123,7 @@ async def test_failed_turns_come_first_and_pairs_are_turns_answered_in_both_runs
     refused = compared(sound, broken, "--fail-on-worse")
     assert isinstance(refused.exception, GateFailed)
     assert "failed" in str(refused.exception)
-    assert "warning: broken: 50.0% of the turns failed, more than 5%" in refused.stderr
+    assert "warning: broken: 50.0 % of the turns failed, more than 5 %" in refused.stderr
     assert "warning: sound: 0" not in refused.stderr
 
 
@@ -154,9 +154,13 @@ async def test_what_was_not_measured_is_no_value(tmp_path: Path) -> None:
     found = compare_runs(careful, echo)
     key = "m1_context_continuity.key_coverage"
     assert key not in found.values
-    assert found.not_measured[key] == "b: the agent reported no recall in any turn"
-    assert " n/a" in compared(careful, echo).output
-    with pytest.raises(UsageError, match="was not measured in b: the agent reported no recall"):
+    assert found.not_measured[key] == "; ".join(
+        f"{side}: the agent reported no recall in any turn" for side in "ab"
+    )
+    output = compared(careful, echo).output
+    assert " n/a" in output
+    assert "M1 Key coverage, M1 Recoverable keys: not measured, a: the agent reported no recall" in output
+    with pytest.raises(UsageError, match="was not measured in a: the agent reported no recall"):
         compare_runs(careful, echo, {key: 0.1})
     refused = compared(careful, echo, "--gate", f"{key}>=0")
     assert isinstance(refused.exception, GateFailed)

@@ -109,7 +109,7 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
     assert again.counters == summary.counters
     assert list(validate_path(tmp_path / "r")) == []
     assert str(summary_table(summary).caption).endswith("5 turn pairs, 2 of the dataset not scored")
-    assert "Turn pairs not scored: 2" in write_reports(tmp_path / "r")[0].read_text("utf-8")
+    assert "2 turn pairs not scored" in write_reports(tmp_path / "r")[0].read_text("utf-8")
 
 
 async def test_traces_of_several_runs_are_refused(run: Path) -> None:

@@ -189,7 +189,7 @@ async def test_a_system_that_fades_drifts_and_the_report_shows_it(tmp_path: Path
     markdown, html = (path.read_text("utf-8") for path in write_reports(tmp_path / "runs" / "s"))
     assert "RAG Score drifts" in markdown
     assert "| Facts: passed | 100.0 % | 50.0 % |" in markdown
-    assert "Questions: 72" in markdown
+    assert "72 questions" in markdown
     assert "Question latency" in markdown
     assert 'aria-label="Score. All from' in html
     assert "dialogue" not in markdown + html
