@@ -35,9 +35,9 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **
     if (dialog_trace is None) != (dataset is None):
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
     gates = gates_of(RunConfig(**limits), value_directions())
+    summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     if dialog_trace is None:
         note("M2 is not measured: it needs --dialog-trace and --dataset")
-    summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
         note(problem)

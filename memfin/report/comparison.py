@@ -177,7 +177,7 @@ def _suite(path: Path) -> Suite:
         return "dialogues"
     if (path / ROWS).is_file() or (path / RESULTS).is_file():
         raise UsageError(f"{path}: the run has not finished; memfin resume {path} goes on with it")
-    raise UsageError(f"{path}: not a run directory; it holds neither {SUMMARY} nor {RAG_SUMMARY}")
+    raise UsageError(f"{path}: not a run directory; it needs {SUMMARY} and {ROWS}, or {RAG_SUMMARY}")
 
 
 class _Run(NamedTuple):
@@ -302,7 +302,8 @@ def _degenerate(runs: Sequence[Path]) -> Iterator[str]:
                 if turn.turn_status == "ok":
                     shapes.add(turn.user_text, turn.pred_assistant_text or "", turn.gt_assistant_text)
     for warning in shapes.warnings():
-        yield f"{warning.title.lower()}: {warning.detail}"
+        if warning.level == "warning":
+            yield f"{warning.title.lower()}: {warning.detail}"
 
 
 class _Inputs(Record):

@@ -289,7 +289,8 @@ def written(name: str, value: float, suite: str) -> str:
 def _change(name: str, value: float, suite: str) -> str:
     decimals = _decimals(name, suite)
     number = round(value, 3 if decimals is None else decimals) + 0.0  # no -0.0
-    return f"{100 * number:+.1f}" if decimals is None else f"{number:+.{decimals}f}"
+    sign = "+" if number else ""
+    return f"{100 * number:{sign}.1f}" if decimals is None else f"{number:{sign}.{decimals}f}"
 
 
 def _bounds(name: str, value: PairedValue, suite: str) -> str:

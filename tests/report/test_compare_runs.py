@@ -195,6 +195,55 @@ async def test_soaks_are_compared_over_their_kept_epochs(tmp_path: Path) -> None
     assert (value.units, value.pairs, value.verdict) == (40, 10, "better")
 
 
+class Drifting(Bold):
+    """An agent that falls silent about risk after its first epoch."""
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        super().__init__(session, observer)
+        self.first = session.seed == 0
+
+    def reply(self, user_text: str) -> str:
+        return Careful.reply(self, user_text) if self.first else super().reply(user_text)  # type: ignore[arg-type]
+
+
+async def test_repeats_are_shown_at_their_epoch_and_gated_by_their_means(tmp_path: Path) -> None:
+    data = write_jsonl(tmp_path / "data.jsonl", [dialog(f"d{number}", 2) for number in range(10)])
+    paths = []
+    for agent in (Careful, Drifting):
+        limits = SoakLimits(epochs=2, vary_seed=True)
+        await Soak(
+            make_soak_plan(data, limits=limits, agent=agent, runs_dir=tmp_path, run_id=agent.__name__)
+        ).run()
+        paths.append(tmp_path / agent.__name__)
+    found = compare_runs(paths[0], paths[1])
+    assert {(case.epoch, case.turn) for case in found.changed if case.turn} == {(2, 1)}
+    page = tmp_path / "page.md"
+    assert compared(*paths, "--markdown", page).exit_code == 0
+    assert ", epoch 2, turn 1" in page.read_text("utf-8")
+    mean = json.loads((paths[1] / "soak_summary.json").read_bytes())["metrics"][COVERAGE]["mean"]
+    assert 0 < mean < found.values[COVERAGE].a
+    assert compared(*paths, "--fail-under", f"{COVERAGE}={mean}").exit_code == 0
+    shutil.rmtree(paths[1] / "epochs" / "000002")
+    assert "Drifting: 1 of 2 repeats are complete and kept" in compared(*paths).stderr
+
+
+async def test_new_failures_are_worse_where_the_exact_test_says_so(tmp_path: Path) -> None:
+    class Failing(Careful):
+        def reply(self, user_text: str) -> str:
+            self.turns = getattr(self, "turns", 0) + 1
+            if self.turns == 2:
+                raise ValueError("every second turn")
+            return super().reply(user_text)
+
+    found = compare_runs(
+        await evaluate(tmp_path, "a", Careful, 12), await evaluate(tmp_path, "b", Failing, 12)
+    )
+    failed = found.values["failed"]
+    assert failed.verdict == "worse"
+    assert failed.ci95 is not None
+    assert failed.ci95[0] >= 0 < failed.ci95[1]
+
+
 async def test_a_margin_tells_what_is_not_inferior(tmp_path: Path) -> None:
     bold, careful = await evaluate(tmp_path, "bold", Bold), await evaluate(tmp_path, "careful", Careful)
     assert compare_runs(bold, careful, {COVERAGE: 0.02}).values[COVERAGE].non_inferior is True

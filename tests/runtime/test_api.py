@@ -79,6 +79,19 @@ async def test_gates_hold_in_the_api_too_and_hand_over_the_summary(tmp_path: Pat
         await evaluate(data, agent="echo", runs_dir=tmp_path, fail_under={"no.such": 3.0})
 
 
+@pytest.mark.parametrize(
+    "gates",
+    [
+        {"gate": ["m3_risk_coverage.risk_coverage>=0.9@95"]},
+        {"gate": ["m1_context_continuity.key_coverage>=0"]},
+        {"fail_over": {"m4_compliance.severe_violation_rate": -1.0}},
+    ],
+)
+async def test_every_kind_of_gate_holds_in_the_api(tmp_path: Path, gates: dict[str, Any]) -> None:
+    with pytest.raises(GateFailed):
+        await memfin.evaluate(agent="echo", limit=2, runs_dir=str(tmp_path), **gates)
+
+
 async def test_a_judge_is_closed_however_the_run_ends(tmp_path: Path) -> None:
     closed: list[str] = []
 
