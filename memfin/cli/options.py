@@ -41,11 +41,19 @@ def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, f
     return limits
 
 
+def _percentage(text: str | float | None) -> dict[str, float]:
+    """Return the limit of a benchmark's ``--fail-under``, given as ``70`` or ``overall_percentage=70``."""
+    if text is None:
+        return {}
+    name, _, number = str(text).rpartition("=")
+    return dict([parse_value(f"{name or PERCENTAGE}={number}", "--fail-under")])
+
+
 FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "fail_under": (str, _limits("--fail-under", at_most=False)),
     "fail_over": (str, _limits("--fail-over", at_most=True)),
     "gate": (str, lambda texts: [parse_gate(text).text.partition(" ")[2] for text in texts]),
-    "percent": (float, lambda value: {} if value is None else {PERCENTAGE: value}),
+    "percent": (str, _percentage),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""

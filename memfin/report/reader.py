@@ -145,7 +145,7 @@ def require_run_directory(run_dir: Path) -> None:
     if missing == [SUMMARY]:
         raise UsageError(
             f"{run_dir}: {SUMMARY} is missing, the run has not finished; "
-            "if it was stopped, run it again under another name (--run-id)"
+            f"memfin resume {run_dir} goes on with it"
         )
     if missing:
         raise UsageError(f"{run_dir}: {', '.join(missing)} missing; a report needs {', '.join(_REQUIRED)}")
