@@ -26,6 +26,7 @@ from memfin.contracts import (
     DialogStatus,
     ModelUsage,
     ParameterChange,
+    ProgressEvent,
     Record,
     RunConfig,
     RunStats,
@@ -236,10 +237,16 @@ class Pipeline(Generic[S]):
     it and those of the stages are closed.
     """
 
-    def __init__(self, plan: Plan[S], directory: RunDirectory, on_event: OnEvent) -> None:
+    def __init__(
+        self,
+        plan: Plan[S],
+        directory: RunDirectory,
+        on_event: OnEvent,
+        wants: Callable[[type[ProgressEvent]], bool],
+    ) -> None:
         suite, config = plan.suite(), plan.config
         tasks = min(config.workers_dialog, suite.tasks)
-        wires = AnyWires(plan.run_id, directory, plan.board, room=suite.room, tasks=tasks)
+        wires = AnyWires(plan.run_id, directory, plan.board, room=suite.room, tasks=tasks, wants=wants)
         self.plan = plan
         self.suite = suite
         self.directory = directory
