@@ -133,7 +133,7 @@ def test_nothing_passes_where_every_turn_failed() -> None:
         assert_gates(summary(1.0, failed=3), f"{VALUE}>=0")
 
 
-def test_what_cannot_be_checked_is_refused() -> None:
+def test_unknown_gates_and_results_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown value 'nothing'"):
         assert_gates(summary(0.5), "nothing>=0.5")
     with pytest.raises(UsageError, match=r"expected metric\.value<=number"):

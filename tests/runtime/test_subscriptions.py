@@ -194,7 +194,7 @@ async def test_a_benchmark_has_subscribers_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kinds", [(TurnDone, int), "turn_done", ProgressEvent])
-def test_what_is_no_event_is_refused(kinds: Any) -> None:
+def test_other_classes_are_refused(kinds: Any) -> None:
     with pytest.raises(UsageError, match=r"^kinds: .* is no event; give classes of memfin.contracts: Dialog"):
         memfin.Evaluation().subscribe(kinds)
 
