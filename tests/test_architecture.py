@@ -40,6 +40,7 @@ RANKS: Mapping[str, int] = {
     "validity": 4,
     "": 5,  # memfin/__init__.py, which imports its names when they are asked for
     "cli": 5,
+    "pytest_plugin": 5,
     "web": 5,
     "__main__": 6,
 }

@@ -9,7 +9,7 @@ from memfin.report.render import environment
 from memfin.scoring.rows import prepare_scoring
 
 for found in pkgutil.walk_packages(memfin.__path__, "memfin."):
-    if not found.name.endswith("__main__") and "adapter" not in found.name:  # adapters load slowly
+    if not found.name.endswith(("__main__", "pytest_plugin")) and "adapter" not in found.name:  # load slowly
         import_module(found.name)
 
 prepare_scoring()

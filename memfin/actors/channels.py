@@ -5,7 +5,7 @@ messages take to handle. Here only a full or an empty channel and the end of a s
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Generic, TypeVar
 
 import anyio
@@ -62,15 +62,24 @@ class Wires(Generic[T, A, R]):
         committed: to the aggregator.
         events: to the progress log.
         board: takes warnings.
+        wants: returns True for kinds of live events that anyone has subscribed to.
     """
 
     def __init__(
-        self, run_id: str, directory: RunDirectory, board: WarningBoard, *, room: int, tasks: int = 0
+        self,
+        run_id: str,
+        directory: RunDirectory,
+        board: WarningBoard,
+        *,
+        room: int,
+        tasks: int = 0,
+        wants: Callable[[type[ProgressEvent]], bool] = lambda _: False,
     ) -> None:
         """Create the channels; at most ``room`` messages wait between two stages, and ``tasks`` tasks."""
         self.run_id = run_id
         self.directory = directory
         self.board = board
+        self.wants = wants
         self.tasks = Channel[T](tasks)
         self.answered = Channel[A](room)
         self.scored = Channel[R](room)

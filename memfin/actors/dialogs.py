@@ -3,6 +3,7 @@
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Generic, TypeVar
@@ -20,6 +21,7 @@ from memfin.contracts import (
     Dialog,
     DialogCheckpoint,
     DialogDone,
+    DialogScored,
     DialogStarted,
     DialogTrace,
     Judgement,
@@ -28,6 +30,7 @@ from memfin.contracts import (
     RunConfig,
     TurnDone,
     TurnEvalRow,
+    TurnReplayed,
     TurnTrace,
 )
 from memfin.contracts.reading import decode, iter_jsonl
@@ -104,7 +107,12 @@ class DialogResult(Record):
             error=trace.dialog_error,
         )
         entry = Entry("judged", index, trace.dialog_id, rows, judge_failures=failures)
-        return Commit(entry, turns=max(1, len(trace.turns)), event=done, completed=self)
+        return Commit(entry, turns=max(1, len(trace.turns)), event=done, completed=self, scored=self.scored)
+
+    def scored(self) -> DialogScored:
+        """Return the live event of the committed rows."""
+        trace = self.trace
+        return DialogScored(ts=utc_now(), run_id=trace.run_id, dialog_id=trace.dialog_id, rows=self.rows)
 
 
 DialogWires = Wires[DialogTask, DialogResult, DialogResult]
@@ -346,6 +354,7 @@ class Replayer(Stage[DialogTask]):
         self._agents = agents
         self._options = options
         self._board = wires.board
+        self._wants = wires.wants
         self._observer_factory = observer_factory
 
     async def handle(self, message: DialogTask) -> None:
@@ -379,19 +388,7 @@ class Replayer(Stage[DialogTask]):
         self.draining = True
 
     async def _replay(self, task: DialogTask) -> DialogResult:
-        dialog, run_id = task.dialog, self._options.run_id
-
-        async def report(turn: TurnTrace) -> None:
-            done = TurnDone(
-                ts=utc_now(),
-                run_id=run_id,
-                dialog_id=dialog.dialog_id,
-                turn_pair_id=turn.turn_pair_id,
-                turn_status=turn.turn_status,
-                latency_ms=turn.latency_ms,
-                error=turn.error,
-            )
-            await send(self._events, done)
+        dialog = task.dialog
 
         async def keep(begun: DialogCheckpoint) -> None:
             await send(self._commits, Commit(checkpoint=begun))
@@ -410,7 +407,7 @@ class Replayer(Stage[DialogTask]):
             self._agents.factory_for(dialog),
             self._options,
             worker_id=self._worker_id,
-            on_turn=report,
+            on_turn=partial(self._report, dialog.dialog_id),
             on_begun=keep,
             begun=task.begun,
             on_resume=go_on if task.begun is not None else None,
@@ -434,6 +431,29 @@ class Replayer(Stage[DialogTask]):
             abandoned=replay.abandoned,
             usage=replay.usage,
         )
+
+    async def _report(self, dialog_id: str, turn: TurnTrace) -> None:
+        done = TurnDone(
+            ts=utc_now(),
+            run_id=self._options.run_id,
+            dialog_id=dialog_id,
+            turn_pair_id=turn.turn_pair_id,
+            turn_status=turn.turn_status,
+            latency_ms=turn.latency_ms,
+            error=turn.error,
+        )
+        await send(self._events, done)
+        if self._wants(TurnReplayed):
+            replayed = TurnReplayed(
+                ts=done.ts,
+                run_id=done.run_id,
+                dialog_id=dialog_id,
+                turn_pair_id=turn.turn_pair_id,
+                user_text=turn.user_text,
+                reply=turn.pred_assistant_text,
+                turn=turn,
+            )
+            await send(self._events, replayed)
 
     async def _announce(self, task: DialogTask, first_turn: int) -> None:
         started = DialogStarted(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -10,7 +11,7 @@ import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
-from memfin.contracts import DialogCheckpoint, ProgressEvent, Warned
+from memfin.contracts import DialogCheckpoint, DialogScored, ProgressEvent, Warned
 from memfin.journal import Entry
 
 encode: Final = msgspec.json.Encoder().encode
@@ -34,6 +35,7 @@ class Commit(NamedTuple):
         answers: answers that nothing has brought to disk before; a run that has any is kept.
         event: progress event of a dialogue or question that the entry completes, sent once it is on disk.
         completed: the message for the aggregator after that.
+        scored: makes the event with the rows of a dialogue, for subscribers.
     """
 
     entry: Entry | None = None
@@ -42,6 +44,7 @@ class Commit(NamedTuple):
     answers: int = 0
     event: ProgressEvent | None = None
     completed: Any = None
+    scored: Callable[[], DialogScored] | None = None
 
 
 class WarningBoard:

@@ -8,7 +8,7 @@ import anyio
 from memfin.actors.base import Stage
 from memfin.actors.channels import INBOX, Wires, send, waiting
 from memfin.actors.messages import Commit, encode, utc_now
-from memfin.contracts import ProgressEvent, RunConfig, RunFinished
+from memfin.contracts import DialogScored, LiveEvent, ProgressEvent, RunConfig, RunFinished
 
 SNAPSHOTS: Final = 16 << 20
 """Bytes of agents' snapshots with which a group is closed."""
@@ -40,6 +40,7 @@ class TraceWriter(Stage[Commit]):
         self._directory = wires.directory
         self._interval = config.fsync_interval
         self._size = config.fsync_turns
+        self._wants = wires.wants
         self._group: list[Commit] = []
         self.answers = 0
 
@@ -57,6 +58,8 @@ class TraceWriter(Stage[Commit]):
         for commit in group:
             if commit.event is not None:
                 await send(self._events, commit.event.replace(ts=utc_now()))
+                if commit.scored is not None and self._wants(DialogScored):
+                    await send(self._events, commit.scored())
                 await send(self._outbox, commit.completed)
                 self._sent += 1
 
@@ -94,7 +97,7 @@ class TraceWriter(Stage[Commit]):
 
 
 class ProgressLog(Stage[ProgressEvent]):
-    """Actor that appends events to the log in order, then calls ``on_event`` with each.
+    """Actor that appends all but live events to the log in order, then calls ``on_event`` with each event.
 
     Warnings that come up meanwhile, such as that a listener has failed, are taken from the warning board each
     time; they stand before the end of the run, unless only the end has brought them about.
@@ -120,7 +123,7 @@ class ProgressLog(Stage[ProgressEvent]):
 
     async def _enter(self, events: Sequence[ProgressEvent], *, ended: bool = False) -> None:
         """Log events and pass them to the listener; those after the end are only logged."""
-        await self._log(events)
+        await self._log([event for event in events if not isinstance(event, LiveEvent)])
         for event in events:
             self._on_event(event)
         while late := self._board.take():

@@ -38,8 +38,10 @@ from memfin.contracts.judgement import Verdict as Verdict
 from memfin.contracts.judgement import Vote as Vote
 from memfin.contracts.progress import AnyProgressEvent as AnyProgressEvent
 from memfin.contracts.progress import DialogDone as DialogDone
+from memfin.contracts.progress import DialogScored as DialogScored
 from memfin.contracts.progress import DialogStarted as DialogStarted
 from memfin.contracts.progress import JudgeDone as JudgeDone
+from memfin.contracts.progress import LiveEvent as LiveEvent
 from memfin.contracts.progress import MetricsDone as MetricsDone
 from memfin.contracts.progress import ProgressEvent as ProgressEvent
 from memfin.contracts.progress import QuestionDone as QuestionDone
@@ -49,6 +51,7 @@ from memfin.contracts.progress import RunInterrupted as RunInterrupted
 from memfin.contracts.progress import RunResumed as RunResumed
 from memfin.contracts.progress import RunStarted as RunStarted
 from memfin.contracts.progress import TurnDone as TurnDone
+from memfin.contracts.progress import TurnReplayed as TurnReplayed
 from memfin.contracts.progress import Warned as Warned
 from memfin.contracts.rag import EvidenceLocation as EvidenceLocation
 from memfin.contracts.rag import RagAnswer as RagAnswer

@@ -5,6 +5,8 @@ import msgspec
 from memfin.contracts.base import Count, DialogStatus, Finite, Record, SkipReason, TurnStatus
 from memfin.contracts.rag import RagType
 from memfin.contracts.run import Counters
+from memfin.contracts.trace import TurnTrace
+from memfin.contracts.turn_eval import TurnEvalRow
 
 
 class ProgressEvent(Record, tag_field="event"):
@@ -135,6 +137,27 @@ class Warned(ProgressEvent, tag="warning"):
 
     message: str
     dialog_id: str | None = None
+
+
+class LiveEvent(ProgressEvent):
+    """Base of events that carry records; subscribers get them, the progress log does not."""
+
+
+class TurnReplayed(LiveEvent, tag="turn_replayed"):
+    """A turn was answered or failed; ``turn`` is its trace, which may not be on disk yet."""
+
+    dialog_id: str
+    turn_pair_id: int
+    user_text: str
+    reply: str | None
+    turn: TurnTrace
+
+
+class DialogScored(LiveEvent, tag="dialog_scored"):
+    """The dialogue's rows, scored and judged, are on disk."""
+
+    dialog_id: str
+    rows: list[TurnEvalRow]
 
 
 AnyProgressEvent = (

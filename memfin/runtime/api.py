@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Self
+from typing import Any, Final, Generic, Self, overload
 
 import anyio
 
@@ -23,43 +23,12 @@ from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.settings import new_run_id
+from memfin.runtime.subscriptions import BUFFERED, E, Subscribers, Subscription
 from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
 
-BUFFERED: Final = 1024
-"""Events that wait for the reader at most, unless the host wants another bound."""
-
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""
-
-
-class EventBuffer:
-    """Buffer that drops its oldest events, counted in ``dropped``, and never makes the writer wait."""
-
-    def __init__(self, size: int = BUFFERED) -> None:
-        if size < 1:
-            raise ValueError("an event buffer holds one event at least")
-        self._size = size
-        self._events: asyncio.Queue[ProgressEvent | None] = asyncio.Queue()
-        self.dropped = 0
-
-    def put(self, event: ProgressEvent) -> None:
-        """Take an event in."""
-        if self._events.qsize() == self._size:
-            self._events.get_nowait()
-            self.dropped += 1
-        self._events.put_nowait(event)
-
-    def close(self) -> None:
-        """End the reading, once everything is read."""
-        self._events.put_nowait(None)
-
-    async def get(self) -> ProgressEvent | None:
-        """Return the next event, waiting for it; None at the end. No event is lost to a cancellation."""
-        event = await self._events.get()
-        if event is None:
-            self.close()  # for the next reader
-        return event
 
 
 class EmbeddedRun(Generic[S]):
@@ -83,7 +52,8 @@ class EmbeddedRun(Generic[S]):
             check_listener("on_event", on_event)
         self._make_plan = plan
         self._on_event = on_event
-        self._events = EventBuffer(event_buffer)
+        self._subscribers = Subscribers()
+        self._events = self.subscribe(buffer=event_buffer)
         self._entered = False
         self._run: Run[S] | None = None
         self._task: asyncio.Task[S]
@@ -94,6 +64,26 @@ class EmbeddedRun(Generic[S]):
         made = cls.__new__(cls)
         EmbeddedRun.__init__(made, plan, on_event, event_buffer)
         return made
+
+    @overload
+    def subscribe(self, kinds: Iterable[type[E]] | type[E], buffer: int = BUFFERED) -> Subscription[E]: ...
+
+    @overload
+    def subscribe(self, kinds: None = None, buffer: int = BUFFERED) -> Subscription[ProgressEvent]: ...
+
+    def subscribe(
+        self, kinds: Iterable[type[Any]] | type[Any] | None = None, buffer: int = BUFFERED
+    ) -> Subscription[Any]:
+        """Return a stream of events with a buffer of its own, before or after the start.
+
+        ``kinds`` are classes of events, by default those of the progress log; `TurnReplayed` and
+        `DialogScored`, which carry records, are made only for those who name them. The stream ends with the
+        run; an error of the run is raised by `wait` and by leaving the block.
+
+        Raises:
+            UsageError: one of ``kinds`` is not a class of events.
+        """
+        return self._subscribers.add(kinds, buffer)
 
     @property
     def summary(self) -> S | None:
@@ -140,7 +130,12 @@ class EmbeddedRun(Generic[S]):
         if self._entered:
             raise RuntimeError("an evaluation runs once; make another one")
         self._entered = True
-        run = self._run = Run(await self._plan(), self._on_event, events=self._events.put)
+        try:
+            plan = await self._plan()
+        except BaseException:
+            self._subscribers.end()
+            raise
+        run = self._run = Run(plan, self._on_event, subscribers=self._subscribers)
         self._task = asyncio.create_task(self._main(run), name=f"memfin-run-{run.plan.run_id}")
         try:
             await run.begun.wait()
@@ -159,7 +154,7 @@ class EmbeddedRun(Generic[S]):
             self._raise_failure()
 
     def __aiter__(self) -> Self:
-        """Iterate over the events; several iterators share them."""
+        """Iterate over the events of the progress log; several iterators share them, unlike subscribers."""
         return self
 
     async def __anext__(self) -> ProgressEvent:
@@ -234,7 +229,7 @@ class EmbeddedRun(Generic[S]):
             return await self._completed(run, summary)
         finally:
             run.begun.set()
-            self._events.close()
+            self._subscribers.end()
 
     async def _completed(self, run: Run[S], summary: S) -> S:
         """Return the summary that the host gets; a hook for suites."""

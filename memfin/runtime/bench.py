@@ -8,10 +8,11 @@ import anyio
 from memfin.actors.writers import OnEvent
 from memfin.contracts import NO_JUDGE
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
-from memfin.runtime.api import BUFFERED, EmbeddedRun
+from memfin.runtime.api import EmbeddedRun
 from memfin.runtime.bench_plan import RagLike, make_bench_plan, make_bench_resume_plan
 from memfin.runtime.judging import JudgeLike
 from memfin.runtime.run import Run
+from memfin.runtime.subscriptions import BUFFERED
 from memfin.sandbox.thread import CallThread
 
 
@@ -22,7 +23,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
     `memfin.Evaluation` promises its host holds here too.
 
     Attributes:
-        individual_results: whether the summary lists every question.
+        individual_results: True if the summary lists every question.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
                 ships with MemFin.
             rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
             document: the document, where the benchmark does not name it.
-            judge: what reads the answers besides the formulas, as for ``--judge``, or a factory.
-            individual_results: whether ``summary`` lists every question, as ``rag_summary.json`` does in any
+            judge: a reference as for ``--judge``, or a factory; it reads the answers besides the formulas.
+            individual_results: True lists every question in ``summary``, as ``rag_summary.json`` does in any
                 case; without them memory does not grow with the benchmark's results.
             on_event: called with every progress event, in order; it must not block.
             event_buffer: events that wait for the iterator at most; older ones are dropped.

@@ -26,6 +26,7 @@ from memfin.contracts import (
     DialogStatus,
     ModelUsage,
     ParameterChange,
+    ProgressEvent,
     Record,
     RunConfig,
     RunStats,
@@ -101,7 +102,7 @@ class UnderTest(Protocol):
         """Take who wants to be warned of what happens in its calls."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
 
 
 class Resumed(NamedTuple):
@@ -122,22 +123,22 @@ class Plan(ABC, Generic[S]):
     """An evaluation, resolved and checked.
 
     Attributes:
-        suite_name: what the manifest calls the suite; dialogues are the one it does not name.
-        under_test: what errors call the system under test.
+        suite_name: name of the suite in the manifest; unset for dialogues.
+        under_test: name of the system under test in errors.
         layout: the files of the run directory, as the suite has them.
         config: the resolved settings, which name the run.
-        source: what is read, for error messages.
-        dataset_path: what the artifacts call it.
-        dialogs: how many dialogues or questions there are at most.
-        model_name: what the manifest calls the system under test.
-        judge: what judges the answers; None where messages pass the judge pool as they are.
+        source: name of the input in error messages.
+        dataset_path: its path in the artifacts.
+        dialogs: maximum number of dialogues or questions.
+        model_name: name of the system under test in the manifest.
+        judge: the judge of the answers; None where messages pass the judge pool as they are.
         controls: cases whose right verdict is known, for a judge that is a model.
-        system: what is evaluated, closed at the end; None where nothing is asked.
+        system: the system under test, closed at the end; None where nothing is asked.
         directory, progress: where the artifacts and the progress log go.
         fingerprint_inputs: everything the results depend on.
         board: takes warnings of the judge and the system under test for the run.
-        warnings: what a user should know before anything is asked.
-        resumed: what is known of the run's beginning, where it goes on.
+        warnings: warnings to the user before anything is asked.
+        resumed: the beginning of a run that goes on.
         part_of: the directory of the soak that the run is an epoch of.
     """
 
@@ -219,7 +220,7 @@ class Plan(ABC, Generic[S]):
         )
 
     async def close(self) -> None:
-        """Let go of what the system under test and the judge hold."""
+        """Release the resources of the system under test and the judge."""
         try:
             if self.system is not None:
                 await self.system.close()
@@ -236,10 +237,16 @@ class Pipeline(Generic[S]):
     it and those of the stages are closed.
     """
 
-    def __init__(self, plan: Plan[S], directory: RunDirectory, on_event: OnEvent) -> None:
+    def __init__(
+        self,
+        plan: Plan[S],
+        directory: RunDirectory,
+        on_event: OnEvent,
+        wants: Callable[[type[ProgressEvent]], bool],
+    ) -> None:
         suite, config = plan.suite(), plan.config
         tasks = min(config.workers_dialog, suite.tasks)
-        wires = AnyWires(plan.run_id, directory, plan.board, room=suite.room, tasks=tasks)
+        wires = AnyWires(plan.run_id, directory, plan.board, room=suite.room, tasks=tasks, wants=wants)
         self.plan = plan
         self.suite = suite
         self.directory = directory

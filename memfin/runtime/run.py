@@ -16,6 +16,7 @@ from memfin.actors.messages import utc_now
 from memfin.actors.writers import OnEvent
 from memfin.contracts import (
     Counters,
+    LiveEvent,
     MetricsDone,
     ProgressEvent,
     RunFinished,
@@ -31,6 +32,7 @@ from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
 from memfin.journal import RunDirectory
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, Resumed, S, foremost
+from memfin.runtime.subscriptions import Subscribers
 from memfin.runtime.watchdog import Supervision
 from memfin.sandbox.calls import Listener, check_listener
 from memfin.sandbox.references import describe
@@ -65,13 +67,13 @@ class Run(Generic[S]):
         plan: Plan[S],
         on_event: OnEvent | None = None,
         *,
-        events: OnEvent | None = None,
+        subscribers: Subscribers | None = None,
         on_blocked: OnEvent | None = None,
         give_up: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare; ``on_event`` is called on the loop with every progress event, until it raises.
 
-        ``events`` gets all events, too, and never raises. An asynchronous ``on_event`` raises `UsageError`.
+        An asynchronous ``on_event`` raises `UsageError`.
         """
         if on_event is not None:
             check_listener("on_event", on_event)
@@ -100,7 +102,7 @@ class Run(Generic[S]):
         self.give_up = give_up
         self._on_event = on_event
         self._listener = Listener("on_event", self._listener_failed)
-        self._events = events
+        self._subscribers = subscribers or Subscribers()
         self._board = plan.board
         self._board.run_id = plan.run_id
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -202,7 +204,7 @@ class Run(Generic[S]):
                     await self.plan.close()
 
     async def _run_pipeline(self) -> S:
-        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._notify)
+        pipeline = self._pipeline = Pipeline(self.plan, self.directory, self._notify, self._subscribers.wants)
         pipeline.judges.on_given_up = partial(self._give_up_on, "judge")
         for producer in pipeline.producers:
             producer.on_given_up = partial(self._give_up_on, self.plan.under_test)
@@ -325,9 +327,8 @@ class Run(Generic[S]):
 
     def _notify(self, event: ProgressEvent) -> None:
         """Hand an event to whoever listens."""
-        if self._events is not None:
-            self._events(event)
-        if self._on_event is not None:
+        self._subscribers.put(event)
+        if self._on_event is not None and not isinstance(event, LiveEvent):
             self._listener.tell(self._on_event, event)
 
     def _warn_blocked(self, message: str, dialog_id: str | None = None) -> None:

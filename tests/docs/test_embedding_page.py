@@ -14,7 +14,7 @@ SHOWN = {block.follows.line: block.text for block in FOUND if block.follows and 
 EXAMPLES = [(block.text, SHOWN[block.line]) for block in FOUND if block.language == "python"]
 
 
-@pytest.mark.parametrize(("example", "shown"), EXAMPLES, ids=["events", "ending early"])
+@pytest.mark.parametrize(("example", "shown"), EXAMPLES, ids=["events", "records", "ending early"])
 def test_an_example_prints_what_the_page_shows(
     example: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ from memfin.contracts import (
     Warned,
 )
 from memfin.errors import GateFailed, RunFault, RunStopped, UsageError
-from memfin.runtime.api import EventBuffer
+from memfin.runtime.subscriptions import Subscribers
 from memfin.validation import validate_run
 from tests.leaks import NOTHING, footprint, left_since
 from tests.support import dataset, read_jsonl
@@ -249,7 +249,8 @@ async def test_a_reader_that_does_not_read_costs_events_and_not_the_run(tmp_path
 
 
 async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing() -> None:
-    buffer = EventBuffer(3)
+    subscribers = Subscribers()
+    buffer = subscribers.add([MetricsDone], 3)
     for _ in range(2):
         with anyio.move_on_after(0.001) as scope:
             await buffer.get()
@@ -264,10 +265,10 @@ async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing() -> None
         group.start_soon(reader)
         group.start_soon(reader)
         await anyio.wait_all_tasks_blocked()
-        buffer.put(event)
+        subscribers.put(event)
         await anyio.wait_all_tasks_blocked()
         assert read == [event]
-        buffer.close()
+        subscribers.end()
     assert read == [event, None]
 
 
