@@ -13,13 +13,14 @@ import anyio
 from memfin.actors.base import ActorStatistics
 from memfin.actors.writers import OnEvent
 from memfin.agents.observer import TurnObserver
+from memfin.agents.registry import AgentLike
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary, ProgressEvent, RunStats
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed, RunFault, RunStopped
-from memfin.runtime.judging import JudgeLike
+from memfin.judges.registry import JudgeLike
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
-from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
+from memfin.runtime.plan import ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.settings import new_run_id
