@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from memfin.agents.protocol import Observer, Session
 from memfin.errors import UsageError
 from memfin.sandbox.calls import is_async
-from memfin.sandbox.references import check_signature, positional_parameters
+from memfin.sandbox.references import check_signature, kind_of, positional_parameters
 
 Factory = Callable[[Session, Observer], Any]
 
@@ -68,11 +68,6 @@ class FunctionAgent:
         return self._function(user_text, [dict(message) for message in self._history])
 
 
-def is_agent_like(value: object) -> bool:
-    """Return True for an object that may be an agent: `factory_of` returns its factory or an error."""
-    return callable(value) or hasattr(value, "reply") or _framework(value) is not None
-
-
 def factory_of(label: str, value: Any) -> Factory:
     """Return the factory of a run's agents for an object of any accepted form.
 
@@ -91,7 +86,7 @@ def factory_of(label: str, value: Any) -> Factory:
         if (framework := _framework(value)) is not None:
             return _framework_agents(label, framework, value)
         if not callable(value):
-            raise UsageError(f"{label}: got an object of type {type(value).__name__}; expected {EXPECTED}")
+            raise UsageError(f"{label}: {kind_of(value)} is not callable; expected {EXPECTED}")
         if (takes_history := _takes_history(label, value)) is not None:
             return _function_agents(value, takes_history=takes_history)
     check_signature(label, value, ("session", "observer"), EXPECTED)
@@ -127,8 +122,6 @@ def _function_agents(function: Callable[..., Any], *, takes_history: bool) -> Fa
 
 def _framework(value: object) -> str | None:
     """Return the package of a framework that an object belongs to, by the modules of its class's bases."""
-    if isinstance(value, type):
-        return None
     packages = [base.__module__.partition(".")[0] for base in type(value).__mro__]
     return next((each for each in packages if each in _FRAMEWORKS), None)
 

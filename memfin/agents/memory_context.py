@@ -79,7 +79,6 @@ def resolve_memory(memory: str | MemoryFactory) -> MemoryFactory | None:
         return None
     if memory == "builtin":
         return BuiltinMemory
-    factory: MemoryFactory
     if isinstance(memory, str):
         label, factory = f"agent memory {memory!r}", import_reference("agent memory", memory, FORMS)
     elif callable(memory):

@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from memfin.agents.forms import Factory, SupportsInvoke, factory_of, is_agent_like
+from memfin.agents.forms import Factory, SupportsInvoke, factory_of
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Agent, AgentSettings, Observer, Session
 from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
 from memfin.sandbox.plugins import plugin_reference
-from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
+from memfin.sandbox.references import check_signature, import_object, package_version, reference_of
 from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
@@ -123,7 +123,7 @@ def resolve_agent(agent: AgentLike, settings: AgentSettings | None = None) -> Ag
     if _ADDRESS.match(agent):
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
     reference = plugin_reference("agent", agent, FORMS, "memfin.agents")
-    return _own(reference, import_reference("agent", reference, FORMS, is_agent_like))
+    return _own(reference, import_object("agent", reference, FORMS))
 
 
 def check_observer_factory(factory: Any) -> None:

@@ -24,7 +24,8 @@ from memfin.sandbox.plugins import plugin_reference
 from memfin.sandbox.references import (
     check_signature,
     describe,
-    import_reference,
+    import_object,
+    kind_of,
     package_version,
     positional_parameters,
     reference_of,
@@ -245,23 +246,19 @@ def _python_judge(
                 f"judge {judge!r}: name a model as openai:MODEL, and its server in MEMFIN_JUDGE_BASE_URL"
             )
         name = plugin_reference("judge", judge, forms, "memfin.judges")
-        value = import_reference("judge", name, forms, lambda found: callable(found) or _judges(found))
+        value = import_object("judge", name, forms)
     else:
         name = reference_of(judge)
     implementation = _implementation(f"judge {name!r}", value)
     return PythonJudge(name, implementation, task, limit, setup, _code_of(name, value))
 
 
-def _judges(value: object) -> bool:
-    return not isinstance(value, type) and callable(getattr(value, "judge", None))
-
-
 def _implementation(label: str, value: Any) -> Any:
     """Return an object with ``judge``; that of an instance given by the user is not closed."""
-    if _judges(value):
-        return SimpleNamespace(judge=value.judge)
+    if not isinstance(value, type) and callable(method := getattr(value, "judge", None)):
+        return SimpleNamespace(judge=method)
     if not callable(value):
-        raise UsageError(f"{label}: got an object of type {type(value).__name__}; expected {EXPECTED}")
+        raise UsageError(f"{label}: {kind_of(value)} is not callable; expected {EXPECTED}")
     required = [each for each in positional_parameters(value) if each.default is each.empty]
     if len(required) == 1 and not isinstance(value, type):
         check_signature(label, value, ("request",), EXPECTED)

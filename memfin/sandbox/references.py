@@ -22,15 +22,23 @@ MAX_SECRET: Final = 8192
 """Characters beyond these that are scrubbed, so that no cut leaves the beginning of a key."""
 
 
-def import_reference(
-    what: str, reference: str, forms: str, is_valid: Callable[[object], bool] = callable
-) -> Any:
-    """Import the object of ``pkg.module:name``, a callable where ``is_valid`` accepts nothing else.
+def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
+    """Import the callable of ``pkg.module:name``; raise `UsageError` as `import_object`, and for others."""
+    value = import_object(what, reference, forms)
+    if not callable(value):
+        name = reference.partition(":")[2]
+        raise UsageError(f"{what} {reference!r}: {name!r} is not callable; name a factory or a class")
+    found: Callable[..., Any] = value
+    return found
+
+
+def import_object(what: str, reference: str, forms: str) -> Any:
+    """Import the object of ``pkg.module:name``.
 
     ``what`` is the option the reference was given for, ``forms`` lists the valid forms.
 
     Raises:
-        UsageError: the reference is malformed, does not import or names no valid object.
+        UsageError: the reference is malformed or does not import.
     """
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
@@ -60,8 +68,6 @@ def import_reference(
             raise UsageError(
                 f"{what} {reference!r}: {attribute!r} cannot be looked up: {describe(problem)}"
             ) from problem
-    if not is_valid(value):
-        raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
     return value
 
 
@@ -126,9 +132,11 @@ def positional_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
     return taken
 
 
-def reference_of(factory: object) -> str:
+def reference_of(value: object) -> str:
     """Return the name of an object in the artifacts of a run: ``module:name``, for an instance its class."""
-    return f"{getattr(factory, '__module__', '?')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+    kind = type(value)
+    module = getattr(value, "__module__", kind.__module__)
+    return f"{module}:{getattr(value, '__qualname__', kind.__qualname__)}"
 
 
 def package_version(module_name: str) -> str | None:

@@ -17,7 +17,7 @@ from memfin.agents.registry import check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions, open_session, replay_dialog
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
-from memfin.sandbox.references import MAX_LINE, describe, import_reference, one_line, package_version
+from memfin.sandbox.references import MAX_LINE, describe, import_reference, kind_of, one_line, package_version
 from tests.support import each_case
 
 DIALOG = normalize_dialog(
@@ -124,9 +124,7 @@ def test_settings_for_models_are_refused_for_other_agents(agent: Any, setting: d
 @pytest.mark.parametrize("agent", [None, 5, ["builtin"]])
 def test_an_object_of_no_accepted_form_is_refused_with_the_accepted_ones(agent: object) -> None:
     message = refusal(agent)
-    assert (
-        f": got an object of type {type(agent).__name__}; expected a class, or a factory function" in message
-    )
+    assert f"{kind_of(agent)} is not callable; expected a class, or a factory function" in message
     assert "a function (text) or (text, history) that answers; an object with reply; or a Lang" in message
 
 
@@ -261,7 +259,7 @@ def test_an_attribute_that_is_missing_or_not_callable_is_refused(package: Path) 
     assert refusal("adviser.model:create").endswith("module 'adviser.model' has no 'create'")
     assert refusal("adviser.model:number.create").endswith("module 'adviser.model' has no 'number.create'")
     assert refusal("adviser.model:a..b").endswith("has no 'a..b'")
-    assert "'number' is not callable; name a factory or a class" in refusal("adviser.model:number")
+    assert ": an object of type int is not callable; expected a class" in refusal("adviser.model:number")
 
 
 def test_an_attribute_that_cannot_be_computed_is_refused(package: Path) -> None:

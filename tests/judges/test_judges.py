@@ -242,7 +242,10 @@ def test_a_factory_that_fails_is_refused() -> None:
 @pytest.mark.parametrize("judge", [5, object(), SimpleNamespace(judge=None)])
 def test_an_object_of_no_accepted_form_is_refused_with_the_accepted_ones(judge: object) -> None:
     message = refusal(judge)
-    assert f": got an object of type {type(judge).__name__}; expected a class, or a factory" in message
+    assert (
+        f": an object of type {type(judge).__name__} is not callable; expected a class, or a factory"
+        in message
+    )
     assert "a function (request) that judges; or an object with judge" in message
 
 
