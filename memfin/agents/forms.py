@@ -26,6 +26,8 @@ _SOLVER: Final = (
     "write a function (text, history) that runs it and returns its completion"
 )
 
+_TEXT_NAMES: Final = frozenset({"text", "user_text", "message", "question", "prompt", "query"})
+_HISTORY_NAMES: Final = frozenset({"history", "messages"})
 _FRAMEWORKS: Final = frozenset({"langgraph", "langchain_core", "openai", "inspect_ai"})
 
 
@@ -103,9 +105,10 @@ def _takes_history(label: str, function: Callable[..., Any]) -> bool | None:
         raise UsageError(f"{label}: {_SOLVER}")
     if not required or {"session", "observer"} & {*names}:
         return None
-    second = len(required) > 1 or names[1:2] == ["history"]
-    if second and names[1] != "history" and required[0].annotation not in (str, "str"):
-        return None
+    named = not _HISTORY_NAMES.isdisjoint(names[1:2])
+    second = len(required) > 1 or named
+    if second and not named and names[0] not in _TEXT_NAMES and required[0].annotation not in (str, "str"):
+        return None  # two parameters of other names are those of a factory
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"{label}: yields its reply in parts; return the whole reply")
     check_signature(label, function, ("text", "history")[: 1 + second], EXPECTED)
