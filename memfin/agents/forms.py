@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from memfin.agents.protocol import Observer, Session
 from memfin.errors import UsageError
 from memfin.sandbox.calls import is_async
-from memfin.sandbox.references import check_signature, kind_of, positional_parameters
+from memfin.sandbox.references import check_signature, describe, kind_of, positional_parameters
 
 Factory = Callable[[Session, Observer], Any]
 
@@ -138,11 +138,13 @@ def _framework_agents(label: str, framework: str, value: Any) -> Factory:
     if not hasattr(value, "ainvoke"):
         compiled = "; compile the graph first: graph.compile()" if hasattr(value, "compile") else ""
         raise UsageError(f"{label}: a {type(value).__name__} of {framework} cannot be called{compiled}")
-    if framework == "langgraph":
-        from memfin.agents.adapters.langgraph import graph_agent  # noqa: PLC0415 - needs its package
+    try:
+        if framework == "langgraph":
+            from memfin.agents.adapters.langgraph import graph_agent  # noqa: PLC0415 - needs its package
 
-        return graph_agent(value)
-    from memfin.agents.adapters.langchain import runnable_agent  # noqa: PLC0415 - needs its package
-
+            return graph_agent(value)
+        from memfin.agents.adapters.langchain import runnable_agent  # noqa: PLC0415 - needs its package
+    except ImportError as problem:
+        raise UsageError(f"{label}: its adapter cannot be imported: {describe(problem)}") from problem
     keeps = any(base.__name__ == "RunnableWithMessageHistory" for base in type(value).__mro__)
     return runnable_agent(value, own_history=keeps)

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
+from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.graph import START, MessagesState, StateGraph
 from openai import AsyncOpenAI, OpenAI
 
@@ -221,3 +223,10 @@ async def answer(state: MessagesState) -> dict[str, Any]:
 )
 async def test_runnables_and_graphs_find_their_adapter(agent: Any) -> None:
     assert await replies(agent) == [">a1", ">a2", ">a3"]
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+async def test_a_runnable_with_its_own_history_keeps_it() -> None:
+    kept = InMemoryChatMessageHistory()
+    model: RunnableLambda[Any, AIMessage] = RunnableLambda(lambda messages: AIMessage(str(len(messages))))
+    assert await replies(RunnableWithMessageHistory(model, lambda session_id: kept)) == ["1", "3", "5"]
