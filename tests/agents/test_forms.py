@@ -117,8 +117,8 @@ def untyped(question, past):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN
 
 
 def shown(text: str, history: Sequence[dict[str, str]]) -> str:
-    said = "".join(f"{message['role'][0]}{message['content'][-1]}" for message in history)
-    return f"{said}>a{text[-1]}"
+    earlier = "".join(f"{message['role'][0]}{message['content'][-1]}" for message in history)
+    return f"{earlier}>a{text[-1]}"
 
 
 class Historian:

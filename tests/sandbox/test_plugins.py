@@ -30,7 +30,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (metadata / "entry_points.txt").write_text("".join(lines))
         (tmp_path / f"{package}.py").write_text(f"from {__name__} import *\n")
 
-    for name in [name for name in sys.modules if name.startswith("desk")]:
+    for name in [name for name in sys.modules if name.startswith("vendor")]:
         monkeypatch.delitem(sys.modules, name)
     return install
 
@@ -51,37 +51,39 @@ def refusal(name: str) -> str:
 
 
 def test_plugins_are_listed_and_not_imported(install: Install) -> None:
-    install("desk_b", "judges:strict = desk_b:judge [extra]", version="2.1")
-    install("desk_a", "agents:bot=desk_a:agent", "exporters:sheet=desk_a:missing.part", "other:x=desk_a:y")
-    assert [each for each in installed_plugins() if each.package.startswith("desk")] == [
-        Plugin("memfin.agents", "bot", "desk_a", "1.0", "desk_a:agent"),
-        Plugin("memfin.exporters", "sheet", "desk_a", "1.0", "desk_a:missing.part"),
-        Plugin("memfin.judges", "strict", "desk_b", "2.1", "desk_b:judge"),
+    install("vendor_b", "judges:strict = vendor_b:judge [extra]", version="2.1")
+    install(
+        "vendor_a", "agents:bot=vendor_a:agent", "exporters:sheet=vendor_a:missing.part", "other:x=vendor_a:y"
+    )
+    assert [each for each in installed_plugins() if each.package.startswith("vendor")] == [
+        Plugin("memfin.agents", "bot", "vendor_a", "1.0", "vendor_a:agent"),
+        Plugin("memfin.exporters", "sheet", "vendor_a", "1.0", "vendor_a:missing.part"),
+        Plugin("memfin.judges", "strict", "vendor_b", "2.1", "vendor_b:judge"),
     ]
-    assert not {"desk_a", "desk_b"} & sys.modules.keys()
+    assert not {"vendor_a", "vendor_b"} & sys.modules.keys()
 
 
 def test_a_bare_name_is_the_object_that_a_package_offers(install: Install) -> None:
-    install("desk", "agents:bot=desk:agent", "agents:builtin=desk:missing", "judges:bot=desk:judge")
-    assert resolve_agent("bot").reference == "desk:agent"
+    install("vendor", "agents:bot=vendor:agent", "agents:builtin=vendor:missing", "judges:bot=vendor:judge")
+    assert resolve_agent("bot").reference == "vendor:agent"
     found = resolve_judge("bot")
     assert found is not None
-    assert found.name == "desk:judge"
+    assert found.name == "vendor:judge"
     assert resolve_agent("builtin").reference == "builtin"
 
 
 def test_an_unknown_name_is_answered_by_the_near_and_the_installed_ones(install: Install) -> None:
-    install("desk", "agents:broker=desk:agent", "agents:adviser=desk:agent")
+    install("vendor", "agents:broker=vendor:agent", "agents:adviser=vendor:agent")
     message = refusal("adviser2")
     assert message.startswith("agent 'adviser2': unknown reference; known forms: builtin, oracle, echo")
     assert message.endswith("; installed plugins: adviser, broker; did you mean 'adviser'?")
 
 
 def test_a_name_that_two_packages_offer_is_refused(install: Install) -> None:
-    install("desk_a", "agents:bot=desk_a:agent")
-    install("desk_b", "agents:bot=desk_b:agent", version="2.0")
+    install("vendor_a", "agents:bot=vendor_a:agent")
+    install("vendor_b", "agents:bot=vendor_b:agent", version="2.0")
     assert refusal("bot") == (
-        "agent 'bot': is offered by desk_a 1.0 (desk_a:agent) and desk_b 2.0 (desk_b:agent); "
+        "agent 'bot': is offered by vendor_a 1.0 (vendor_a:agent) and vendor_b 2.0 (vendor_b:agent); "
         "name the object instead"
     )
 
@@ -90,10 +92,10 @@ def test_a_name_that_two_packages_offer_is_refused(install: Install) -> None:
     ("entry", "reason"),
     [
         ("gone.module:agent", "module 'gone.module' cannot be imported: ModuleNotFoundError"),
-        ("desk:gone", "module 'desk' has no 'gone'"),
-        ("desk", "unknown reference"),
+        ("vendor:gone", "module 'vendor' has no 'gone'"),
+        ("vendor", "unknown reference"),
     ],
 )
 def test_an_offered_object_that_is_not_there_is_refused(install: Install, entry: str, reason: str) -> None:
-    install("desk", f"agents:bot={entry}")
+    install("vendor", f"agents:bot={entry}")
     assert reason in refusal("bot")
