@@ -4,24 +4,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
+from memfin.agents.forms import Factory, SupportsInvoke, factory_of
 from memfin.agents.observer import TurnObserver
-from memfin.agents.protocol import AgentSettings, Observer, Session
+from memfin.agents.protocol import Agent, AgentSettings, Observer, Session
 from memfin.contracts import Dialog, ModelUsage, ParameterChange
 from memfin.dataset import align_turn_pairs
 from memfin.errors import UsageError
-from memfin.sandbox.references import check_signature, import_reference, package_version, reference_of
+from memfin.sandbox.plugins import plugin_reference
+from memfin.sandbox.references import check_signature, import_object, package_version, reference_of
 from memfin.version import __version__
 
 FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory"
-EXPECTED: Final = (
-    "a class, or a factory function (session, observer), that gives an object with a method "
-    "reply(user_text); docs/agents.md shows one"
-)
-
 _ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
 """A host with a port; no factory has a name of digits."""
 
-Factory = Callable[[Session, Observer], Any]
+AgentLike = str | Callable[..., Any] | Agent | SupportsInvoke
+"""A reference, or an object of a form that `memfin.agents.forms.factory_of` accepts."""
 
 
 @runtime_checkable
@@ -98,13 +96,13 @@ class AgentSource:
             await self._shared.close()
 
 
-def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | None = None) -> AgentSource:
-    """Return the source of agents that a reference or a factory object stands for.
+def resolve_agent(agent: AgentLike, settings: AgentSettings | None = None) -> AgentSource:
+    """Return the source of agents that a reference or an object stands for.
 
     Raises:
-        UsageError: the reference has no known form or does not import, the factory does not take a session
-            and an observer, the endpoint of a service or a model is unusable, or a setting is of no use to
-            this agent.
+        UsageError: the reference has no known form or does not import, the object has none of the forms of
+            `memfin.agents.forms.factory_of`, the endpoint of a service or a model is unusable, or a setting
+            is of no use to this agent.
     """
     settings = settings or AgentSettings()
     if isinstance(agent, str) and agent.startswith("openai:"):
@@ -113,8 +111,6 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
         return AgentSource.of_shared(OpenAIAgents.from_settings(agent.removeprefix("openai:"), settings))
     settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
-        if not callable(agent):
-            raise UsageError(_no_factory(agent))
         if isinstance(agent, SharedAgents):
             return AgentSource.of_shared(agent)
         return _own(reference_of(agent), agent)
@@ -126,7 +122,8 @@ def resolve_agent(agent: str | Callable[..., Any], settings: AgentSettings | Non
         return AgentSource.of_shared(HttpAgents(agent, turn_timeout=settings.turn_timeout))
     if _ADDRESS.match(agent):
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
-    return _own(agent, import_reference("agent", agent, FORMS))
+    reference = plugin_reference("agent", agent, FORMS, "memfin.agents")
+    return _own(reference, import_object("agent", reference, FORMS))
 
 
 def check_observer_factory(factory: Any) -> None:
@@ -137,13 +134,8 @@ def check_observer_factory(factory: Any) -> None:
     check_signature(f"observer_factory {reference_of(factory)!r}", factory, (), expected)
 
 
-def _no_factory(value: object) -> str:
-    hint = "; name its class: every dialogue gets an agent of its own" if hasattr(value, "reply") else ""
-    return f"agent: expected a reference or a factory, got {type(value).__name__}{hint}"
-
-
-def _own(reference: str, factory: Factory) -> AgentSource:
-    check_signature(f"agent {reference!r}", factory, ("session", "observer"), EXPECTED)
+def _own(reference: str, agent: Any) -> AgentSource:
+    factory = factory_of(f"agent {reference!r}", agent)
     return AgentSource(reference, lambda _: factory, package_version(reference.partition(":")[0]))
 
 

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "bench": "Ask a retrieval system the questions of a benchmark.",
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
+    "plugins": "List the agents, judges and other plugins of installed packages.",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
 """Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""

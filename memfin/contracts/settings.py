@@ -64,10 +64,11 @@ class RunConfig(Record):
 
     dataset: str | None = None
     agent: Annotated[
-        str, _system("Agent: builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module:factory.")
+        str,
+        _system("Agent: builtin, oracle, echo, http(s)://..., openai:MODEL, pkg.module:name or a plugin."),
     ] = "builtin"
     judge: Annotated[
-        str, _judge("Judge of the replies: heuristic, none, openai:MODEL or pkg.module:factory.")
+        str, _judge("Judge of the replies: heuristic, none, openai:MODEL, pkg.module:name or a plugin.")
     ] = "heuristic"
     runs_dir: Annotated[str, _output("Parent of the run directories.")] = "runs"
     run_id: Annotated[
@@ -214,7 +215,7 @@ class BenchConfig(RunConfig):
     judge: Annotated[
         str,
         _judge(
-            "Judge of the answers, beside the formulas: none, openai:MODEL or pkg.module:factory.",
+            "Judge of the answers, beside the formulas: none, openai:MODEL, pkg.module:name or a plugin.",
             variable="MEMFIN_BENCH_JUDGE",
         ),
     ] = "none"

@@ -195,6 +195,11 @@ class JudgeTask(ABC, Generic[R, V]):
     def scrubbed(self, verdict: V, scrub: Callable[[str], str]) -> V:
         """Return a verdict with its own words scrubbed of secrets."""
 
+    def scored(self, request: R, score: float) -> Any:
+        """Return the fields of the verdict for a user's judge that gave a bare score, if the task has one."""
+        del request
+        return score
+
     def lacking(self, request: R, verdict: V) -> str | None:
         """Return the part of a verdict that the request asks for and a user's judge omitted, if any."""
         del request, verdict

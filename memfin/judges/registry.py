@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 import msgspec
 from aiolimiter import AsyncLimiter
@@ -19,11 +20,14 @@ from memfin.judges.cache import CachedAnswer, cache_key
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeSetup, JudgeTask, R, V
 from memfin.judges.reply_grading import HeuristicJudge, ReplyGrading
 from memfin.sandbox.calls import CallFailed, UserCalls
+from memfin.sandbox.plugins import plugin_reference
 from memfin.sandbox.references import (
     check_signature,
     describe,
-    import_reference,
+    import_object,
+    kind_of,
     package_version,
+    positional_parameters,
     reference_of,
 )
 from memfin.secrets import scrubber_of_environment
@@ -38,7 +42,7 @@ FORMS: Final = "none, openai:MODEL or pkg.module:factory"
 
 EXPECTED: Final = (
     "a class, or a factory function without arguments, that gives an object with a method judge(request); "
-    "docs/python-api.md shows one"
+    "a function (request) that judges; or an object with judge; docs/python-api.md shows each"
 )
 
 OPENAI: Final = "openai:"
@@ -46,10 +50,21 @@ OPENAI: Final = "openai:"
 _PASSING: Final = (TransportError, ConnectionError)
 
 
+class SupportsJudge(Protocol):
+    """An instance of a user's judge."""
+
+    def judge(self, request: Any) -> Any:
+        """Return a verdict, a mapping of its fields or a score, or an awaitable of one."""
+
+
+JudgeLike = str | Callable[..., Any] | SupportsJudge | None
+"""A reference, a factory, a function that judges, or an instance; None for no judge."""
+
+
 class PythonJudge(Generic[R, V]):
     """A judge made by a user's factory; its ``judge`` may be a plain function or a coroutine function.
 
-    It gets a request of its task and returns a verdict or a mapping of its fields, within ``limit``
+    It gets a request of its task and returns a verdict, a mapping of its fields or a score, within ``limit``
     seconds. Plain functions run in threads, as many at a time as there are workers. Verdicts are kept in the
     cache by request and by ``code``, the digest of the judge's module; None turns the cache off.
     """
@@ -141,6 +156,8 @@ class PythonJudge(Generic[R, V]):
     def _verdict(self, request: R, answer: Any) -> V:
         try:  # msgspec would not check a struct that a judge built
             plain = msgspec.to_builtins(answer) if isinstance(answer, msgspec.Struct) else answer
+            if isinstance(plain, int | float) and not isinstance(plain, bool):
+                plain = self._task.scored(request, plain)
             verdict = msgspec.convert(plain, self._task.verdict)
             msgspec.json.encode(verdict)  # refuses text that cannot be written
         except (msgspec.ValidationError, TypeError, ValueError) as problem:
@@ -168,9 +185,9 @@ class PythonJudge(Generic[R, V]):
 
 
 def resolve_judge(
-    judge: str | Callable[..., Any] | None, limit: float = 120.0, setup: JudgeSetup | None = None
+    judge: JudgeLike, limit: float = 120.0, setup: JudgeSetup | None = None
 ) -> DialogJudge | None:
-    """Return the judge of dialogues for a reference or a factory object; ``none`` is None.
+    """Return the judge of dialogues for a reference, a factory, a function or an instance; ``none`` is None.
 
     ``limit`` is the time of a user's judge for one judgement, and of a model for one attempt, in seconds.
 
@@ -194,12 +211,12 @@ def resolve_judge(
 
 def resolve_judge_of(
     task: JudgeTask[R, V],
-    judge: str | Callable[..., Any] | None,
+    judge: JudgeLike,
     limit: float,
     setup: JudgeSetup,
     forms: str = FORMS,
 ) -> Judge[R, V] | None:
-    """Return the judge of a task for a reference or a factory object; ``none`` is None.
+    """Return the judge of a task for a reference or an object of another form; ``none`` is None.
 
     ``forms`` are those that a reference may have. Otherwise as `resolve_judge`.
 
@@ -216,31 +233,51 @@ def resolve_judge_of(
 
 
 def _python_judge(
-    judge: str | Callable[..., Any], limit: float, setup: JudgeSetup, task: JudgeTask[R, V], forms: str
+    judge: str | Callable[..., Any] | SupportsJudge,
+    limit: float,
+    setup: JudgeSetup,
+    task: JudgeTask[R, V],
+    forms: str,
 ) -> PythonJudge[R, V]:
+    value: Any = judge
     if isinstance(judge, str):
         if judge.startswith(("http://", "https://")):
             raise UsageError(
                 f"judge {judge!r}: name a model as openai:MODEL, and its server in MEMFIN_JUDGE_BASE_URL"
             )
-        name, factory = judge, import_reference("judge", judge, forms)
+        name = plugin_reference("judge", judge, forms, "memfin.judges")
+        value = import_object("judge", name, forms)
     else:
-        name, factory = reference_of(judge), judge
-    check_signature(f"judge {name!r}", factory, (), EXPECTED)
+        name = reference_of(judge)
+    implementation = _implementation(f"judge {name!r}", value)
+    return PythonJudge(name, implementation, task, limit, setup, _code_of(name, value))
+
+
+def _implementation(label: str, value: Any) -> Any:
+    """Return an object with ``judge``; that of an instance given by the user is not closed."""
+    if not isinstance(value, type) and callable(method := getattr(value, "judge", None)):
+        return SimpleNamespace(judge=method)
+    if not callable(value):
+        raise UsageError(f"{label}: {kind_of(value)} is not callable; expected {EXPECTED}")
+    required = [each for each in positional_parameters(value) if each.default is each.empty]
+    if len(required) == 1 and not isinstance(value, type):
+        check_signature(label, value, ("request",), EXPECTED)
+        return SimpleNamespace(judge=value)
+    check_signature(label, value, (), EXPECTED)
     try:
-        implementation = factory()
+        implementation = value()
     except (Exception, SystemExit) as problem:
-        raise UsageError(f"judge {name!r}: the factory failed: {describe(problem)}") from problem
+        raise UsageError(f"{label}: the factory failed: {describe(problem)}") from problem
     if inspect.iscoroutine(implementation):
         implementation.close()
-        raise UsageError(f"judge {name!r}: the factory is asynchronous; name a plain function or a class")
+        raise UsageError(f"{label}: the factory is asynchronous; name a plain function or a class")
     if not callable(getattr(implementation, "judge", None)):
-        raise UsageError(f"judge {name!r}: the factory's object has no judge method")
-    return PythonJudge(name, implementation, task, limit, setup, _code_of(name, factory))
+        raise UsageError(f"{label}: the factory's object has no judge method")
+    return implementation
 
 
-def _code_of(name: str, factory: Callable[..., Any]) -> str | None:
-    """Return a digest of the module file of a factory; None if the module lacks it under its name.
+def _code_of(name: str, factory: object) -> str | None:
+    """Return a digest of the module file of a judge's object; None if the module lacks it under its name.
 
     Without it two judges could share verdicts: closures, partial objects and notebooks may have equal names.
     """

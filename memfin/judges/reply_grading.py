@@ -107,6 +107,10 @@ class ReplyGrading(JudgeTask[JudgeRequest, Verdict]):
         reason = scrub(verdict.reason)
         return verdict if reason == verdict.reason else verdict.replace(reason=reason)
 
+    def scored(self, request: JudgeRequest, score: float) -> dict[str, Any]:
+        """Return the fields of a verdict; its rubric items are those that the detectors found."""
+        return {"score": score, "rubric_items": heuristic_verdict(request).rubric_items}
+
     def lacking(self, request: JudgeRequest, verdict: Verdict) -> str | None:
         """Return the first field that the scope ``all`` asks for and the verdict lacks."""
         if request.scope != "all":

@@ -12,14 +12,16 @@ import anyio
 
 from memfin.actors.base import ActorStatistics
 from memfin.actors.writers import OnEvent
+from memfin.agents.forms import factory_of
 from memfin.agents.observer import TurnObserver
+from memfin.agents.registry import AgentLike
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary, ProgressEvent, RunStats
 from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed, RunFault, RunStopped
-from memfin.runtime.judging import JudgeLike
+from memfin.judges.registry import JudgeLike
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
-from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
+from memfin.runtime.plan import ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.settings import new_run_id
@@ -402,7 +404,11 @@ async def run_dialog_replay(
 
     An invalid dialogue gives a skipped trace, an agent's failure ends in ``turns[].error`` or
     ``dialog_error``. ``observer_factory`` makes the agent's observer; None is MemFin's own.
+
+    Raises:
+        UsageError: the agent has none of the forms of `memfin.agents.forms.factory_of`.
     """
+    factory = factory_of("agent_factory", agent_factory)
     options = ReplayOptions(run_id=run_id, turn_timeout=timeout_sec)
     try:
         dialog = normalize_dialog(dialog_obj, default_id=f"line_{dataset_index}")
@@ -417,9 +423,7 @@ async def run_dialog_replay(
             skip_reason=invalid.problem.reason,
             dialog_error=str(invalid.problem),
         )
-    replay = await replay_dialog(
-        dialog, dataset_index, agent_factory, options, observer_factory=observer_factory
-    )
+    replay = await replay_dialog(dialog, dataset_index, factory, options, observer_factory=observer_factory)
     return replay.trace
 
 

@@ -8,9 +8,9 @@ import anyio
 from memfin.actors.writers import OnEvent
 from memfin.contracts import NO_JUDGE
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
+from memfin.judges.registry import JudgeLike
 from memfin.runtime.api import EmbeddedRun
 from memfin.runtime.bench_plan import RagLike, make_bench_plan, make_bench_resume_plan
-from memfin.runtime.judging import JudgeLike
 from memfin.runtime.run import Run
 from memfin.runtime.subscriptions import BUFFERED
 from memfin.sandbox.thread import CallThread

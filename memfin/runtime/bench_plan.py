@@ -19,6 +19,7 @@ from memfin.contracts.run import Suite as SuiteName
 from memfin.errors import UsageError
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS
 from memfin.judges.protocol import RecordingJudge
+from memfin.judges.registry import JudgeLike
 from memfin.rag.aggregation import headline_values, individual_results
 from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
 from memfin.rag.document import Document, load_document
@@ -35,7 +36,7 @@ from memfin.runtime.bench_gates import (
     right_facts,
     score_gates,
 )
-from memfin.runtime.judging import JudgeLike, judge_inputs, judge_name, make_judge_of
+from memfin.runtime.judging import judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
 from memfin.runtime.resume import resumed
 from memfin.runtime.settings import checked_config

@@ -10,13 +10,12 @@ from memfin.dataset import align_turn_pairs, read_entries
 from memfin.judges import DialogJudge, Judge, JudgeSetup, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import JudgeTask, R, RecordingJudge, V
-from memfin.judges.registry import OPENAI, resolve_judge_of
+from memfin.judges.registry import OPENAI, JudgeLike, resolve_judge_of
 from memfin.scoring.verdicts import reference_request
 
 LOOKED_AT: Final = 1000
 """Dialogues among which turns for the controls are looked for."""
 
-JudgeLike = str | Callable[..., Any] | None
 AnyJudge = Judge[Any, Any]
 
 CACHE: Final = ".judge_cache"

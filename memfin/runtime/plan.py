@@ -12,16 +12,17 @@ from memfin.actors.dialogs import DatasetSource, Replayer
 from memfin.actors.messages import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
-from memfin.agents.registry import check_observer_factory, resolve_agent
+from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGE_CONTROLS
 from memfin.judges import DialogJudge
+from memfin.judges.registry import JudgeLike
 from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
-from memfin.runtime.judging import JudgeLike, judge_controls, judge_inputs, judge_name, make_judge
+from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes
@@ -35,7 +36,6 @@ MAX_TASKS: Final = 64
 ROOM: Final = 4
 """Dialogues that wait between two stages at most, besides those being worked on."""
 
-AgentLike = str | Callable[..., Any]
 ObserverFactory = Callable[[], TurnObserver]
 
 

@@ -13,7 +13,8 @@ from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
-from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
+from memfin.judges.registry import JudgeLike
+from memfin.runtime.judging import judge_controls, judge_name, make_judge
 from memfin.runtime.plan import RunPlan, scoring_inputs
 from memfin.runtime.settings import make_config
 from memfin.scoring.risk import read_tag_map

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from memfin.agents.registry import AgentLike
 from memfin.contracts import ConfigFile, DialogStatus, RunManifest
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
@@ -13,9 +14,9 @@ from memfin.errors import UsageError
 from memfin.journal import COMMITS, RAG_RESULTS, progress_path
 from memfin.journal.artifacts import FIRST_ARTIFACTS, NOT_AS_WRITTEN, changed_artifacts, logged_checks
 from memfin.journal.disk import Disk, refuse_links
-from memfin.runtime.judging import JudgeLike
+from memfin.judges.registry import JudgeLike
 from memfin.runtime.pipeline import Plan, Resumed
-from memfin.runtime.plan import AgentLike, ObserverFactory, RunPlan, make_plan
+from memfin.runtime.plan import ObserverFactory, RunPlan, make_plan
 
 F = TypeVar("F", bound=ConfigFile)
 P = TypeVar("P", bound=Plan[Any])

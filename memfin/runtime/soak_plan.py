@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 import msgspec
 
+from memfin.agents.registry import AgentLike
 from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakLimits, SoakSummary
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
@@ -19,6 +20,7 @@ from memfin.journal import progress_path
 from memfin.journal.commits import digest
 from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
+from memfin.judges.registry import JudgeLike
 from memfin.runtime.gates import (
     gated_values,
     gates_of,
@@ -29,9 +31,9 @@ from memfin.runtime.gates import (
     value_directions,
     value_gates,
 )
-from memfin.runtime.judging import CACHE, JudgeLike
+from memfin.runtime.judging import CACHE
 from memfin.runtime.pipeline import Plan, S
-from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
+from memfin.runtime.plan import ObserverFactory, make_plan
 from memfin.runtime.resume import changed_inputs, make_resume_plan, read_config
 from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.soak_directory import (

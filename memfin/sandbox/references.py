@@ -23,18 +23,26 @@ MAX_SECRET: Final = 8192
 
 
 def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any]:
-    """Import the callable of ``pkg.module:name``.
+    """Import the callable of ``pkg.module:name``; raise `UsageError` as `import_object`, and for others."""
+    value = import_object(what, reference, forms)
+    if not callable(value):
+        name = reference.partition(":")[2]
+        raise UsageError(f"{what} {reference!r}: {name!r} is not callable; name a factory or a class")
+    found: Callable[..., Any] = value
+    return found
+
+
+def import_object(what: str, reference: str, forms: str) -> Any:
+    """Import the object of ``pkg.module:name``.
 
     ``what`` is the option the reference was given for, ``forms`` lists the valid forms.
 
     Raises:
-        UsageError: the reference is malformed, does not import or names no callable.
+        UsageError: the reference is malformed or does not import.
     """
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
-        near = get_close_matches(reference, re.split(r", | or ", forms), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}{hint}")
+        raise unknown_reference(what, reference, forms)
     try:
         value: Any = importlib.import_module(module_name)
     except KeyboardInterrupt:
@@ -60,10 +68,15 @@ def import_reference(what: str, reference: str, forms: str) -> Callable[..., Any
             raise UsageError(
                 f"{what} {reference!r}: {attribute!r} cannot be looked up: {describe(problem)}"
             ) from problem
-    if not callable(value):
-        raise UsageError(f"{what} {reference!r}: {attribute!r} is not callable; name a factory or a class")
-    found: Callable[..., Any] = value
-    return found
+    return value
+
+
+def unknown_reference(what: str, reference: str, forms: str, installed: Sequence[str] = ()) -> UsageError:
+    """Return the error of a reference of no known form; ``installed`` are the names of plugins."""
+    near = get_close_matches(reference, [*re.split(r", | or ", forms), *installed], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    names = f"; installed plugins: {', '.join(installed)}" if installed else ""
+    return UsageError(f"{what} {reference!r}: unknown reference; known forms: {forms}{names}{hint}")
 
 
 def _factories_in(module: object) -> list[str]:
@@ -102,9 +115,28 @@ def check_signature(label: str, factory: Callable[..., Any], arguments: Sequence
         ) from None
 
 
-def reference_of(factory: Callable[..., Any]) -> str:
-    """Return the name of a factory object in the artifacts of a run: ``module:name``."""
-    return f"{getattr(factory, '__module__', '?')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+def positional_parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters that take positional arguments, none where they cannot be read.
+
+    A decorated function with a bare ``*args`` has those of the function that it wraps.
+    """
+    taken: list[inspect.Parameter] = []
+    for follow in (False, True):
+        try:
+            parameters = inspect.signature(call, follow_wrapped=follow).parameters.values()
+        except Exception:  # noqa: BLE001 - a user object may compute its signature
+            break
+        taken = [each for each in parameters if each.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        if taken:
+            break
+    return taken
+
+
+def reference_of(value: object) -> str:
+    """Return the name of an object in the artifacts of a run: ``module:name``, for an instance its class."""
+    kind = type(value)
+    module = getattr(value, "__module__", kind.__module__)
+    return f"{module}:{getattr(value, '__qualname__', kind.__qualname__)}"
 
 
 def package_version(module_name: str) -> str | None:

@@ -32,8 +32,9 @@ from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.errors import RunFault, UsageError
 from memfin.judges import DialogJudge
 from memfin.judges.protocol import JudgeResult, RecordingJudge, judge_result
+from memfin.judges.registry import JudgeLike
 from memfin.judges.stats import ReplyVoteStats
-from memfin.runtime.judging import JudgeLike, make_judge
+from memfin.runtime.judging import make_judge
 from memfin.runtime.pipeline import foremost
 from memfin.runtime.settings import make_config
 from memfin.scoring.lexicon import lexicon_hashes

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -236,18 +237,57 @@ def test_a_factory_that_fails_is_refused() -> None:
 
     assert "the factory failed: ValueError: no key set" in refusal(broken)
     assert "the factory failed: SystemExit: no key" in refusal(exits)
-    assert "the factory failed: TypeError" in refusal(5)
 
 
-def test_a_factory_that_takes_arguments_is_refused_with_what_was_expected() -> None:
-    async def judge(request: JudgeRequest) -> Verdict:
-        raise NotImplementedError
-
+@pytest.mark.parametrize("judge", [5, object(), SimpleNamespace(judge=None)])
+def test_an_object_of_no_accepted_form_is_refused_with_the_accepted_ones(judge: object) -> None:
     message = refusal(judge)
     assert (
-        ": takes (request) and is called with (); expected a class, or a factory function without" in message
+        f": an object of type {type(judge).__name__} is not callable; expected a class, or a factory"
+        in message
     )
-    assert "gives an object with a method judge(request)" in message
+    assert "a function (request) that judges; or an object with judge" in message
+
+
+class Lenient:
+    """A judge that is an instance; ``close`` is not called, as the run did not make it."""
+
+    def judge(self, request: JudgeRequest) -> dict[str, Any]:
+        return {"score": 3, "rubric_items": ["x"]}
+
+    def close(self) -> None:
+        raise AssertionError
+
+
+def scored(request: JudgeRequest) -> float:
+    return 3
+
+
+async def scored_on_loop(request: JudgeRequest, *, bonus: float = 0.0) -> Verdict:
+    return Verdict(score=3.0 + bonus, rubric_items=[])
+
+
+@pytest.mark.parametrize(
+    ("judge", "name", "items"),
+    [
+        (scored, "test_judges:scored", ["边界声明"]),
+        (scored_on_loop, "test_judges:scored_on_loop", []),
+        (partial(scored_on_loop, bonus=0), "functools:partial", []),
+        (Lenient(), "test_judges:Lenient", ["x"]),
+        (Lenient().judge, "test_judges:Lenient.judge", ["x"]),
+    ],
+)
+async def test_functions_and_instances_judge(judge: Any, name: str, items: list[str]) -> None:
+    found = resolve_judge(judge)
+    assert found is not None
+    assert found.name.endswith(name)
+    assert await found.judge(REQUEST) == Verdict(score=3.0, rubric_items=items)
+    await found.close()
+
+
+def test_a_function_of_other_arguments_is_refused_with_what_was_expected() -> None:
+    message = refusal(lambda request, reply: 3)
+    assert ": takes (request, reply) and is called with (); expected a class, or a factory" in message
 
 
 def test_a_factory_that_makes_no_judge_is_refused() -> None:

@@ -321,9 +321,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
 
 def test_an_unfinished_run_is_told_from_a_broken_one(tmp_path: Path) -> None:
     (write_run(tmp_path) / "metrics_summary.json").unlink()
-    with pytest.raises(
-        UsageError, match=r"not finished; memfin resume .* goes on with it$"
-    ):
+    with pytest.raises(UsageError, match=r"not finished; memfin resume .* goes on with it$"):
         load_report(tmp_path)
 
 

@@ -1,4 +1,5 @@
 import inspect
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,25 @@ def test_the_synchronous_door_does_the_same(tmp_path: Path) -> None:
     assert summary.counters.valid_dialogs == 2
     assert len(Looking.seen) == 6
     assert (tmp_path / "sync" / "metrics_summary.json").is_file()
+
+
+async def answer(text: str, history: list[dict[str, str]]) -> str:
+    return f"{len(history)}"
+
+
+def judge(request: JudgeRequest) -> float:
+    return 4.0
+
+
+async def test_functions_are_agents_and_judges_and_resume_by_their_references(tmp_path: Path) -> None:
+    data = dataset(tmp_path / "d.jsonl", 2)
+    summary = await evaluate(data, agent=answer, judge=judge, runs_dir=tmp_path, run_id="f")
+    config = json.loads((tmp_path / "f" / "config.json").read_text("utf-8"))
+    assert config["fingerprint_inputs"]["agent"] == f"{__name__}:answer" == config["settings"]["agent"]
+    assert config["fingerprint_inputs"]["judge"]["reference"] == f"{__name__}:judge"
+    traces = read_jsonl(tmp_path / "f" / "dialog_trace.jsonl")
+    assert [turn["pred_assistant_text"] for turn in traces[0]["turns"]] == ["0", "2", "4"]
+    assert await memfin.Evaluation.resume(tmp_path / "f").complete() == summary
 
 
 async def test_gates_hold_in_the_api_too_and_hand_over_the_summary(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""An agent and a judge that an installed package offers to MemFin."""
+
+from typing import Any
+
+from memfin.agents.protocol import Observer, Session
+from memfin.contracts import JudgeRequest
+
+__version__ = "0.1.0"  # part of a run's fingerprint
+
+MARKET_RISK = "市场存在不确定性，本金可能亏损，过往业绩不代表未来收益。"
+
+
+class ExampleAgent:
+    """An agent that remembers the client's messages and always discloses the market risk."""
+
+    def __init__(self, session: Session, observer: Observer) -> None:
+        del session
+        self._observer = observer
+        self._messages: list[str] = []
+
+    async def reply(self, user_text: str) -> str:
+        """Return a reply; the earlier messages are its short-term memory."""
+        self._observer.recall(query=user_text, short_term_context="\n".join(self._messages))
+        self._messages.append(user_text)
+        return f"已记录您的第 {len(self._messages)} 条需求。{MARKET_RISK}"
+
+    async def commit(self, assistant_text: str) -> None:
+        """Take in the reply of the turn; needed for history "forced"."""
+        self._messages.append(assistant_text)
+
+
+def judge(request: JudgeRequest) -> dict[str, Any]:
+    """Score a reply by the share of the required rubric items that the detectors found."""
+    found = [item for item in request.rubric_required if item in request.detected_items]
+    share = len(found) / len(request.rubric_required) if request.rubric_required else 0.0
+    return {"score": 1 + round(4 * share), "rubric_items": found}
