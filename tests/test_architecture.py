@@ -29,6 +29,7 @@ RANKS: Mapping[str, int] = {
     "scoring": 2,
     "metrics": 2,
     "agents": 2,
+    "importers": 2,
     "judges": 2,
     "journal": 2,
     "memory": 2,

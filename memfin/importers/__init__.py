@@ -1,0 +1,1 @@
+"""Importers of recorded conversations as traces of the contract."""
