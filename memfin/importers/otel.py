@@ -152,6 +152,8 @@ def import_otel(files: Sequence[Path], out: Path, *, run_id: str = "imported") -
             if not stats.dialogs:
                 raise UsageError(_nothing(files, stats))
             partial.replace(out)
+        except OSError as problem:
+            raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
         except sqlite3.Error as problem:
             raise UsageError(f"spans cannot be spilled to {scratch}: {problem}") from problem
         finally:
@@ -168,7 +170,7 @@ def _nothing(files: Sequence[Path], stats: ImportStats) -> str:
             f"{stats.first_silent}: no span of a conversation has the user's text (gen_ai.input.messages); "
             "have the instrumentation capture message content"
         )
-    return f"{names}: no span has {CONVERSATION}; set it on the agent's spans"
+    return f"{names}: no span of a model or an agent has {CONVERSATION}; have the agent set it"
 
 
 def _spill(database: sqlite3.Connection, path: Path) -> None:

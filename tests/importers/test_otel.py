@@ -316,8 +316,11 @@ SPAN = {"traceId": "t", "spanId": "s"}
         (json.dumps(request([{"traceId": "t"}])), r":1: .*`spanId`"),
         (json.dumps(request([{**SPAN, "startTimeUnixNano": "noon"}])), r":1: .*noon"),
         (json.dumps(request([{**SPAN, "endTimeUnixNano": 2**70}])), r":1: .*times"),
-        (json.dumps(request([SPAN])), r"spans.json: no span has gen_ai.conversation.id"),
-        ("", r"spans.json: no span has gen_ai.conversation.id"),
+        (
+            json.dumps(request([SPAN])),
+            r"spans.json: no span of a model or an agent has gen_ai.conversation.id",
+        ),
+        ("", r"spans.json: no span of a model or an agent has gen_ai.conversation.id"),
         (b"\x1f\x8bbroken", r"cannot read .*spans.json"),
     ],
 )
@@ -330,9 +333,13 @@ def test_unusable_files(tmp_path: Path, content: str | bytes, expected: str) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["spans.json"]
 
 
-def test_a_trace_that_exists_is_not_replaced(recorder: Recorder, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"exists; remove it"):
-        import_otel([], recorder.write(tmp_path / "out.jsonl"))
+def test_where_a_trace_cannot_be_written(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.span("chat", 100, 110, asked("c", "question", reply="answer"))
+    spans = recorder.write(tmp_path / "spans.jsonl")
+    with pytest.raises(UsageError, match=r"spans.jsonl exists; remove it"):
+        import_otel([spans], spans)
+    with pytest.raises(UsageError, match=r"cannot write .*out.jsonl: No such file or directory"):
+        import_otel([spans], tmp_path / "missing" / "out.jsonl")
 
 
 def test_memory_does_not_grow_with_the_spans(tmp_path: Path) -> None:
