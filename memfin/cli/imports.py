@@ -7,7 +7,7 @@ import click
 from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import UsageError
-from memfin.importers.otel import CONVERSATION, import_otel
+from memfin.exchange.otel import CONVERSATION, import_otel
 
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})

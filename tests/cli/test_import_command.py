@@ -15,7 +15,9 @@ def test_spans_are_imported_and_scored_without_a_dataset(tmp_path: Path) -> None
 
     texts = {
         "gen_ai__input__messages": json.dumps([{"role": "user", "content": "买什么?"}]),
-        "gen_ai__output__messages": json.dumps([{"role": "assistant", "content": "全仓买入, 保证收益。"}]),
+        "gen_ai__output__messages": json.dumps(
+            [{"role": "assistant", "content": "这只基金保证收益, 稳赚不赔, 全仓买入。"}]
+        ),
     }
     spans = [span("a"), span("b", gen_ai__conversation__id="c", **texts)]
     (tmp_path / "spans.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))

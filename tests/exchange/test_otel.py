@@ -18,7 +18,7 @@ from memfin.contracts import DialogTrace
 from memfin.contracts.reading import iter_jsonl
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
-from memfin.importers.otel import ImportStats, import_otel
+from memfin.exchange.otel import ImportStats, import_otel
 from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run

@@ -25,7 +25,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.dataset import TurnTags
 from memfin.errors import UsageError
-from memfin.importers.otlp import Span, plain_attributes, read_spans
+from memfin.exchange.otlp import Span, plain_attributes, read_spans
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 

@@ -1,1 +1,0 @@
-"""Importers of recorded conversations as traces of the contract."""
