@@ -1,6 +1,7 @@
-"""``memfin import``: recorded conversations as traces that ``memfin score`` reads."""
+"""``memfin import`` and ``export``: recorded conversations as traces, and records of a run as tables."""
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -8,6 +9,7 @@ from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import UsageError
 from memfin.exchange.otel import CONVERSATION, import_otel
+from memfin.exchange.tables import TableFormat, export_tables
 
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,3 +45,24 @@ def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     if stats.unanswered:
         note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
     click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+
+
+@click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--to", "form", type=click.Choice(get_args(TableFormat)), required=True, help="Format of the tables."
+)
+@click.option(
+    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to create."
+)
+def export(run_dir: Path, form: TableFormat, out: Path) -> None:
+    """Write the rows of a run, a soak or a benchmark as tables, a file per kind.
+
+    \b
+    memfin export runs/my_run --to csv --out tables
+    memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
+
+    A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
+    """
+    for name, rows in export_tables(run_dir, out, form).items():
+        click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")

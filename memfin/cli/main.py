@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "import": "Turn recorded conversations into a trace or a dataset.",
+    "export": "Write the rows of a run as CSV or Parquet.",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
 """Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
@@ -45,6 +46,7 @@ SHARED_MODULES: Final = {
     "report": "run",
     "schema": "validate",
     "import": "imports",
+    "export": "imports",
 }
 """Modules that hold further subcommands, as functions of their names, or have another name."""
 
