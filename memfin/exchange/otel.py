@@ -7,6 +7,7 @@ import contextlib
 import os
 import sqlite3
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ _BATCH: Final = 1000
 _TABLES: Final = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
+PRAGMA cache_size = -32768;
 CREATE TABLE span (trace, id, parent, conversation, start, end, origin, part, PRIMARY KEY (trace, id));
 """
 _INHERIT: Final = """
@@ -417,12 +419,14 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
             silent.append(top.origin)
         else:
             turns.append(_Turn(top.trace, top.start, top.end, user, reply, top.part.error))
-    if turns:
-        for node in nodes.values():
-            if node.part is not None and node.part.tool is not None:
-                _turn_at(node, turns).tools.append(node.part.tool)
-            elif node.part is not None and node.part.recall is not None:
-                _turn_at(node, turns).recalls.append(node.part.recall)
+    by_trace: dict[str, list[_Turn]] = {}
+    for turn in turns:
+        by_trace.setdefault(turn.trace, []).append(turn)
+    for node in nodes.values() if turns else ():
+        if node.part is not None and node.part.kind != "turn":
+            turn = _turn_at(node, by_trace.get(node.trace, turns), recall=node.part.kind == "recall")
+            turn.tools += [node.part.tool] if node.part.tool else []
+            turn.recalls += [node.part.recall] if node.part.recall else []
     return turns, silent
 
 
@@ -438,15 +442,12 @@ def _outermost(key: tuple[str, str], nodes: Mapping[tuple[str, str], _Node]) -> 
     return found
 
 
-def _turn_at(node: _Node, turns: Sequence[_Turn]) -> _Turn:
+def _turn_at(node: _Node, turns: Sequence[_Turn], *, recall: bool) -> _Turn:
     """Return the turn of a tool or recall; see `_turns`."""
-    own = [turn for turn in turns if turn.trace == node.trace] or turns
-    before = [turn for turn in own if turn.start <= node.start]
-    after = [turn for turn in own if turn.start > node.start]
-    if before and (before[-1].end >= node.start or not after):
-        return before[-1]
-    recall = node.part is not None and node.part.kind == "recall"
-    return after[0] if after and (recall or not before) else before[-1]
+    place = bisect_right(turns, node.start, key=lambda turn: turn.start)
+    under_way = place > 0 and turns[place - 1].end >= node.start
+    later = place == 0 or (recall and not under_way and place < len(turns))
+    return turns[place if later else place - 1]
 
 
 def _trace_of(number: int, turn: _Turn) -> TurnTrace:
