@@ -14,7 +14,13 @@ from memfin.exchange.tables import TableFormat, export_tables
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Turn recorded conversations into a trace or a dataset."""
+    """Turn recorded conversations into a trace or a dataset.
+
+    \b
+    memfin import otel spans.jsonl --out dialog_trace.jsonl
+
+    memfin import COMMAND --help has the details.
+    """
 
 
 @command.command("otel")
