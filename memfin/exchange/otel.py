@@ -388,7 +388,8 @@ def _dialogs(database: sqlite3.Connection, run_id: str) -> Iterator[tuple[Dialog
 def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[str]]:
     """Return the turns of a conversation, and the places of outermost spans without the user's text.
 
-    1. An outermost span of a model or an agent is a turn; those within it tell what it does not.
+    1. An outermost span of a model or an agent is a turn; those within it tell what it does not. Those within
+       a tool, such as an agent called as one, are no part of the dialogue.
     2. One whose last message is no user's, such as a tool's result, goes on with the turn before it, and so
        does one that asks again after an error in the same trace.
     3. A tool or recall is of the turn under way at its start. Between two turns of its trace a tool is of the
@@ -431,11 +432,13 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
 
 
 def _outermost(key: tuple[str, str], nodes: Mapping[tuple[str, str], _Node]) -> tuple[str, str] | None:
-    """Return the span itself or its farthest ancestor that is of a model or an agent."""
+    """Return the span itself or its farthest ancestor that is of a model or an agent; None within a tool."""
     found, seen = None, set[tuple[str, str]]()
     while key in nodes and key not in seen:
         seen.add(key)
         part = nodes[key].part
+        if part is not None and part.kind == "tool":
+            return None
         if part is not None and part.kind == "turn":
             found = key
         key = nodes[key].parent

@@ -213,6 +213,18 @@ def test_a_model_called_again_after_a_tool_goes_on_with_the_turn(
     assert stats.strays == 0
 
 
+def test_an_agent_called_as_a_tool_is_no_turn(recorder: Recorder, imported: Imported) -> None:
+    root = recorder.span("POST /chat", 100, 200, {"gen_ai.conversation.id": "c"})
+    recorder.span("chat", 110, 120, asked("c", "question"), parent=root)
+    tool = recorder.span("execute_tool", 120, 150, {"gen_ai.tool.name": "expert"}, parent=root)
+    recorder.span("chat", 125, 145, asked(None, "what does it cost?", reply="2 yuan"), parent=tool)
+    recorder.span("chat", 150, 160, asked("c", "question", "", "next", reply="answer"), parent=root)
+    ((trace,), _) = imported()
+    assert [turn.user_text for turn in trace.turns] == ["question", "next"]
+    assert [tool.tool_name for tool in trace.turns[0].tools] == ["expert"]
+    assert trace.turns[0].pred_assistant_text is None
+
+
 def test_errors_and_retries(recorder: Recorder, imported: Imported) -> None:
     root = recorder.span("POST /chat", 100, 400)
     recorder.span("chat", 110, 120, asked("c", "one"), parent=root, error="overloaded")
