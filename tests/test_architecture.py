@@ -30,6 +30,7 @@ RANKS: Mapping[str, int] = {
     "metrics": 2,
     "agents": 2,
     "judges": 2,
+    "exchange": 2,
     "journal": 2,
     "memory": 2,
     "rag": 2,

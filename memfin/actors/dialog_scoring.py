@@ -127,7 +127,8 @@ class Scorer(Stage[DialogResult]):
         rows = await self._pool.rows(job)
         for row in rows:
             self._warn_of(row)
-        return complete_rows(dialog, trace, rows)
+        rows = complete_rows(dialog, trace, rows)
+        return rows if replayed.keys_known else [row.replace(eligible_m1=False) for row in rows]
 
     def _warn_of(self, row: TurnEvalRow) -> None:
         """Emit the warnings of a row about its scoring."""

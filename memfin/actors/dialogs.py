@@ -40,10 +40,13 @@ from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog,
 from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
+from memfin.scoring.rows import recorded_dialog
 
 E = TypeVar("E")
 
 _OBSERVATION: Final = re.compile(r"(malformed|unknown field of) observation \w+")
+
+_REFERENCE: Final = ("user_turn_abs_idx", "gt_assistant_abs_idx", "gt_assistant_text", "gt_turn_tags")
 
 READ_AHEAD: Final = 4
 """Entries, or traces, read in one visit to the worker thread."""
@@ -63,7 +66,8 @@ class DialogResult(Record):
     """A dialogue's trace, with its rows after scoring and an LLM judge's votes after judging.
 
     ``dialog`` is None for a skipped line of the dataset. ``usage`` is what a language model took, as the
-    replies report it. ``recorded`` is True if the run directory has the trace already.
+    replies report it. ``recorded`` is True if the run directory has the trace already. ``keys_known`` is
+    False where nothing says what the client's memory keys stand for.
     """
 
     trace: DialogTrace
@@ -75,6 +79,7 @@ class DialogResult(Record):
     rows: list[TurnEvalRow] = []
     judge_failures: int = 0
     judgements: list[Judgement] = []
+    keys_known: bool = True
 
     def commit_trace(self) -> Commit:
         """Return the commit of the trace."""
@@ -269,25 +274,26 @@ def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:
 
 
 class TraceSource(_FileSource[DialogResult]):
-    """Source of recorded traces (``dialog_trace.jsonl``), each with its dialogue from the dataset."""
+    """Source of recorded traces (``dialog_trace.jsonl``), each with its dialogue; see `with_dialog`."""
 
-    def __init__(self, path: Path, dialogs: DatasetIndex, wires: DialogWires) -> None:
+    def __init__(self, path: Path, dialogs: DatasetIndex | None, wires: DialogWires) -> None:
         self._outbox, self._commits = wires.answered.sender(), wires.commits.sender()
         super().__init__("trace_source", "trace", path, self._outbox, self._commits)
         self._dialogs = dialogs
 
     def _entries(self, file: BinaryIO) -> Iterator[DialogResult]:
         for number, trace in iter_jsonl(file, DialogTrace):
-            dialog = dialog_of(trace, self._dialogs, f"{self._path}:{number}")
-            yield DialogResult(trace=trace, dialog=dialog)
+            paired, dialog = with_dialog(trace, self._dialogs, f"{self._path}:{number}")
+            known = self._dialogs is not None or trace.profile_gt is not msgspec.UNSET
+            yield DialogResult(trace=paired, dialog=dialog, keys_known=known)
 
     async def _send_entry(self, entry: DialogResult) -> None:
         await send(self._commits, entry.commit_trace())
         await send(self._outbox, entry)
 
 
-def traces_of_run(path: Path, dialogs: DatasetIndex) -> Iterator[tuple[DialogTrace, Dialog | None]]:
-    """Yield the traces of one run, each with its dialogue; see `dialog_of`.
+def traces_of_run(path: Path, dialogs: DatasetIndex | None) -> Iterator[tuple[DialogTrace, Dialog | None]]:
+    """Yield the traces of one run, each with its dialogue; see `with_dialog`.
 
     Raises:
         UsageError: a trace is broken, of another run than the first, or a dialogue's second one.
@@ -302,20 +308,32 @@ def traces_of_run(path: Path, dialogs: DatasetIndex) -> Iterator[tuple[DialogTra
         if trace.valid_dialog and trace.dialog_id in seen:
             raise UsageError(f"{where}: a second trace of dialogue {trace.dialog_id!r}")
         seen.add(trace.dialog_id if trace.valid_dialog else "")
-        yield trace, dialog_of(trace, dialogs, where)
+        yield with_dialog(trace, dialogs, where)
 
 
-def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog | None:
-    """Return the dialogue of a trace; None for a skipped line.
+def with_dialog(
+    trace: DialogTrace, dialogs: DatasetIndex | None, where: str
+) -> tuple[DialogTrace, Dialog | None]:
+    """Return a trace and its dialogue, None for a skipped line; without a dataset the trace's own.
+
+    Turns without a reference, as imported ones are, get that of the dataset.
 
     Raises:
-        UsageError: the dataset does not hold it, or holds another text under its id.
+        UsageError: the dataset does not hold the dialogue, or holds another text under its id.
     """
     if not trace.valid_dialog:
-        return None
-    dialog = dialogs.get(trace.dialog_id)
+        return trace, None
+    source = "" if dialogs is None else dialogs.path
+    dialog = recorded_dialog(trace) if dialogs is None else dialogs.get(trace.dialog_id)
     if dialog is None:
-        raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {dialogs.path}")
+        raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {source}")
+    if dialogs is not None and not any(turn.gt_assistant_text for turn in trace.turns):
+        pairs = align_turn_pairs(dialog)[: len(trace.turns)]
+        known = [
+            turn.replace(**{name: getattr(pair, name) for name in _REFERENCE})
+            for turn, pair in zip(trace.turns, pairs, strict=False)
+        ]
+        trace = trace.replace(turns=known + trace.turns[len(known) :])
     for position, turn in enumerate(trace.turns, 1):
         if turn.turn_pair_id != position:
             raise UsageError(
@@ -326,9 +344,9 @@ def dialog_of(trace: DialogTrace, dialogs: DatasetIndex, where: str) -> Dialog |
         if not 0 <= place < len(dialog.turns) or dialog.turns[place].text != turn.user_text:
             raise UsageError(
                 f"{where}: turn {turn.turn_pair_id} of dialogue {trace.dialog_id!r} has another text "
-                f"in the dataset {dialogs.path}; name the dataset that was replayed"
+                f"in the dataset {source}; name the dataset that was replayed"
             )
-    return dialog
+    return trace, dialog
 
 
 class Replayer(Stage[DialogTask]):

@@ -35,12 +35,21 @@ COMMANDS: Final = {
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
+    "import": "Turn recorded conversations into a trace or a dataset.",
+    "export": "Write the rows of a run as CSV or Parquet.",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
 """Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
 
-SHARED_MODULES: Final = {"resume": "bench", "score": "run", "report": "run", "schema": "validate"}
-"""Modules that hold further subcommands, as functions of their names."""
+SHARED_MODULES: Final = {
+    "resume": "bench",
+    "score": "run",
+    "report": "run",
+    "schema": "validate",
+    "import": "imports",
+    "export": "imports",
+}
+"""Modules that hold further subcommands, as functions of their names, or have another name."""
 
 
 class LazyGroup(click.Group):
@@ -57,7 +66,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"memfin.cli.{SHARED_MODULES.get(cmd_name, cmd_name)}")
-        command = getattr(module, cmd_name if cmd_name in SHARED_MODULES else "command")
+        shared = getattr(module, cmd_name, None) if cmd_name in SHARED_MODULES else None
+        command = shared or module.command
         assert isinstance(command, click.Command)  # noqa: S101 - by the rule of `COMMANDS`
         return command
 

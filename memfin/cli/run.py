@@ -96,7 +96,9 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
 @click.command("score", cls=SettingsCommand)
 @click.argument("dialog_trace", type=click.Path(path_type=Path))
 @click.option(
-    "--dataset", type=click.Path(path_type=Path), required=True, help="The dataset that was replayed."
+    "--dataset",
+    type=click.Path(path_type=Path),
+    help="The dataset that was replayed.  [default: none; what needs its labels is not measured]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
@@ -107,7 +109,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
 @with_ci()
 def score(
     dialog_trace: Path,
-    dataset: Path,
+    dataset: Path | None,
     out: Path,
     *,
     as_json: bool,
@@ -119,6 +121,7 @@ def score(
 
     \b
     memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
+    memfin score imported.jsonl --out scored
 
     The directory gets everything that a run writes, so that it can be reported and compared.
     """

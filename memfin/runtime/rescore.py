@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -22,14 +22,17 @@ from memfin.scoring.rows import prepare_scoring
 
 R = TypeVar("R")
 
+NO_DATASET: Final = "none"
+"""The dataset in the artifacts of a trace that is scored without one."""
+
 
 @dataclass(kw_only=True, eq=False)
 class RescorePlan(RunPlan):
-    """A recorded trace scored against its dataset.
+    """A recorded trace scored, against its dataset where there is one.
 
     Attributes:
         history_known: false where nothing says with which history the trace was made, so that ``free`` is
-            assumed.
+            assumed; true without a dataset, as no memory key is looked for then.
     """
 
     history_known: bool
@@ -52,7 +55,7 @@ class RescorePlan(RunPlan):
 
 def make_rescore_plan(
     dialog_trace: Path,
-    dataset: Path,
+    dataset: Path | None,
     out: Path,
     *,
     judge: JudgeLike = "heuristic",
@@ -61,6 +64,8 @@ def make_rescore_plan(
 ) -> RescorePlan:
     """Read what identifies a trace, and hold every dialogue of it against the dataset.
 
+    Without a dataset the labels are those of the trace itself, if it has any; what has none is not measured.
+
     The run id is the trace's own; the model's name comes from a run manifest beside the trace, the history
     mode from ``history``, else from the trace (v1.1) or the run's ``config.json``. ``settings`` are those of
     `RunConfig` that speak of the judge.
@@ -68,7 +73,7 @@ def make_rescore_plan(
     Raises:
         UsageError: an input is unusable, or the trace was made from other data.
     """
-    index = DatasetIndex(dataset)
+    index = None if dataset is None else DatasetIndex(dataset)
     first: DialogTrace | None = None
     for trace, _ in traces_of_run(dialog_trace, index):
         first = first or trace
@@ -78,7 +83,7 @@ def make_rescore_plan(
     config = make_config(
         {
             **settings,
-            "dataset": str(dataset),
+            "dataset": None if dataset is None else str(dataset),
             "agent": "recorded",
             "history": history or recorded or "free",
             "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
@@ -95,22 +100,22 @@ def make_rescore_plan(
     plan = RescorePlan(
         config=config,
         source=f"trace {dialog_trace}",
-        dataset_path=str(dataset),
+        dataset_path=NO_DATASET if dataset is None else str(dataset),
         dialogs=lines,
         model_name="recorded" if manifest is None else manifest.model_name,
         judge=resolved,
         tag_map=tag_map,
-        controls=judge_controls(resolved, dataset, config),
+        controls=[] if dataset is None else judge_controls(resolved, dataset, config),
         system=None,
         board=board,
         fingerprint_inputs={
-            "dataset_sha256": digest_dataset(dataset)[0],
+            "dataset_sha256": None if dataset is None else digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
             **scoring_inputs(resolved, config, tag_map),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
-        history_known=history is not None or recorded is not None,
+        history_known=dataset is None or history is not None or recorded is not None,
     )
     plan.directory, plan.progress = out, out / "progress.jsonl"
     return plan

@@ -275,7 +275,7 @@ def build_turn_eval_rows(
                 f"pass dialogs={{{trace.dialog_id!r}: dialogue}} with the dialogue that was replayed"
             )
         scored = score_dialog(
-            _dialog_of(trace) if given_dialog is None else normalize_dialog(given_dialog),
+            recorded_dialog(trace) if given_dialog is None else normalize_dialog(given_dialog),
             trace,
             history_mode=history_mode,
             risk_tag_mapper=risk_tag_mapper,
@@ -293,7 +293,7 @@ def _read_trace(given: DialogTrace | Mapping[str, Any]) -> DialogTrace:
     return trace
 
 
-def _dialog_of(trace: DialogTrace) -> Dialog:
+def recorded_dialog(trace: DialogTrace) -> Dialog:
     """Rebuild the dialogue from a trace; the true profile is empty where the trace carries none."""
     turns: dict[int, Turn] = {}
     for turn in trace.turns:

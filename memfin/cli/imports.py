@@ -1,0 +1,74 @@
+"""``memfin import`` and ``export``: recorded conversations as traces, and records of a run as tables."""
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from memfin.cli.output import counted, note
+from memfin.contracts.run import RUN_ID
+from memfin.errors import UsageError
+from memfin.exchange.otel import CONVERSATION, import_otel
+from memfin.exchange.tables import TableFormat, export_tables
+
+
+@click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Turn recorded conversations into a trace or a dataset.
+
+    \b
+    memfin import otel spans.jsonl --out dialog_trace.jsonl
+
+    memfin import COMMAND --help has the details.
+    """
+
+
+@command.command("otel")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
+)
+@click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of.")
+def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
+    """Turn OpenTelemetry spans in OTLP FILEs into a dialogue trace.
+
+    \b
+    memfin import otel spans.jsonl --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Files are JSON as the collector's file exporter writes it, or protobuf (.pb, .binpb, .bin), with gzip or
+    without. Spans with gen_ai.conversation.id become dialogues, ordered by time.
+    """
+    if not RUN_ID.match(run_id):
+        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
+    stats = import_otel(files, out, run_id=run_id)
+    if stats.strays:
+        spans = counted(stats.strays, "span")
+        note(f"warning: {stats.first_stray}: {spans} without {CONVERSATION} left out, this the first")
+    if stats.silent:
+        turns = counted(stats.silent, "turn")
+        note(f"warning: {stats.first_silent}: {turns} without the user's text left out, this the first")
+    if stats.unanswered:
+        note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
+    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+
+
+@click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--to", "form", type=click.Choice(get_args(TableFormat)), required=True, help="Format of the tables."
+)
+@click.option(
+    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to create."
+)
+def export(run_dir: Path, form: TableFormat, out: Path) -> None:
+    """Write the rows of a run, a soak or a benchmark as tables, a file per kind.
+
+    \b
+    memfin export runs/my_run --to csv --out tables
+    memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
+
+    A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
+    """
+    for name, rows in export_tables(run_dir, out, form).items():
+        click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")

@@ -1,0 +1,1 @@
+"""Import of recorded conversations, and export of records as tables."""
