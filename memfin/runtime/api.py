@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 import anyio
 
@@ -25,6 +25,9 @@ from memfin.runtime.run import Run
 from memfin.runtime.settings import new_run_id
 from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
+
+if TYPE_CHECKING:
+    from memfin.results import Results
 
 BUFFERED: Final = 1024
 """Events that wait for the reader at most, unless the host wants another bound."""
@@ -104,6 +107,17 @@ class EmbeddedRun(Generic[S]):
     def stats(self) -> RunStats | None:
         """Figures that depend on time, once the run is complete."""
         return self._run.stats if self._run is not None else None
+
+    @property
+    def results(self) -> "Results[S]":
+        """The results of the complete run, as `memfin.read_run` reads them from its directory.
+
+        Raises:
+            UsageError: the run is not complete.
+        """
+        from memfin.results import Results  # noqa: PLC0415 - takes as long to import as everything here
+
+        return Results(self.directory)
 
     @property
     def run_id(self) -> str:
@@ -198,13 +212,15 @@ class EmbeddedRun(Generic[S]):
             "fail_on_judge_error",
             "fail_on_regression",
         )
-        wanted = any(config.get(name) not in (None, {}, [], False) for name in names)
+        wanted = any(config.get(name) not in (None, {}, []) for name in names)
         if run.summary is None or run.stats is None or not wanted:
             return []
         return run.plan.failed_gates(run.summary, run.stats, self.directory)
 
-    async def complete(self) -> S:
+    async def complete(self, *, report: bool = False) -> S:
         """Enter, wait for the end and return the results.
+
+        With ``report`` it also writes ``report.md`` and ``report.html``, in the language of the context.
 
         Raises:
             UsageError, RunFault, RunStopped: as `wait`.
@@ -212,6 +228,14 @@ class EmbeddedRun(Generic[S]):
         """
         async with self:
             summary = await self.wait()
+        if report:
+            from memfin.report.render import write_reports  # noqa: PLC0415 - as above
+
+            thread = CallThread("memfin-report")
+            try:
+                await thread.call(write_reports, self.directory)
+            finally:
+                thread.stop()
         if gates := self.failed_gates:
             raise GateFailed("; ".join(gates), summary)
         return summary
@@ -376,11 +400,13 @@ async def evaluate(
     judge: JudgeLike = "heuristic",
     on_event: OnEvent | None = None,
     observer_factory: ObserverFactory | None = None,
+    report: bool = False,
     **config: Any,
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
-    The arguments are those of `Evaluation`.
+    The arguments are those of `Evaluation`; ``report`` also writes ``report.md`` and ``report.html``, in the
+    language of the context, before gates are checked.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
@@ -392,7 +418,7 @@ async def evaluate(
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
     )
-    return await evaluation.complete()
+    return await evaluation.complete(report=report)
 
 
 async def run_dialog_replay(
@@ -446,12 +472,14 @@ def run_eval_parallel(
     max_workers_judge: int = 2,
     agent_factory: AgentLike = "builtin",
     observer_factory: ObserverFactory | None = None,
+    *,
+    report: bool = False,
     **config: Any,
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
 
     This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
-    parameters are those of metrics contract section 8, ``config`` is as for `evaluate`.
+    parameters are those of metrics contract section 8, ``report`` and ``config`` are as for `evaluate`.
     """
     main = partial(
         evaluate,
@@ -461,6 +489,7 @@ def run_eval_parallel(
         run_id=run_id or new_run_id(),
         workers_dialog=max_workers_dialog,
         workers_judge=max_workers_judge,
+        report=report,
         **config,
     )
     return anyio.run(main)
