@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memfin.results import Results, compare, read_run
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+    from memfin.runtime.settings import Settings
     from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
@@ -38,6 +39,7 @@ _PLACES: Final = {
     "RunConfig": "memfin.contracts",
     "RunFault": "memfin.errors",
     "Session": "memfin.agents.protocol",
+    "Settings": "memfin.runtime.settings",
     "TransportError": "memfin.agents.calls",
     "UsageError": "memfin.errors",
     "compare": "memfin.results",
@@ -64,6 +66,7 @@ __all__ = [
     "RunConfig",
     "RunFault",
     "Session",
+    "Settings",
     "TransportError",
     "UsageError",
     "__version__",

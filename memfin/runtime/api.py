@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 
 import anyio
 
@@ -22,7 +22,7 @@ from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.plan import AgentLike, ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
-from memfin.runtime.settings import new_run_id
+from memfin.runtime.settings import CommonSettings, Settings, new_run_id
 from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
 
@@ -342,7 +342,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
-        **config: Any,
+        **config: Unpack[Settings],
     ) -> None:
         """Prepare; nothing is read or checked yet.
 
@@ -354,7 +354,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
                 MemFin's own.
             on_event: called with every progress event, in order; it must not block.
             event_buffer: events that wait for the iterator at most; older ones are dropped.
-            config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+            config: other fields of `memfin.RunConfig`, such as ``workers_dialog=64``, typed by `Settings`.
         """
         super().__init__(
             lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config),
@@ -401,7 +401,7 @@ async def evaluate(
     on_event: OnEvent | None = None,
     observer_factory: ObserverFactory | None = None,
     report: bool = False,
-    **config: Any,
+    **config: Unpack[Settings],
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
@@ -474,7 +474,7 @@ def run_eval_parallel(
     observer_factory: ObserverFactory | None = None,
     *,
     report: bool = False,
-    **config: Any,
+    **config: Unpack[CommonSettings],
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
 
