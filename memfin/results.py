@@ -1,12 +1,16 @@
 """Results of finished runs: the summary, the settings, and iterators over the records of a directory."""
 
+import importlib
 import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import inspect
 
 from memfin.contracts import (
     BenchConfigFile,
@@ -20,7 +24,9 @@ from memfin.contracts import (
     RunConfig,
     SoakSummary,
     TurnEvalRow,
+    TurnTrace,
 )
+from memfin.contracts.base import Difficulty
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import iter_jsonl, open_input, read_json
@@ -30,10 +36,15 @@ from memfin.report.rag_report import RESULTS
 from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 
+if TYPE_CHECKING:
+    import pandas as pd  # pyright: ignore[reportMissingImports]
+    import polars as pl  # pyright: ignore[reportMissingImports]
+
 S = TypeVar("S", bound=Record)
+Table = Literal["rows", "turns", "findings", "results"]
 
 _METHODS: Final = {
-    "dialogues": "a run of dialogues: use rows(), traces(), dialogs() or findings()",
+    "dialogues": "a run of dialogues: use rows(), traces(), dialogs(), turns() or findings()",
     "rag": "a run of a benchmark: use results()",
     "soak": "a soak: use epochs()",
 }
@@ -46,12 +57,28 @@ class DialogResult(Record):
     rows: list[TurnEvalRow]
 
 
+class DialogTurn(TurnTrace, kw_only=True):
+    """Trace of a turn with the id, the scenario and the difficulty of its dialogue."""
+
+    dialog_id: str
+    scenario_type: str | None = None
+    difficulty: Difficulty | None = None
+
+
 class ReplyFinding(Finding):
     """Finding of a detector with its dialogue, its turn, and the ``words`` of the reply that it covers."""
 
     dialog_id: str
     turn: int
     words: str
+
+
+_TABLES: Final[Mapping[Table, type[Record]]] = {
+    "rows": TurnEvalRow,
+    "turns": DialogTurn,
+    "findings": ReplyFinding,
+    "results": RagResult,
+}
 
 
 class Results(Generic[S]):
@@ -124,6 +151,19 @@ class Results(Generic[S]):
         """
         return self._joined(self.traces())
 
+    def turns(self) -> Iterator[DialogTurn]:
+        """Return an iterator of the traces of the turns, in the order of `traces`."""
+        return (
+            DialogTurn(
+                dialog_id=trace.dialog_id,
+                scenario_type=trace.scenario_type,
+                difficulty=trace.difficulty,
+                **dict(turn),
+            )
+            for trace in self.traces()
+            for turn in trace.turns
+        )
+
     def findings(self) -> Iterator[ReplyFinding]:
         """Return an iterator of the detectors' findings, in the order of `dialogs`."""
         return self._found(self.dialogs())
@@ -131,6 +171,35 @@ class Results(Generic[S]):
     def epochs(self) -> "Iterator[Results[Any]]":
         """Yield the complete epochs of a soak that are kept; of a plain run the run itself."""
         return (Results(path) for path in run_directories(self.directory))
+
+    def to_pandas(self, what: Table = "rows") -> "pd.DataFrame":
+        """Return what an iterator yields as a pandas DataFrame, one column per field.
+
+        A record in a field becomes columns named ``field.inner``. Lists of texts and numbers stay lists;
+        dictionaries and lists of records become JSON text. A field that is left out is missing.
+
+        Raises:
+            UsageError: pandas is not installed, or the suite has no such records.
+        """
+        names, values = self._table(what)
+        return _library("pandas").DataFrame(values, columns=names)
+
+    def to_polars(self, what: Table = "rows") -> "pl.DataFrame":
+        """Return what an iterator yields as a Polars DataFrame, with the columns of `to_pandas`.
+
+        Raises:
+            UsageError: polars is not installed, or the suite has no such records.
+        """
+        names, values = self._table(what)
+        return _library("polars").DataFrame(values, schema=names, orient="row", infer_schema_length=None)
+
+    def _table(self, what: Table) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns and the values of every record."""
+        if what not in _TABLES:
+            raise UsageError(f"table {what!r}: must be one of {', '.join(_TABLES)}")
+        columns = list(_columns(_TABLES[what]))
+        values = [tuple(_value(one, *column) for column in columns) for one in getattr(self, what)()]
+        return [".".join(path) for path, _ in columns], values
 
     def _records(self, suite: str, name: str, kind: type[Record]) -> Iterator[Any]:
         if suite != self.suite:
@@ -161,6 +230,41 @@ class Results(Generic[S]):
                     yield ReplyFinding(
                         dialog_id=row.dialog_id, turn=row.turn_pair_id, words=words, **dict(one)
                     )
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as problem:
+        raise UsageError(f"{problem}; to_{name} needs the extra: pip install 'memfin[{name}]'") from problem
+
+
+def _columns(
+    kind: type[msgspec.Struct], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield the path of each column, and True if its values are JSON text."""
+    for field in msgspec.structs.fields(kind):
+        info = inspect.type_info(field.type)
+        types = info.types if isinstance(info, inspect.UnionType) else (info,)
+        records = [each.cls for each in types if isinstance(each, inspect.StructType)]
+        if records:
+            yield from _columns(records[0], (*path, field.name))
+        else:
+            yield (*path, field.name), any(map(_is_nested, types))
+
+
+def _is_nested(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.ListType):
+        return _is_nested(kind.item_type)
+    return isinstance(kind, inspect.AnyType | inspect.DictType | inspect.StructType | inspect.UnionType)
+
+
+def _value(value: Any, path: tuple[str, ...], is_json: bool) -> Any:
+    for name in path:
+        value = getattr(value, name)
+        if value is None or value is msgspec.UNSET:
+            return None
+    return msgspec.json.encode(value).decode() if is_json else value
 
 
 def read_run(path: str | os.PathLike[str]) -> Results[Any]:

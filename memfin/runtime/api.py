@@ -465,7 +465,7 @@ async def evaluate_dialog_task(
     return await run_dialog_replay(dialog_obj, run_id, dataset_index, agent_factory, observer_factory)
 
 
-def run_eval_parallel(
+def run_eval_parallel(  # noqa: PLR0913 - those of the contract, and of `evaluate`
     dataset_path: str | os.PathLike[str],
     run_id: str | None = None,
     max_workers_dialog: int = 4,
@@ -473,18 +473,22 @@ def run_eval_parallel(
     agent_factory: AgentLike = "builtin",
     observer_factory: ObserverFactory | None = None,
     *,
+    judge: JudgeLike = "heuristic",
+    on_event: OnEvent | None = None,
     report: bool = False,
     **config: Unpack[CommonSettings],
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
 
     This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
-    parameters are those of metrics contract section 8, ``report`` and ``config`` are as for `evaluate`.
+    parameters are those of metrics contract section 8, the others are those of `evaluate`.
     """
     main = partial(
         evaluate,
         dataset_path,
         agent=agent_factory,
+        judge=judge,
+        on_event=on_event,
         observer_factory=observer_factory,
         run_id=run_id or new_run_id(),
         workers_dialog=max_workers_dialog,

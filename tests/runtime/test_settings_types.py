@@ -27,7 +27,7 @@ async def right(settings: memfin.Settings, more: dict[str, Any]) -> None:
     limits = {"m3_risk_coverage.risk_coverage": 1}
     await memfin.evaluate(runs_dir=Path("runs"), judge_rpm=60, fail_under=limits, report=True, **more)
     await memfin.evaluate("d.jsonl", agent="echo", **settings)
-    run_eval_parallel("d.jsonl", "run", 4, 2, seed=3, report=True)
+    run_eval_parallel("d.jsonl", "run", 4, 2, judge="none", seed=3, report=True)
     summary: memfin.EvalSummary = memfin.Evaluation(history="forced", run_id="a").results.summary
 
 
