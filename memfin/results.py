@@ -26,7 +26,7 @@ from memfin.contracts import (
     TurnEvalRow,
     TurnTrace,
 )
-from memfin.contracts.base import Difficulty
+from memfin.contracts.base import Bit, Difficulty
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import iter_jsonl, open_input, read_json
@@ -181,25 +181,33 @@ class Results(Generic[S]):
         Raises:
             UsageError: pandas is not installed, or the suite has no such records.
         """
-        names, values = self._table(what)
-        return _library("pandas").DataFrame(values, columns=names)
+        library = _library("pandas")
+        columns, values = self._table(what)
+        return library.DataFrame(values, columns=list(columns))
 
     def to_polars(self, what: Table = "rows") -> "pl.DataFrame":
         """Return what an iterator yields as a Polars DataFrame, with the columns of `to_pandas`.
 
+        The type of a column is that of its field, so that frames of several runs can be concatenated.
+
         Raises:
             UsageError: polars is not installed, or the suite has no such records.
         """
-        names, values = self._table(what)
-        return _library("polars").DataFrame(values, schema=names, orient="row", infer_schema_length=None)
+        library = _library("polars")
+        columns, values = self._table(what)
+        schema = {name: _polars_type(library, kind) for name, kind in columns.items()}
+        return library.DataFrame(values, schema=schema, orient="row")
 
-    def _table(self, what: Table) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns and the values of every record."""
+    def _table(self, what: Table) -> tuple[dict[str, inspect.Type | None], list[tuple[Any, ...]]]:
+        """Return the columns with their types, None for JSON text, and the values of every record."""
         if what not in _TABLES:
             raise UsageError(f"table {what!r}: must be one of {', '.join(_TABLES)}")
-        columns = list(_columns(_TABLES[what]))
-        values = [tuple(_value(one, *column) for column in columns) for one in getattr(self, what)()]
-        return [".".join(path) for path, _ in columns], values
+        columns = dict(_columns(_TABLES[what]))
+        values = [
+            tuple(_value(one, path, is_json=kind is None) for path, kind in columns.items())
+            for one in getattr(self, what)()
+        ]
+        return {".".join(path): kind for path, kind in columns.items()}, values
 
     def _records(self, suite: str, name: str, kind: type[Record]) -> Iterator[Any]:
         if suite != self.suite:
@@ -241,16 +249,16 @@ def _library(name: str) -> Any:
 
 def _columns(
     kind: type[msgspec.Struct], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the path of each column, and True if its values are JSON text."""
+) -> Iterator[tuple[tuple[str, ...], inspect.Type | None]]:
+    """Yield the path and the type of each column; the type is None for JSON text."""
     for field in msgspec.structs.fields(kind):
         info = inspect.type_info(field.type)
         types = info.types if isinstance(info, inspect.UnionType) else (info,)
-        records = [each.cls for each in types if isinstance(each, inspect.StructType)]
-        if records:
-            yield from _columns(records[0], (*path, field.name))
+        one, *others = (each for each in types if not isinstance(each, inspect.NoneType))
+        if isinstance(one, inspect.StructType):
+            yield from _columns(one.cls, (*path, field.name))
         else:
-            yield (*path, field.name), any(map(_is_nested, types))
+            yield (*path, field.name), None if others or _is_nested(one) else one
 
 
 def _is_nested(kind: inspect.Type) -> bool:
@@ -259,7 +267,17 @@ def _is_nested(kind: inspect.Type) -> bool:
     return isinstance(kind, inspect.AnyType | inspect.DictType | inspect.StructType | inspect.UnionType)
 
 
-def _value(value: Any, path: tuple[str, ...], is_json: bool) -> Any:
+def _polars_type(polars: Any, kind: inspect.Type | None) -> Any:
+    if isinstance(kind, inspect.ListType):
+        return polars.List(_polars_type(polars, kind.item_type))
+    if isinstance(kind, inspect.IntType) or kind == inspect.type_info(Bit):
+        return polars.Int64
+    if isinstance(kind, inspect.FloatType):
+        return polars.Float64
+    return polars.Boolean if isinstance(kind, inspect.BoolType) else polars.String
+
+
+def _value(value: Any, path: tuple[str, ...], *, is_json: bool) -> Any:
     for name in path:
         value = getattr(value, name)
         if value is None or value is msgspec.UNSET:

@@ -106,6 +106,20 @@ def test_a_library_that_is_missing_is_one_line(
         getattr(run, f"to_{library}")()
 
 
-def test_an_unknown_table_is_one_line(run: memfin.Results[Any]) -> None:
+def test_frames_of_several_runs_can_be_concatenated(run: memfin.Results[Any], tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed; make test-frames runs this test")
+    run_eval_parallel(SAMPLE, agent_factory="echo", judge="none", runs_dir=tmp_path, run_id="e", limit=1)
+    other = memfin.read_run(tmp_path / "e")
+    for what in ("rows", "turns", "findings"):
+        frames = [each.to_polars(what) for each in (run, other)]
+        assert len(polars.concat(frames)) == sum(map(len, frames))
+        assert all(
+            dtype.is_nested() or dtype in (polars.String, polars.Int64, polars.Float64, polars.Boolean)
+            for dtype in frames[1].dtypes
+        )
+
+
+def test_an_unknown_table_is_one_line(run: memfin.Results[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", sys)  # any module: it is not used
     with pytest.raises(UsageError, match="table 'row': must be one of rows, turns, findings, results"):
         run.to_polars("row")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,23 @@ async def test_a_soak_has_the_epochs_that_are_kept(tmp_path: Path) -> None:
         soak.findings()
 
 
+def test_memory_does_not_grow_with_the_run(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "r")
+    for name in ("dialog_trace.jsonl", "turn_eval.jsonl"):
+        text = (run / name).read_text("utf-8")
+        with (tmp_path / "r" / name).open("a", encoding="utf-8") as file:
+            file.writelines(text.replace('"dialog_id":"d', f'"dialog_id":"{n}') for n in range(300))
+    results = memfin.read_run(tmp_path / "r")
+    tracemalloc.start()
+    try:
+        counts = [sum(1 for _ in each()) for each in (results.rows, results.turns, results.findings)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert counts[:2] == [6 * 301] * 2
+    assert peak < (tmp_path / "r" / "turn_eval.jsonl").stat().st_size / 5
+
+
 def unfinished(run: Path) -> None:
     (run / "metrics_summary.json").unlink()
 
@@ -127,7 +145,7 @@ def broken(run: Path) -> None:
         (broken, r"metrics_summary\.json: \$\.run_id: Expected `str`, got `int`"),
     ],
 )
-async def test_what_is_no_finished_run_is_one_line(
+async def test_a_directory_without_a_finished_run_is_one_line(
     change: Callable[[Path], None], words: str, run: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(run, tmp_path / "r")
@@ -143,6 +161,8 @@ async def test_an_evaluation_has_results_once_it_is_complete(tmp_path: Path) -> 
             _ = evaluation.results
         summary = await evaluation.wait()
     assert evaluation.results.summary == summary
+    async with memfin.BenchEvaluation(runs_dir=tmp_path, limit=1) as bench:
+        assert (await bench.wait()).total_tests == len(list(bench.results.results())) == 1
     assert len(list(evaluation.results.rows())) == summary.counters.total_turn_pairs
 
 
