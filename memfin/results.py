@@ -108,7 +108,7 @@ class Results(Generic[S]):
             return "soak"
         suite = suite_of(self.directory)
         if suite == "samples":
-            raise UsageError(f"{self.directory}: not the directory of a run; memfin compare reads such logs")
+            raise UsageError(f"{self.directory}: a file; give the directory of a run, such as runs/RUN_ID")
         return suite
 
     def _summary(self) -> Any:

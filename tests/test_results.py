@@ -195,7 +195,7 @@ async def test_a_bad_line_is_named_with_its_number(run: Path, tmp_path: Path) ->
 
 async def test_a_log_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({}))
-    with pytest.raises(UsageError, match="not the directory of a run"):
+    with pytest.raises(UsageError, match="a file; give the directory of a run"):
         memfin.read_run(tmp_path / "a.json")
 
 
