@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-inspect test-junit test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -38,6 +38,10 @@ test-llama-cpp: $(VENV)/.installed-llama
 # Comparisons of logs that inspect_ai writes with its mock model; the package and what it needs are 230 MB.
 test-inspect: $(VENV)/.installed-inspect
 	$(BIN)/python -m pytest tests/report/test_inspect_logs.py
+
+# Results as pandas and Polars DataFrames; both are 270 MB.
+test-frames: $(VENV)/.installed-frames
+	$(BIN)/python -m pytest tests/test_frames.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -85,6 +89,10 @@ $(VENV)/.installed-llama: $(VENV)/.installed-test requirements/llama.txt
 
 $(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
 	$(PIP) install --require-hashes --requirement requirements/inspect.txt
+	touch $@
+
+$(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt
+	$(PIP) install --require-hashes --requirement requirements/frames.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt

@@ -14,10 +14,12 @@ from memfin.version import __version__
 if TYPE_CHECKING:
     from memfin.agents.calls import TransportError
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
-    from memfin.contracts import EvalSummary, MetricResult, RunConfig
+    from memfin.contracts import Comparison, EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
+    from memfin.results import Results, compare, read_run
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+    from memfin.runtime.settings import Settings
     from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
@@ -26,19 +28,24 @@ _PLACES: Final = {
     "AgentReply": "memfin.agents.protocol",
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
+    "Comparison": "memfin.contracts",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
     "MemfinError": "memfin.errors",
     "MetricResult": "memfin.contracts",
     "Observer": "memfin.agents.protocol",
+    "Results": "memfin.results",
     "RunConfig": "memfin.contracts",
     "RunFault": "memfin.errors",
     "Session": "memfin.agents.protocol",
+    "Settings": "memfin.runtime.settings",
     "TransportError": "memfin.agents.calls",
     "UsageError": "memfin.errors",
+    "compare": "memfin.results",
     "evaluate": "memfin.runtime.api",
     "measure_validity": "memfin.validity.measurement",
+    "read_run": "memfin.results",
 }
 """Modules of the public names, imported on first use, so that starting stays fast."""
 
@@ -48,20 +55,25 @@ __all__ = [
     "AgentReply",
     "BenchEvaluation",
     "BenchmarkRunner",
+    "Comparison",
     "EvalSummary",
     "Evaluation",
     "GateFailed",
     "MemfinError",
     "MetricResult",
     "Observer",
+    "Results",
     "RunConfig",
     "RunFault",
     "Session",
+    "Settings",
     "TransportError",
     "UsageError",
     "__version__",
+    "compare",
     "evaluate",
     "measure_validity",
+    "read_run",
 ]
 
 

@@ -37,6 +37,7 @@ RANKS: Mapping[str, int] = {
     "report": 2,
     "validation": 2,
     "actors": 3,
+    "results": 3,
     "runtime": 4,
     "validity": 4,
     "": 5,  # memfin/__init__.py, which imports its names when they are asked for

@@ -89,7 +89,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
             common, or a margin names a value that they do not have.
     """
     runs_a, runs_b = run_directories(run_a), run_directories(run_b)
-    suite, other = _suite(runs_a[0]), _suite(runs_b[0])
+    suite, other = suite_of(runs_a[0]), suite_of(runs_b[0])
     if suite != other and "samples" in (suite, other):
         log, run = (run_a, run_b) if suite == "samples" else (run_b, run_a)
         raise UsageError(f"{log} is a log of inspect_ai, {run} the directory of a run; give two of the same")
@@ -166,7 +166,8 @@ def run_directories(path: Path) -> list[Path]:
     return found
 
 
-def _suite(path: Path) -> Suite:
+def suite_of(path: Path) -> Suite:
+    """Return the suite of a finished run or a log; raise `UsageError` for anything else."""
     if is_log(path):
         return "samples"
     if not path.is_dir():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
 import anyio
 
@@ -24,10 +24,13 @@ from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.plan import ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
-from memfin.runtime.settings import new_run_id
+from memfin.runtime.settings import CommonSettings, Settings, new_run_id
 from memfin.runtime.subscriptions import BUFFERED, E, Subscribers, Subscription
 from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
+
+if TYPE_CHECKING:
+    from memfin.results import Results
 
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""
@@ -96,6 +99,17 @@ class EmbeddedRun(Generic[S]):
     def stats(self) -> RunStats | None:
         """Figures that depend on time, once the run is complete."""
         return self._run.stats if self._run is not None else None
+
+    @property
+    def results(self) -> "Results[S]":
+        """The results of the complete run, as `memfin.read_run` reads them from its directory.
+
+        Raises:
+            UsageError: the run is not complete.
+        """
+        from memfin.results import Results  # noqa: PLC0415 - takes as long to import as everything here
+
+        return Results(self.directory)
 
     @property
     def run_id(self) -> str:
@@ -195,13 +209,15 @@ class EmbeddedRun(Generic[S]):
             "fail_on_judge_error",
             "fail_on_regression",
         )
-        wanted = any(config.get(name) not in (None, {}, [], False) for name in names)
+        wanted = any(config.get(name) not in (None, {}, []) for name in names)
         if run.summary is None or run.stats is None or not wanted:
             return []
         return run.plan.failed_gates(run.summary, run.stats, self.directory)
 
-    async def complete(self) -> S:
+    async def complete(self, *, report: bool = False) -> S:
         """Enter, wait for the end and return the results.
+
+        With ``report`` it also writes ``report.md`` and ``report.html``, in the language of the context.
 
         Raises:
             UsageError, RunFault, RunStopped: as `wait`.
@@ -209,6 +225,14 @@ class EmbeddedRun(Generic[S]):
         """
         async with self:
             summary = await self.wait()
+        if report:
+            from memfin.report.render import write_reports  # noqa: PLC0415 - as above
+
+            thread = CallThread("memfin-report")
+            try:
+                await thread.call(write_reports, self.directory)
+            finally:
+                thread.stop()
         if gates := self.failed_gates:
             raise GateFailed("; ".join(gates), summary)
         return summary
@@ -315,7 +339,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
-        **config: Any,
+        **config: Unpack[Settings],
     ) -> None:
         """Prepare; nothing is read or checked yet.
 
@@ -327,7 +351,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
                 MemFin's own.
             on_event: called with every progress event, in order; it must not block.
             event_buffer: events that wait for the iterator at most; older ones are dropped.
-            config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
+            config: other fields of `memfin.RunConfig`, such as ``workers_dialog=64``, typed by `Settings`.
         """
         super().__init__(
             lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config),
@@ -373,11 +397,13 @@ async def evaluate(
     judge: JudgeLike = "heuristic",
     on_event: OnEvent | None = None,
     observer_factory: ObserverFactory | None = None,
-    **config: Any,
+    report: bool = False,
+    **config: Unpack[Settings],
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
 
-    The arguments are those of `Evaluation`.
+    The arguments are those of `Evaluation`; ``report`` also writes ``report.md`` and ``report.html``, in the
+    language of the context, before gates are checked.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable, or no agent could be created
@@ -389,7 +415,7 @@ async def evaluate(
     evaluation = Evaluation(
         dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
     )
-    return await evaluation.complete()
+    return await evaluation.complete(report=report)
 
 
 async def run_dialog_replay(
@@ -438,28 +464,35 @@ async def evaluate_dialog_task(
     return await run_dialog_replay(dialog_obj, run_id, dataset_index, agent_factory, observer_factory)
 
 
-def run_eval_parallel(
+def run_eval_parallel(  # noqa: PLR0913 - those of the contract, and of `evaluate`
     dataset_path: str | os.PathLike[str],
     run_id: str | None = None,
     max_workers_dialog: int = 4,
     max_workers_judge: int = 2,
     agent_factory: AgentLike = "builtin",
     observer_factory: ObserverFactory | None = None,
-    **config: Any,
+    *,
+    judge: JudgeLike = "heuristic",
+    on_event: OnEvent | None = None,
+    report: bool = False,
+    **config: Unpack[CommonSettings],
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
 
     This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
-    parameters are those of metrics contract section 8, ``config`` is as for `evaluate`.
+    parameters are those of metrics contract section 8, the others are those of `evaluate`.
     """
     main = partial(
         evaluate,
         dataset_path,
         agent=agent_factory,
+        judge=judge,
+        on_event=on_event,
         observer_factory=observer_factory,
         run_id=run_id or new_run_id(),
         workers_dialog=max_workers_dialog,
         workers_judge=max_workers_judge,
+        report=report,
         **config,
     )
     return anyio.run(main)

@@ -4,15 +4,61 @@ import os
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
-from memfin.contracts import RunConfig
+from memfin.contracts import HistoryMode, JudgeScope, RunConfig, TraceVersion
 from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.runtime.gates import Directions, gates_of, value_directions
 
 C = TypeVar("C", bound=RunConfig)
+PathText = str | os.PathLike[str]
+
+
+class CommonSettings(TypedDict, total=False):
+    """Fields of `RunConfig` that every function of evaluations takes as keyword arguments."""
+
+    runs_dir: PathText
+    workers_score: int | None
+    score_timeout: float
+    score_chars: int
+    tag_map: PathText | None
+    history: HistoryMode
+    limit: int | None
+    turn_timeout: float
+    turn_retries: int
+    judge_rpm: float | None
+    judge_tpm: float | None
+    judge_scope: JudgeScope
+    judge_votes: int
+    judge_patience: float
+    judge_max_tokens: int
+    judge_cache: Literal["off", "read", "write"]
+    judge_cache_dir: PathText | None
+    agent_system: PathText | None
+    agent_memory: str
+    agent_temperature: float
+    agent_max_tokens: int | None
+    agent_context_tokens: int
+    seed: int
+    fsync_interval: float
+    fsync_turns: int
+    trace_version: TraceVersion
+    fail_under: Mapping[str, float]
+    fail_over: Mapping[str, float]
+    gate: list[str]
+    fail_on_error: float | None
+    fail_on_judge_error: float | None
+    notes: str | None
+
+
+class Settings(CommonSettings, total=False):
+    """Keyword arguments of `evaluate` and `Evaluation`: the fields of `RunConfig` beside their parameters."""
+
+    run_id: str | None
+    workers_dialog: int
+    workers_judge: int
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:

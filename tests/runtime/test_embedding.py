@@ -487,8 +487,9 @@ async def test_gates_are_asked_for_in_the_block_and_raised_by_evaluate(tmp_path:
         await evaluation.wait()
     (line,) = evaluation.failed_gates
     assert line.startswith("--fail-under m5_explainability.judge_score_mean=5: the value is ")
+    chosen["run_id"] = "again"
     with pytest.raises(GateFailed, match="judge_score_mean=5: the value is"):
-        await memfin.evaluate(data, **{**chosen, "run_id": "again"})
+        await memfin.evaluate(data, **chosen)
 
 
 Go = Callable[[], None]

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memfin.contracts import JudgeRequest, Verdict
+from memfin.contracts import HistoryMode, JudgeRequest, TraceVersion, Verdict
 from memfin.runtime.api import evaluate
 from memfin.validation import validate_path
 from tests.support import TAGS, dialog, read_jsonl, write_jsonl
@@ -89,7 +89,7 @@ def odd_dataset(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("history", ["free", "forced"])
 @pytest.mark.parametrize("judge", [FailingJudge, "heuristic", "none"])
 async def test_a_complete_run_has_no_findings(
-    tmp_path: Path, odd_dataset: Path, trace_version: str, history: str, judge: Any
+    tmp_path: Path, odd_dataset: Path, trace_version: TraceVersion, history: HistoryMode, judge: Any
 ) -> None:
     await evaluate(
         odd_dataset,
