@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memfin.agents.calls import TransportError
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
+    from memfin.dataset import DatasetSource
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
@@ -26,6 +27,7 @@ _PLACES: Final = {
     "AgentReply": "memfin.agents.protocol",
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
+    "DatasetSource": "memfin.dataset",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -48,6 +50,7 @@ __all__ = [
     "AgentReply",
     "BenchEvaluation",
     "BenchmarkRunner",
+    "DatasetSource",
     "EvalSummary",
     "Evaluation",
     "GateFailed",
