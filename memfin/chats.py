@@ -1,4 +1,4 @@
-"""Chat logs as dialogues: OpenAI messages in JSONL, rows of CSV, and transcripts in Markdown or plain text."""
+"""Chat logs as dialogues: OpenAI messages in JSONL, rows of CSV, transcripts in Markdown or plain text."""
 
 import csv
 import hashlib
@@ -33,7 +33,7 @@ _IDS: Final = (
 _CONTENTS: Final = ("content", "text", "message")
 _TIMES: Final = ("timestamp", "time", "created_at", "date")
 _SPEAKER: Final = re.compile(
-    rf"\s*(?:[-*]\s+)?(?:\*\*|__)?({'|'.join(ROLES)})(?:\*\*|__)?\s*[:：]\s*(?:\*\*|__)?[ \t]*(.*)",
+    rf"\s*(?:\*\*|__)?({'|'.join(ROLES)})(?:\*\*|__)?\s*[:：]\s*(?:\*\*|__)?[ \t]*(.*)",
     re.IGNORECASE,
 )
 _BREAK: Final = re.compile(r"\s*(?:#\s+(.+?)|-{3,}|\*{3,}|_{3,})\s*")
@@ -120,7 +120,7 @@ def _of_messages(path: Path) -> Iterator[Chat | Unread]:
 
 def _of_object(line: int, value: Any) -> Chat:
     if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
-        raise ValueError("expected an object with a list of messages")
+        raise ValueError("expected an object with a list of messages")  # noqa: TRY004 - one handler
     name = next((value[key] for key in ("id", *_IDS) if isinstance(value.get(key), str | int)), None)
     messages: list[tuple[str, str]] = []
     for number, each in enumerate(value["messages"]):
@@ -159,11 +159,14 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Chat | Unread]:
             row = next(rows, None)
             if row is None:
                 break
+            if not any(row):
+                continue
             if not header:
-                header = [name.strip().lower() for name in row]
-                id_, role, content = (_column(header, names) for names in (_IDS, ("role",), _CONTENTS))
-                time = next((header.index(name) for name in _TIMES if name in header), None)
-            elif any(row):
+                names = [name.strip().lower() for name in row]
+                id_, role, content = (_column(names, known) for known in (_IDS, ("role",), _CONTENTS))
+                time = next((names.index(name) for name in _TIMES if name in names), None)
+                header = names
+            else:
                 if len(row) != len(header):
                     raise ValueError(f"{len(row)} columns, but the header has {len(header)}")  # noqa: TRY301
                 moment = 0.0 if time is None else _moment(row[time])
@@ -173,7 +176,7 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Chat | Unread]:
             yield Unread(line, f"no CSV: {problem}")
         except ValueError as problem:
             yield Unread(line, str(problem))
-            if not chats and line == 1:
+            if not header:
                 return
     for name, found in chats.items():
         found.sort(key=lambda each: each[0])
@@ -202,8 +205,8 @@ def _moment(text: str) -> float:
 def _of_transcript(lines: Iterable[str]) -> Iterator[Chat | Unread]:
     """Yield the conversations of a transcript.
 
-    A title (``# name``) or a rule (``---``) directly before a speaker begins another conversation; elsewhere it
-    is a part of the message, as replies have them, too.
+    A title (``# name``) or a rule (``---``) directly before a speaker begins another conversation; elsewhere
+    it is a part of the message.
     """
     start, name = 1, None
     turns: list[tuple[str, list[str]]] = []

@@ -31,15 +31,17 @@ def chat(file: Path, out: Path) -> None:
     """Turn the chat log FILE into dialogues; its replies become reference replies without tags.
 
     \b
-    memfin import chat messages.jsonl --out data.jsonl     one {"messages": [...]} per line, as OpenAI has it
-    memfin import chat export.csv --out data.jsonl         columns conversation_id, role, content; timestamp
-    memfin import chat transcript.md --out data.jsonl      lines **User:** and **Assistant:**, 用户： and 助手：
+    memfin import chat messages.jsonl --out data.jsonl   one {"messages": [...]} of OpenAI per line
+    memfin import chat export.csv --out data.jsonl       columns conversation_id, role, content
+    memfin import chat transcript.md --out data.jsonl    lines **User:** and **Assistant:**, 用户：
 
     What cannot be read is listed as file:line: reason. Exit code 0: everything was read. 1: something was
     not. 2: nothing was, and no file is written.
     """
     if out.exists():
         raise UsageError(f"{out} exists already; name another file")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: there is no directory {out.parent}")
     written = unread = 0
 
     def lines() -> Iterator[bytes]:

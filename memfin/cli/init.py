@@ -25,9 +25,9 @@ def command(directory: Path) -> None:
 
     \b
     memfin init my-evaluation
-    cd my-evaluation && memfin run
 
-    Nothing is overwritten: if one of the files exists already, none is written.
+    Then memfin run in that directory evaluates the agent on the dialogues. Nothing is overwritten: if one of
+    the files exists already, none is written.
     """
     for name in STARTER:
         if (directory / name).exists():
