@@ -395,6 +395,8 @@ def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
     rows = {name for name in found if is_row_file(name)}
     if not found <= {COMMITS, *rows, *_STARTING} or found.issuperset(FIRST_ARTIFACTS):
         return False
+    if DATASET in found and COMMITS not in found:  # a run writes the log first: it is someone's own file
+        return False
     if any((directory / name).stat().st_size for name in rows):
         return False
     try:

@@ -24,6 +24,7 @@ from memfin.runtime.api import Evaluation, run_eval_parallel
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan, make_soak_resume_plan
 from memfin.validation import validate_path
+from tests.commands import run_beside_us
 from tests.support import dialog, read_jsonl, write_jsonl
 
 DIALOGS = [dialog(f"d{number}", 1) for number in range(3)]
@@ -191,6 +192,45 @@ async def test_a_name_that_is_taken_keeps_its_dataset(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists already"):
         await memfin.evaluate(DIALOGS[:1], agent=Agent, runs_dir=str(tmp_path), run_id="r")
     assert (tmp_path / "r" / "dataset.jsonl").read_bytes() == before
+
+
+async def test_a_start_that_crashed_is_replaced_but_not_a_file_of_the_user(tmp_path: Path) -> None:
+    run = tmp_path / "r"
+    run.mkdir()
+    (run / "dataset.jsonl").write_bytes(b"mine")
+    with pytest.raises(UsageError, match="exists already"):
+        await memfin.evaluate(DIALOGS, agent=Agent, runs_dir=str(tmp_path), run_id="r")
+    assert (run / "dataset.jsonl").read_bytes() == b"mine"
+    for name in ("commits.log", ".lock", ".dataset.jsonl.0123456789abcdef.tmp"):
+        (run / name).touch()
+    await memfin.evaluate(DIALOGS, agent=Agent, runs_dir=str(tmp_path), run_id="r")
+    assert len(read_jsonl(run / "dataset.jsonl")) == 3
+
+
+async def test_a_run_that_was_killed_is_resumed_from_the_command_line(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, os, memfin\n"
+        "from memfin.dataset import SAMPLE, load_dataset_jsonl\n"
+        "seen = []\n"
+        "def event(each):\n"
+        "    seen.append(type(each).__name__)\n"
+        "    if seen.count('DialogDone') == 2: os._exit(9)\n"
+        "asyncio.run(memfin.evaluate(iter(load_dataset_jsonl(SAMPLE)[:5]), agent='echo', run_id='k',"
+        " on_event=event, workers_dialog=1))"
+    )
+    killed = await anyio.run_process([sys.executable, "-c", code], check=False, cwd=tmp_path)
+    assert killed.returncode == 9
+    done = await run_beside_us("resume", "runs/k", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "runs" / "k" / "metrics_summary.json").read_bytes())
+    assert summary["counters"]["valid_dialogs"] == 5
+    assert summary["dataset_path"] == "runs/k/dataset.jsonl"
+
+
+def test_a_benchmark_of_objects_is_refused_in_one_line() -> None:
+    objects: Any = [{"questions": []}]
+    with pytest.raises(UsageError, match="setting dataset: must be a string, not a list"):
+        memfin.BenchmarkRunner(objects).run_benchmark()
 
 
 async def test_a_soak_reads_a_generator_once_and_goes_on_without_it(tmp_path: Path) -> None:
