@@ -54,6 +54,16 @@ class Chat(NamedTuple):
     messages: Sequence[tuple[str, str]]
 
 
+class _Columns(NamedTuple):
+    """Places of the columns of a CSV file, and their number."""
+
+    id: int
+    role: int
+    content: int
+    time: int | None
+    width: int
+
+
 def read_chats(path: Path) -> Iterator[dict[str, Any] | Unread]:
     """Yield the dialogues of a chat log in order, and what cannot be read; the suffix decides the form.
 
@@ -152,42 +162,43 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Chat | Unread]:
     csv.field_size_limit(MAX_LINE_BYTES)
     rows = csv.reader(lines, strict=True)
     chats: dict[str, list[tuple[float, int, list[tuple[str, str]]]]] = {}
-    header: list[str] = []
+    columns: _Columns | None = None
     while True:
         line = rows.line_num + 1
         try:
             row = next(rows, None)
             if row is None:
                 break
-            if not any(row):
-                continue
-            if not header:
-                names = [name.strip().lower() for name in row]
-                id_, role, content = (_column(names, known) for known in (_IDS, ("role",), _CONTENTS))
-                time = next((names.index(name) for name in _TIMES if name in names), None)
-                header = names
-            else:
-                if len(row) != len(header):
-                    raise ValueError(f"{len(row)} columns, but the header has {len(header)}")  # noqa: TRY301
-                moment = 0.0 if time is None else _moment(row[time])
-                messages = _message(row[role], row[content])
-                chats.setdefault(row[id_].strip(), []).append((moment, line, messages))
+            if columns is None:
+                columns = _columns(row) if any(row) else None
+            elif any(row):
+                if len(row) != columns.width:
+                    raise ValueError(f"{len(row)} columns, but the header has {columns.width}")  # noqa: TRY301
+                moment = 0.0 if columns.time is None else _moment(row[columns.time])
+                messages = _message(row[columns.role], row[columns.content])
+                chats.setdefault(row[columns.id].strip(), []).append((moment, line, messages))
         except csv.Error as problem:
-            yield Unread(line, f"no CSV: {problem}")
+            yield Unread(line, f"not valid CSV: {problem}")
         except ValueError as problem:
             yield Unread(line, str(problem))
-            if not header:
+            if columns is None:
                 return
     for name, found in chats.items():
         found.sort(key=lambda each: each[0])
         yield Chat(min(each[1] for each in found), name or None, [pair for each in found for pair in each[2]])
 
 
-def _column(header: Sequence[str], names: Sequence[str]) -> int:
-    for name in names:
-        if name in header:
-            return header.index(name)
-    raise ValueError(f"the header has no column {' or '.join(names)}")
+def _columns(header: Sequence[str]) -> _Columns:
+    names = [name.strip().lower() for name in header]
+    found: list[int] = []
+    for known in (_IDS, ("role",), _CONTENTS):
+        name = next((name for name in known if name in names), None)
+        if name is None:
+            raise ValueError(f"the header has no column {' or '.join(known)}")
+        found.append(names.index(name))
+    time = next((names.index(name) for name in _TIMES if name in names), None)
+    id_, role, content = found
+    return _Columns(id_, role, content, time, len(names))
 
 
 def _moment(text: str) -> float:

@@ -1,7 +1,6 @@
 """Datasets of dialogues: reading, validation, normalisation, pairing of turns."""
 
 import hashlib
-import io
 import json
 import os
 import tempfile
@@ -38,7 +37,7 @@ _SHOWN: Final = 80
 
 @runtime_checkable
 class DatasetSource(Protocol):
-    """Source of dialogues that a run reads once, before its first call."""
+    """Source of dialogues, read once before the first call of a run."""
 
     def read(self) -> Iterator[bytes | dict[str, Any]]:
         """Yield dialogues in order, each as a dictionary or as one line of JSON."""
@@ -350,16 +349,14 @@ def _lines_of(dataset: Any) -> Iterator[bytes]:
             "an object whose read() yields them"
         )
     try:
-        if isinstance(dataset, DatasetSource) and not isinstance(dataset, io.IOBase):
-            items = iter(dataset.read())
-        elif hasattr(dataset, "iter_rows"):
+        if hasattr(dataset, "iter_rows"):
             items = rows = dataset.iter_rows(named=True)
         elif hasattr(dataset, "itertuples"):
             columns = [*map(str, dataset.columns)]
             rows = dataset.itertuples(index=False, name=None)
             items = (dict(zip(columns, row, strict=True)) for row in rows)
-        else:
-            items = iter(dataset)
+        else:  # an open file is iterable, too, over its lines
+            items = iter(dataset if hasattr(dataset, "__iter__") else dataset.read())
     except Exception as problem:
         raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
     # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
