@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memfin.agents.calls import TransportError
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
     from memfin.contracts import Comparison, EvalSummary, MetricResult, RunConfig
+    from memfin.dataset import DatasetSource
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.results import Results, compare, read_run
     from memfin.runtime.api import Evaluation, evaluate
@@ -29,6 +30,7 @@ _PLACES: Final = {
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
     "Comparison": "memfin.contracts",
+    "DatasetSource": "memfin.dataset",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -56,6 +58,7 @@ __all__ = [
     "BenchEvaluation",
     "BenchmarkRunner",
     "Comparison",
+    "DatasetSource",
     "EvalSummary",
     "Evaluation",
     "GateFailed",

@@ -2,10 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice, pairwise
+from math import isnan
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -21,13 +25,37 @@ from memfin.contracts import (
     TurnTags,
 )
 from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
+from memfin.sandbox.references import describe
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
 _PIECE: Final = 1024 * 1024
 _SHOWN: Final = 80
+
+
+@runtime_checkable
+class DatasetSource(Protocol):
+    """Source of dialogues, read once before the first call of a run."""
+
+    def read(self) -> Iterator[bytes | dict[str, Any]]:
+        """Yield dialogues in order, each as a dictionary or as one line of JSON."""
+        ...
+
+
+class _PandasFrame(Protocol):
+    itertuples: Callable[..., Any]
+
+
+class _PolarsFrame(Protocol):
+    iter_rows: Callable[..., Any]
+
+
+DatasetLike = (
+    str | os.PathLike[str] | DatasetSource | Iterable[bytes | Mapping[str, Any]] | _PandasFrame | _PolarsFrame
+)
+"""A path of a JSONL file, or dialogues: a source, an iterable of dictionaries, or a data frame of them."""
 
 
 class Problem(NamedTuple):
@@ -259,7 +287,131 @@ def check_dataset_file(path: Path) -> None:
         raise UsageError(f"dataset {str(path)!r}: {problem}") from problem
 
 
-def digest_dataset(path: Path) -> tuple[str, int]:
+class SpooledDataset:
+    """Dialogues from memory as an unnamed JSONL file, until a run directory holds them under ``path``."""
+
+    def __init__(self, dataset: DatasetLike, path: Path) -> None:
+        """Write all dialogues; an unnamed file leaves nothing behind.
+
+        Raises:
+            UsageError: an item is no dialogue, or the source itself fails; the message has the number.
+            RunFault: the file system refuses.
+        """
+        self.path = path.absolute()
+        lines = _lines_of(dataset)
+        try:
+            place = next(each for each in self.path.parents if each.is_dir())
+            self._file: BinaryIO = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
+        except OSError as problem:
+            raise RunFault(f"dataset {path}: cannot be written: {problem.strerror or problem}") from problem
+        try:
+            self._file.writelines(lines)
+            self._file.flush()
+        except OSError as problem:
+            self.close()
+            raise RunFault(f"dataset {path}: cannot be written: {problem.strerror or problem}") from problem
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def open(self, mode: Literal["rb"] = "rb") -> Iterator[BinaryIO]:
+        """Open the dialogues for reading, as `Path.open` does."""
+        if self._file.closed:
+            with self.path.open(mode) as file:
+                yield file
+        else:
+            self._file.seek(0)
+            yield self._file
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content and close the file."""
+        with self._file as file:
+            file.seek(0)
+            while piece := file.read(_PIECE):
+                yield piece
+
+    def close(self) -> None:
+        """Close the unnamed file, whose content is lost."""
+        self._file.close()
+
+
+def _lines_of(dataset: Any) -> Iterator[bytes]:
+    """Return the lines of a dataset in memory; raise `UsageError` at once where there are none to iterate.
+
+    An exception of the source becomes a `UsageError` while iterating.
+    """
+    name, rows = type(dataset).__name__, None
+    known = any(hasattr(dataset, method) for method in ("read", "iter_rows", "itertuples", "__iter__"))
+    if not known or isinstance(dataset, Mapping | bytes | bytearray):
+        raise UsageError(
+            f"dataset: {name} is neither a path nor an iterable of dictionaries; give one, a data frame, or "
+            "an object whose read() yields them"
+        )
+    try:
+        if hasattr(dataset, "iter_rows"):
+            items = rows = dataset.iter_rows(named=True)
+        elif hasattr(dataset, "itertuples"):
+            columns = [*map(str, dataset.columns)]
+            rows = dataset.itertuples(index=False, name=None)
+            items = (dict(zip(columns, row, strict=True)) for row in rows)
+        else:  # an open file is iterable, too, over its lines
+            items = iter(dataset if hasattr(dataset, "__iter__") else dataset.read())
+    except Exception as problem:
+        raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
+    # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
+    columnar = rows is not None or type(dataset).__module__.partition(".")[0] == "datasets"
+    return _encoded(items, columnar=columnar)
+
+
+def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:
+    number = 0
+    while True:
+        number += 1
+        try:
+            item = next(items)
+        except StopIteration:
+            if number == 1:
+                raise UsageError("dataset: there are no dialogues in it") from None
+            return
+        except Exception as problem:
+            raise UsageError(f"dataset item {number}: cannot be read: {describe(problem)}") from problem
+        if isinstance(item, bytes):
+            line = item.removesuffix(b"\n")
+            if b"\n" in line:
+                raise UsageError(f"dataset item {number}: holds more than one line")
+        elif isinstance(item, Mapping | Dialog):
+            try:
+                line = msgspec.json.encode(_present(item) if columnar else item, enc_hook=_plain)
+            except (TypeError, ValueError, RecursionError) as problem:  # no JSON, lone surrogates, a circle
+                raise UsageError(f"dataset item {number}: {describe(problem)}") from problem
+        else:
+            raise UsageError(f"dataset item {number}: expected a dictionary, got {_kind(item)}")
+        yield line + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return mappings, and arrays and numbers of numpy, as types that JSON has."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _present(value: Any) -> Any:
+    """Return a cell of a frame without its missing fields."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        cells = ((str(name), _present(cell)) for name, cell in value.items())
+        return {name: cell for name, cell in cells if cell is not None}
+    if isinstance(value, list | tuple):
+        return [_present(each) for each in value]
+    missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
+    return None if missing else value
+
+
+def digest_dataset(path: Path | SpooledDataset) -> tuple[str, int]:
     """Return the SHA-256 of the file's bytes and its number of lines that are not blank, read in pieces."""
     sha256 = hashlib.sha256()
     lines, blank, mark = 0, True, BOM

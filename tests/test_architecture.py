@@ -26,6 +26,7 @@ RANKS: Mapping[str, int] = {
     "contracts": 1,
     "client": 1,
     "dataset": 2,
+    "chats": 2,
     "scoring": 2,
     "metrics": 2,
     "agents": 2,

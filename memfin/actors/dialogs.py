@@ -165,7 +165,7 @@ class _FileSource(Source, Generic[E]):
             self._thread.stop()
 
 
-class DatasetSource(_FileSource[DatasetEntry]):
+class DialogSource(_FileSource[DatasetEntry]):
     """Source of a dataset: valid dialogues to replayers, skipped lines to trace writer and scorer.
 
     Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a

@@ -22,6 +22,9 @@ BROKEN_PIPE_EXIT: Final = 128 + 13  # as shells report a program ended by SIGPIP
 THREADS_END: Final = 0.2  # seconds that threads which are about to end have for it
 
 COMMANDS: Final = {
+    "init": "Write a starter dataset, an agent and memfin.toml.",
+    "import": "Make a dataset of chat logs.",
+    "dataset": "Check a dataset and count its labels.",
     "run": "Evaluate an agent on a dataset.",
     "resume": "Continue an interrupted run.",
     "soak": "Evaluate again and again, and see what drifts.",
@@ -35,21 +38,20 @@ COMMANDS: Final = {
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
-    "import": "Turn recorded conversations into a trace or a dataset.",
     "export": "Write the rows of a run as CSV or Parquet.",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
-"""Subcommands, each the ``command`` of the module of its name, which is imported when it is used."""
+"""Subcommands, each the ``command`` of the module of its name unless `PLACES` has it, imported on use."""
 
-SHARED_MODULES: Final = {
-    "resume": "bench",
-    "score": "run",
-    "report": "run",
-    "schema": "validate",
-    "import": "imports",
-    "export": "imports",
+PLACES: Final = {
+    "export": "imports:export",
+    "import": "imports:command",
+    "resume": "bench:resume",
+    "score": "run:score",
+    "report": "run:report",
+    "schema": "validate:schema",
 }
-"""Modules that hold further subcommands, as functions of their names, or have another name."""
+"""Modules and names of the other subcommands."""
 
 
 class LazyGroup(click.Group):
@@ -65,9 +67,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"memfin.cli.{SHARED_MODULES.get(cmd_name, cmd_name)}")
-        shared = getattr(module, cmd_name, None) if cmd_name in SHARED_MODULES else None
-        command = shared or module.command
+        module, _, name = PLACES.get(cmd_name, f"{cmd_name}:command").partition(":")
+        command = getattr(importlib.import_module(f"memfin.cli.{module}"), name)
         assert isinstance(command, click.Command)  # noqa: S101 - by the rule of `COMMANDS`
         return command
 

@@ -4,6 +4,7 @@ from memfin.journal.commits import COMMITS, Entry, JournalDamaged
 from memfin.journal.disk import Artifact
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines
 from memfin.journal.layout import (
+    DATASET,
     DIALOG_TRACE,
     DIALOGUES,
     JUDGE_CONTROLS,
@@ -21,6 +22,7 @@ from memfin.journal.run_directory import RunDirectory, progress_path
 
 __all__ = [
     "COMMITS",
+    "DATASET",
     "DIALOGUES",
     "DIALOG_TRACE",
     "JUDGED_QUESTIONS",

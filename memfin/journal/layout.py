@@ -9,6 +9,9 @@ RAG_RESULTS: Final = "rag_results.jsonl"
 RAG_ANSWERS: Final = "rag_answers.jsonl"
 RAG_JUDGEMENTS: Final = "rag_judgements.jsonl"
 
+DATASET: Final = "dataset.jsonl"
+"""Copy of a dataset that was given as objects instead of a path."""
+
 JUDGE_CONTROLS: Final = "judge_controls.json"
 RAG_JUDGE_CONTROLS: Final = "rag_judge_controls.json"
 
@@ -30,7 +33,14 @@ class Layout(NamedTuple):
 DIALOGUES: Final = Layout(
     rows=(DIALOG_TRACE, TURN_EVAL),
     files=(DIALOG_TRACE, TURN_EVAL, JUDGEMENTS),
-    artifacts=("config.json", JUDGE_CONTROLS, "metrics_summary.json", "run_manifest.json", "run_stats.json"),
+    artifacts=(
+        DATASET,
+        "config.json",
+        JUDGE_CONTROLS,
+        "metrics_summary.json",
+        "run_manifest.json",
+        "run_stats.json",
+    ),
     ends=("metrics_summary.json", "run_stats.json"),
 )
 

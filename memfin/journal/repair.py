@@ -10,9 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from memfin.errors import UsageError
-from memfin.journal.artifacts import FIRST_ARTIFACTS
+from memfin.journal.artifacts import FIRST_ARTIFACTS, MANIFEST
 from memfin.journal.commits import COMMITS, CommitRecord, decode_line
 from memfin.journal.disk import Disk, refuse_links
+from memfin.journal.layout import DATASET
 from memfin.journal.lock import LOCK
 from memfin.journal.recovery import OpenFiles, check_part, is_row_file
 from memfin.journal.rewrite import WORKSHOP, copy_journal
@@ -74,9 +75,11 @@ def _copy(disk: Disk, source: Path, target: Path) -> Repaired:
     for path in sorted(source.iterdir()):
         if not path.is_file() or path.name.startswith("."):
             continue
-        if path.name in FIRST_ARTIFACTS or not (dropped or path.name == COMMITS or is_row_file(path.name)):
+        kept = path.name in (DATASET, *FIRST_ARTIFACTS)
+        if kept or not (dropped or path.name == COMMITS or is_row_file(path.name)):
             data = path.read_bytes()
-            disk.write_whole(target / path.name, _unended(data) if dropped else data)
+            cut = dropped and path.name == MANIFEST
+            disk.write_whole(target / path.name, _unended(data) if cut else data)
     disk.fsync_directory(target)
     return Repaired(len(sieve.kept), len(sieve.judged), dropped)
 

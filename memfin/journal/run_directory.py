@@ -28,7 +28,7 @@ from memfin.journal.disk import (
 )
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.journal import Journal
-from memfin.journal.layout import DIALOGUES, Layout
+from memfin.journal.layout import DATASET, DIALOGUES, Layout
 from memfin.journal.lock import LOCK, RunLock
 from memfin.journal.recovery import Cut, examine, is_row_file
 from memfin.journal.rewrite import drop_commits, finish_rewrite
@@ -41,6 +41,9 @@ START_AGAIN: Final = "fix the cause and run the command again"
 
 MIN_FREE: Final = 16 << 20
 """Bytes that must be free on the disk before a run starts."""
+
+_STARTING: Final = (DATASET, *FIRST_ARTIFACTS)
+"""Whole files that a run writes before its first row."""
 
 _MISNAMED: Final = frozenset(
     {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOENT}
@@ -388,9 +391,11 @@ def _is_abandoned_start(disk: Disk, directory: Path) -> bool:
     if directory.is_symlink() or not directory.is_dir():
         return False
     names = {path.name for path in directory.iterdir()} - {LOCK}
-    found = {name for name in names if file_of_temporary(name) not in FIRST_ARTIFACTS}
+    found = {name for name in names if file_of_temporary(name) not in _STARTING}
     rows = {name for name in found if is_row_file(name)}
-    if not found <= {COMMITS, *rows, *FIRST_ARTIFACTS} or found.issuperset(FIRST_ARTIFACTS):
+    if not found <= {COMMITS, *rows, *_STARTING} or found.issuperset(FIRST_ARTIFACTS):
+        return False
+    if DATASET in found and COMMITS not in found:  # a run writes the log first: it is someone's own file
         return False
     if any((directory / name).stat().st_size for name in rows):
         return False
@@ -407,6 +412,6 @@ def _clear(disk: Disk, directory: Path) -> None:
         OSError: the file system refuses.
     """
     for name in disk.names(directory):
-        if name in (COMMITS, *FIRST_ARTIFACTS) or is_row_file(name):
+        if name in (COMMITS, *_STARTING) or is_row_file(name):
             disk.unlink(directory / name)
     remove_temporaries(disk, directory)

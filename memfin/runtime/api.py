@@ -17,7 +17,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentLike
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import DialogTrace, EvalSummary, ProgressEvent, RunStats
-from memfin.dataset import InvalidDialogError, normalize_dialog, usable_id
+from memfin.dataset import DatasetLike, InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
@@ -332,7 +332,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str] | None = None,
+        dataset: DatasetLike | None = None,
         *,
         agent: AgentLike = "builtin",
         judge: JudgeLike = "heuristic",
@@ -344,7 +344,9 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         """Prepare; nothing is read or checked yet.
 
         Args:
-            dataset: path of a JSONL dataset; None is the sample that ships with MemFin.
+            dataset: path of a JSONL dataset, an iterable of dictionaries, a data frame of them or a
+                `memfin.DatasetSource`, which is kept in the run directory; None is the sample that ships
+                with MemFin.
             agent: a reference as for ``--agent``, or an agent factory.
             judge: a reference as for ``--judge``, a judge factory, or None.
             observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
@@ -391,7 +393,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
 
 
 async def evaluate(
-    dataset: str | os.PathLike[str] | None = None,
+    dataset: DatasetLike | None = None,
     *,
     agent: AgentLike = "builtin",
     judge: JudgeLike = "heuristic",
@@ -465,7 +467,7 @@ async def evaluate_dialog_task(
 
 
 def run_eval_parallel(  # noqa: PLR0913 - those of the contract, and of `evaluate`
-    dataset_path: str | os.PathLike[str],
+    dataset_path: DatasetLike,
     run_id: str | None = None,
     max_workers_dialog: int = 4,
     max_workers_judge: int = 2,

@@ -135,11 +135,7 @@ def make_bench_plan(
         UsageError: a setting, the benchmark, the document, the system or the judge is unusable; one line
             says why.
     """
-    given = {
-        "dataset": None if path is None else os.fspath(path),
-        "document": None if document is None else os.fspath(document),
-        "agent": rag if isinstance(rag, str) else "",
-    }
+    given = {"dataset": path, "document": document, "agent": rag if isinstance(rag, str) else ""}
     config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
@@ -289,12 +285,7 @@ def make_bench_soak_plan(
 
     The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
     """
-    given = {
-        **settings,
-        "dataset": None if path is None else os.fspath(path),
-        "document": None if document is None else os.fspath(document),
-    }
-    config = checked_config(given, BenchConfig, DIRECTIONS)
+    config = checked_config({**settings, "dataset": path, "document": document}, BenchConfig, DIRECTIONS)
     return new_soak(SOAK, config, limits, rag=rag, judge=judge)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memfin.contracts import NO_JUDGE, JudgeRequest, RunConfig
-from memfin.dataset import align_turn_pairs, read_entries
+from memfin.dataset import SpooledDataset, align_turn_pairs, read_entries
 from memfin.judges import DialogJudge, Judge, JudgeSetup, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import JudgeTask, R, RecordingJudge, V
@@ -66,7 +66,9 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
     return setup._replace(gate=gate)
 
 
-def judge_controls(judge: DialogJudge | None, dataset: Path, config: RunConfig) -> list[Control]:
+def judge_controls(
+    judge: DialogJudge | None, dataset: Path | SpooledDataset, config: RunConfig
+) -> list[Control]:
     """Return the controls of a run that a model judges; other runs have none.
 
     They are made of the dataset alone, so that they are the same whatever the agent answers and
@@ -78,7 +80,7 @@ def judge_controls(judge: DialogJudge | None, dataset: Path, config: RunConfig) 
     return controls(_references(dataset, config)) if isinstance(judge, RecordingJudge) else []
 
 
-def _references(dataset: Path, config: RunConfig) -> Iterator[JudgeRequest]:
+def _references(dataset: Path | SpooledDataset, config: RunConfig) -> Iterator[JudgeRequest]:
     with dataset.open("rb") as file:
         for entry in islice(read_entries(file, config.limit), LOOKED_AT):
             if entry.dialog is not None:

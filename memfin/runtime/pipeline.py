@@ -32,6 +32,7 @@ from memfin.contracts import (
     RunStats,
 )
 from memfin.contracts.run import Suite as SuiteName
+from memfin.dataset import SpooledDataset
 from memfin.errors import MemfinError
 from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory, progress_path
 from memfin.judges.protocol import Judge
@@ -140,6 +141,7 @@ class Plan(ABC, Generic[S]):
         warnings: warnings to the user before anything is asked.
         resumed: the beginning of a run that goes on.
         part_of: the directory of the soak that the run is an epoch of.
+        spool: a dataset that was given as objects, which the run or its soak keeps in its directory.
     """
 
     suite_name: ClassVar[SuiteName | msgspec.UnsetType] = msgspec.UNSET
@@ -159,6 +161,7 @@ class Plan(ABC, Generic[S]):
     warnings: Sequence[str] = ()
     resumed: Resumed | None = None
     part_of: Path | None = None
+    spool: SpooledDataset | None = None
 
     def __post_init__(self) -> None:
         """Place the run among the others; a run that has no name gets one."""
@@ -221,6 +224,8 @@ class Plan(ABC, Generic[S]):
 
     async def close(self) -> None:
         """Release the resources of the system under test and the judge."""
+        if self.spool is not None:
+            self.spool.close()
         try:
             if self.system is not None:
                 await self.system.close()

@@ -8,23 +8,23 @@ from typing import Any, Final
 
 from memfin.actors.base import Actor
 from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
-from memfin.actors.dialogs import DatasetSource, Replayer
+from memfin.actors.dialogs import DialogSource, Replayer
 from memfin.actors.messages import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import EvalSummary, RunConfig, RunStats
-from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
+from memfin.dataset import SAMPLE, DatasetLike, SpooledDataset, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
-from memfin.journal import JUDGE_CONTROLS
+from memfin.journal import DATASET, JUDGE_CONTROLS
 from memfin.judges import DialogJudge
 from memfin.judges.registry import JudgeLike
 from memfin.metrics.aggregate import summary_pieces
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
-from memfin.runtime.settings import make_config
+from memfin.runtime.settings import C, make_config, new_run_id
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
@@ -87,7 +87,8 @@ class RunPlan(Plan[EvalSummary]):
             raise UsageError(f"{self.source}: holds no dialogue")
         if counters.valid_dialogs == 0:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(totals.skips.items()))
-            raise UsageError(f"{self.source}: no valid dialogue ({reasons}); memfin validate tells where")
+            advice = "; memfin validate tells where" if self.spool is None else ""
+            raise UsageError(f"{self.source}: no valid dialogue ({reasons}){advice}")
         return totals.metrics.summary(
             run_id=self.run_id,
             dataset_path=self.dataset_path,
@@ -110,7 +111,7 @@ def scoring_inputs(judge: DialogJudge | None, config: RunConfig, tags: Mapping[s
 
 
 def make_plan(
-    dataset: str | os.PathLike[str] | None = None,
+    dataset: DatasetLike | SpooledDataset | None = None,
     *,
     agent: AgentLike = "builtin",
     judge: JudgeLike = "heuristic",
@@ -119,8 +120,9 @@ def make_plan(
 ) -> RunPlan:
     """Resolve and check everything a run needs; reads the dataset once for its hash.
 
-    ``settings`` are the other fields of `RunConfig`; ``observer_factory`` makes the observer of each
-    dialogue, a subclass of `TurnObserver` that looks on.
+    A dataset that is no path is spooled, and kept in the run directory. ``settings`` are the other fields of
+    `RunConfig`; ``observer_factory`` makes the observer of each dialogue, a subclass of `TurnObserver` that
+    looks on.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
@@ -128,7 +130,7 @@ def make_plan(
     config = make_config(
         {
             **settings,
-            "dataset": None if dataset is None else os.fspath(dataset),
+            "dataset": os.fspath(dataset) if isinstance(dataset, str | os.PathLike) else None,
             "agent": agent if isinstance(agent, str) else "",
         }
     )
@@ -140,10 +142,15 @@ def make_plan(
     board = WarningBoard()
     resolved_judge = make_judge(judge, config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
+    spool = None
     path = SAMPLE if config.dataset is None else Path(config.dataset)
-    check_dataset_file(path)
+    if config.dataset is None and dataset is not None:
+        config, spool = spooled(dataset, config)
+        path = spool.path
+    else:
+        check_dataset_file(path)
     try:
-        sha256, lines = digest_dataset(path)
+        sha256, lines = digest_dataset(spool or path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
@@ -164,13 +171,13 @@ def make_plan(
 
     return RunPlan(
         config=config,
-        source=f"dataset {path}",
+        source=f"dataset {path}" if spool is None else "dataset",
         dataset_path=config.dataset or "builtin:sample.jsonl",
         dialogs=lines if config.limit is None else min(lines, config.limit),
         model_name=agents.model_name,
         judge=resolved_judge,
         tag_map=tag_map,
-        controls=judge_controls(resolved_judge, path, config),
+        controls=judge_controls(resolved_judge, spool or path, config),
         system=agents,
         board=board,
         fingerprint_inputs={
@@ -184,6 +191,16 @@ def make_plan(
             **scoring_inputs(resolved_judge, config, tag_map),
             "seed": config.seed,
         },
-        read=lambda wires: DatasetSource(path, config, wires),
+        read=lambda wires: DialogSource(path, config, wires),
         workers=replayers,
+        spool=spool,
     )
+
+
+def spooled(dataset: DatasetLike | SpooledDataset, config: C) -> tuple[C, SpooledDataset]:
+    """Spool a dataset that is no path; return the settings with the place where the run keeps it."""
+    if isinstance(dataset, SpooledDataset):
+        return config.replace(dataset=str(dataset.path)), dataset
+    config = config.replace(run_id=config.run_id or new_run_id())
+    place = Path(config.runs_dir) / str(config.run_id) / DATASET
+    return config.replace(dataset=str(place)), SpooledDataset(dataset, place)

@@ -11,7 +11,7 @@ from memfin.contracts import ConfigFile, DialogStatus, RunManifest
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
-from memfin.journal import COMMITS, RAG_RESULTS, progress_path
+from memfin.journal import COMMITS, DATASET, RAG_RESULTS, progress_path
 from memfin.journal.artifacts import FIRST_ARTIFACTS, NOT_AS_WRITTEN, changed_artifacts, logged_checks
 from memfin.journal.disk import Disk, refuse_links
 from memfin.judges.registry import JudgeLike
@@ -147,7 +147,9 @@ def resumed(
     settings = {name: recorded.settings[name] for name in recorded.settings if name != "dataset"}
     settings |= {} if system is None else {"agent": system}
     settings |= {} if judge is None else {"judge": judge}
-    plan = make(recorded.settings.dataset, **settings)
+    own = directory / DATASET
+    plan = make(str(own) if own.is_file() else recorded.settings.dataset, **settings)
+    plan.dataset_path = manifest.dataset_path
     changed = changed_inputs(recorded, plan.config_file())
     if changed and not force:
         raise UsageError(

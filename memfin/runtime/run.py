@@ -29,7 +29,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.soak import Distribution
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
-from memfin.journal import RunDirectory
+from memfin.journal import DATASET, Artifact, RunDirectory
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import DRAIN_LIMIT, Pipeline, Plan, Resumed, S, foremost
 from memfin.runtime.subscriptions import Subscribers
@@ -90,7 +90,7 @@ class Run(Generic[S]):
             drop=beginning.drop,
             rejudge=beginning.rejudge,
             forget_turns=bool(beginning.changed),
-            artifacts={name: artifact for name, artifact in self._artifacts.items() if artifact is not None},
+            artifacts={name: data for name, data in self._artifacts.items() if isinstance(data, bytes)},
             advice=plan.advice,
         )
         self.summary: S | None = None
@@ -256,9 +256,11 @@ class Run(Generic[S]):
         self._ended = True
         return summary
 
-    def _first_artifacts(self) -> dict[str, bytes | None]:
+    def _first_artifacts(self) -> dict[str, Artifact | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
-        artifacts: dict[str, bytes | None] = {}
+        artifacts: dict[str, Artifact | None] = {}
+        if self.plan.spool is not None and self.plan.part_of is None:
+            artifacts[DATASET] = self.plan.spool.pieces()
         if self.plan.resumed is None or self.plan.resumed.changed:
             artifacts["config.json"] = pretty_json(self.plan.config_file())
         artifacts["run_manifest.json"] = pretty_json(self._manifest(Counters(), ended=False))

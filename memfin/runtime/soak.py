@@ -24,6 +24,7 @@ from memfin.contracts.soak import (
     values_by_metric,
 )
 from memfin.errors import MemfinError, RunFault, RunStopped, UsageError
+from memfin.journal import DATASET, Artifact
 from memfin.journal.commits import digest
 from memfin.metrics.reliability import count_passes, reliability
 from memfin.runtime.outputs import pretty_json
@@ -152,6 +153,13 @@ class Soak:
             RunFault: the machine failed; what is on disk is valid, and the soak can go on.
             RunStopped: `stop` or `cancel` ended the soak before its limits were reached.
         """
+        try:
+            return await self._run_epochs()
+        finally:
+            if self.plan.spool is not None:
+                self.plan.spool.close()
+
+    async def _run_epochs(self) -> SoakSummary:
         self._begun_at = self._clock()
         async with self._directory as directory:
             await anyio.to_thread.run_sync(lambda: self._count(read_epochs(directory.path)))
@@ -161,7 +169,9 @@ class Soak:
                     self._state = self._state.replace(config_digest=msgspec.UNSET)
                     await self._renew("running")
                 config = pretty_json(self.plan.config_file)
-                await directory.write({CONFIG: config})
+                spool = self.plan.spool
+                kept: dict[str, Artifact] = {} if spool is None else {DATASET: spool.pieces()}
+                await directory.write({**kept, CONFIG: config})
                 self._state = self._state.replace(config_digest=digest(config))
             await self._renew("running")
             try:

@@ -12,7 +12,7 @@ import msgspec
 from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.errors import UsageError
-from memfin.journal import COMMITS, DIALOGUES, Layout, progress_path
+from memfin.journal import COMMITS, DATASET, DIALOGUES, Layout, progress_path
 from memfin.journal.disk import APPEND, file_in_the_way, remove_temporaries
 from memfin.journal.lock import LOCK
 from memfin.journal.run_directory import LOGS, DirectoryWriter
@@ -121,9 +121,9 @@ class SoakDirectory(DirectoryWriter):
         await self._finish(self._discard)
 
     def _discard(self) -> None:
-        for path in (self.path / SUMMARY, self.path / CONFIG, self.path / LOCK):
+        for name in (SUMMARY, CONFIG, DATASET, LOCK):
             with suppress(OSError):
-                self._disk.unlink(path)
+                self._disk.unlink(self.path / name)
         for path in (self.epochs / LOGS, self.epochs, self.path):
             with suppress(OSError):
                 self._disk.rmdir(path)

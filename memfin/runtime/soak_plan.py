@@ -1,5 +1,6 @@
 """Plans of soaks: from settings to a soak, and to each of its epochs."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,8 +16,9 @@ from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakL
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.settings import MAX_REPEATS, check_settings
+from memfin.dataset import DatasetLike, SpooledDataset
 from memfin.errors import UsageError
-from memfin.journal import progress_path
+from memfin.journal import DATASET, progress_path
 from memfin.journal.commits import digest
 from memfin.journal.disk import refuse_links
 from memfin.journal.run_directory import LOGS
@@ -33,7 +35,7 @@ from memfin.runtime.gates import (
 )
 from memfin.runtime.judging import CACHE
 from memfin.runtime.pipeline import Plan, S
-from memfin.runtime.plan import ObserverFactory, make_plan
+from memfin.runtime.plan import ObserverFactory, make_plan, spooled
 from memfin.runtime.resume import changed_inputs, make_resume_plan, read_config
 from memfin.runtime.settings import make_config, new_run_id
 from memfin.runtime.soak_directory import (
@@ -129,6 +131,7 @@ class SoakPlan:
         *,
         begins_at: int = 1,
         force: bool = False,
+        spool: SpooledDataset | None = None,
     ) -> None:
         """Resolve and check the first epoch to come, ``begins_at``; raises `UsageError` as its plan.
 
@@ -145,15 +148,12 @@ class SoakPlan:
         self._epochs = directory.absolute() / EPOCHS
         self._seed = config.seed
         self._shown_dataset = config.dataset
-        self._dataset = _absolute(config.dataset)
+        self.spool = spool
+        self._dataset = spool or _absolute(config.dataset)
         self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
             "runs_dir": str(self._epochs),
             "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            **{
-                name: _absolute(config[name])
-                for name in ("agent_system", "document", "tag_map")
-                if name in config
-            },
+            **{name: _absolute(config[name]) for name in FILES if name in config},
         }
         first = self._made(begins_at)
         self._first: Plan[Any] | None = first
@@ -217,7 +217,7 @@ class SoakPlan:
 
 
 def make_soak_plan(
-    dataset: str | Path | None = None,
+    dataset: DatasetLike | None = None,
     *,
     limits: SoakLimits,
     agent: AgentLike = "builtin",
@@ -231,8 +231,10 @@ def make_soak_plan(
         UsageError: neither a duration nor a number of epochs is set, or a setting, the dataset, the agent
             or the judge is unusable.
     """
-    config = make_config({**settings, "dataset": None if dataset is None else str(dataset)})
-    return new_soak(DIALOGS, config, limits, agent=agent, judge=judge, observer_factory=observer_factory)
+    named = dataset is None or isinstance(dataset, str | os.PathLike)
+    config = make_config({**settings, "dataset": dataset if named else None})
+    system = {"agent": agent, "judge": judge, "observer_factory": observer_factory}
+    return new_soak(DIALOGS, config, limits, None if named else dataset, **system)
 
 
 def make_soak_resume_plan(
@@ -300,13 +302,30 @@ def _absolute(path: str | None) -> str | None:
     return None if path is None else str(Path(path).absolute())
 
 
-def new_soak(suite: SoakSuite[Any], config: RunConfig, limits: SoakLimits, **system: Any) -> SoakPlan:
-    """Return the plan of a soak that begins, which has a name; raise `UsageError` where it cannot."""
+def new_soak(
+    suite: SoakSuite[Any],
+    config: RunConfig,
+    limits: SoakLimits,
+    dataset: DatasetLike | None = None,
+    **system: Any,
+) -> SoakPlan:
+    """Return the plan of a soak that begins, which has a name; raise `UsageError` where it cannot.
+
+    A ``dataset`` that is no path is spooled once, and kept in the soak's directory.
+    """
     config = config.replace(run_id=config.run_id or new_run_id())
     if len(str(config.run_id)) > MAX_ID:
         raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")
     directory = Path(config.runs_dir) / str(config.run_id)
-    return SoakPlan(suite, config, checked_limits(limits), directory, system)
+    limits = checked_limits(limits)
+    if dataset is None:
+        return SoakPlan(suite, config, limits, directory, system)
+    config, spool = spooled(dataset, config)
+    try:
+        return SoakPlan(suite, config, limits, directory, system, spool=spool)
+    except BaseException:
+        spool.close()
+        raise
 
 
 def _recorded(path: Path, suite: SoakSuite[Any]) -> tuple[ConfigFile, SoakSummary]:
@@ -346,6 +365,8 @@ def resumed_soak(
     """
     recorded, summary = _recorded(path, suite)
     config = recorded.settings.replace(run_id=recorded.run_id)
+    if (path / DATASET).is_file():
+        config = config.replace(dataset=str(path / DATASET))
     limits = summary.limits if metrics_port is None else summary.limits.replace(metrics_port=metrics_port)
     given = {name: value for name, value in system.items() if value is not None}
     system = {suite.system: config.agent, "judge": config.judge, **given}

@@ -27,11 +27,11 @@ def test_the_reference_has_a_section_for_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     sections = re.findall(r"^## memfin ([\w ]+)$", page, re.MULTILINE)
     assert [name for name in sections if " " not in name] == list(COMMANDS)
-    groups = {name: group for name in COMMANDS if isinstance(group := command(name), click.Group)}
+    groups = {name: found for name in COMMANDS if isinstance(found := command(name), click.Group)}
     below = [
-        f"{name} {each}"
+        f"{name} {inner}"
         for name, group in groups.items()
-        for each in group.list_commands(click.Context(group))
+        for inner in group.list_commands(click.Context(group))
     ]
     assert [name for name in sections if name.count(" ") == 1] == below
     assert len(list(blocks(ROOT / "docs" / "cli.md"))) == len(sections)
