@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memfin.agents.protocol import Agent, AgentFactory, AgentReply, Observer, Session
     from memfin.contracts import EvalSummary, MetricResult, RunConfig
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
+    from memfin.metrics.custom import DialogMetric, TurnMetric
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
     from memfin.validity.measurement import measure_validity
@@ -26,6 +27,7 @@ _PLACES: Final = {
     "AgentReply": "memfin.agents.protocol",
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
+    "DialogMetric": "memfin.metrics.custom",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -36,6 +38,7 @@ _PLACES: Final = {
     "RunFault": "memfin.errors",
     "Session": "memfin.agents.protocol",
     "TransportError": "memfin.agents.calls",
+    "TurnMetric": "memfin.metrics.custom",
     "UsageError": "memfin.errors",
     "evaluate": "memfin.runtime.api",
     "measure_validity": "memfin.validity.measurement",
@@ -48,6 +51,7 @@ __all__ = [
     "AgentReply",
     "BenchEvaluation",
     "BenchmarkRunner",
+    "DialogMetric",
     "EvalSummary",
     "Evaluation",
     "GateFailed",
@@ -58,6 +62,7 @@ __all__ = [
     "RunFault",
     "Session",
     "TransportError",
+    "TurnMetric",
     "UsageError",
     "__version__",
     "evaluate",

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Self
 import anyio
 
 from memfin.actors.base import ActorStatistics
+from memfin.actors.measuring import MetricLike
 from memfin.actors.writers import OnEvent
 from memfin.agents.observer import TurnObserver
 from memfin.agents.replay import ReplayOptions, replay_dialog
@@ -318,6 +319,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
+        metrics: Sequence[MetricLike] | None = None,
         **config: Any,
     ) -> None:
         """Prepare; nothing is read or checked yet.
@@ -329,17 +331,25 @@ class Evaluation(EmbeddedRun[EvalSummary]):
             observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
                 MemFin's own.
             on_event: called with every progress event, in order; it must not block.
+            metrics: custom metrics: classes, instances or references.
             event_buffer: events that wait for the iterator at most; older ones are dropped.
             config: other fields of `memfin.contracts.RunConfig`, such as ``workers_dialog=64``.
         """
         super().__init__(
-            lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config),
+            lambda: make_plan(
+                dataset,
+                agent=agent,
+                judge=judge,
+                observer_factory=observer_factory,
+                metrics=metrics,
+                **config,
+            ),
             on_event,
             event_buffer,
         )
 
     @classmethod
-    def resume(
+    def resume(  # noqa: PLR0913 - as many as a new evaluation
         cls,
         run_dir: str | os.PathLike[str],
         *,
@@ -350,6 +360,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
+        metrics: Sequence[MetricLike] | None = None,
     ) -> Self:
         """Return the evaluation that goes on with an interrupted run; the settings are the run's own.
 
@@ -363,6 +374,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
                 agent=agent,
                 judge=judge,
                 observer_factory=observer_factory,
+                metrics=metrics,
             ),
             on_event,
             event_buffer,

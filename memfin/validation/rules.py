@@ -385,7 +385,7 @@ def _metric(metric: MetricResult) -> Iterator[Row]:
             if name.startswith("judge_score"):
                 off_scale = value != 0 and not LOWEST_SCORE <= value <= HIGHEST_SCORE
                 yield off_scale, (*steps, name), f"{value} is neither 0 nor between 1 and 5"
-            else:
+            elif not (metric.lower_is_better is not msgspec.UNSET and name.endswith("mean")):
                 yield not 0 <= value <= 1, (*steps, name), f"{value} is not between 0 and 1"
     for name, (low, high) in metric.ci95.items():
         yield low > high, ("ci95", name), f"the lower bound {low} is above the upper bound {high}"
