@@ -78,7 +78,7 @@ class EvalSummary(Record):
     run_id: str
     trace_version: str
     dataset_path: str
-    metrics: dict[MetricName, MetricResult]
+    metrics: dict[str, MetricResult]
     counters: Counters
     config_fingerprint: str | None = None
 

@@ -388,6 +388,7 @@ async def evaluate(
     judge: JudgeLike = "heuristic",
     on_event: OnEvent | None = None,
     observer_factory: ObserverFactory | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     **config: Any,
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
@@ -402,7 +403,13 @@ async def evaluate(
             ``fail_on_error`` or ``fail_on_judge_error``; the summary is its ``summary``.
     """
     evaluation = Evaluation(
-        dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
+        dataset,
+        agent=agent,
+        judge=judge,
+        observer_factory=observer_factory,
+        on_event=on_event,
+        metrics=metrics,
+        **config,
     )
     return await evaluation.complete()
 
