@@ -1,5 +1,6 @@
 """Custom metrics of a run: imports by reference, checks, and measuring in threads with a time-out."""
 
+import asyncio
 import inspect
 import math
 import re
@@ -21,6 +22,9 @@ MetricLike = str | CustomMetric | type[CustomMetric]
 MAX_ERROR: Final = 200
 """Characters of an error in a row."""
 
+MAX_OF: Final = 2**53
+"""Bound of a denominator, up to which floats are exact."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _OWN: Final = re.compile(r"[mM][1-5](_|\Z)")
 _EXPECTED: Final = "a subclass of memfin.TurnMetric or memfin.DialogMetric"
@@ -30,7 +34,7 @@ def metric_reference(metric: MetricLike) -> str:
     """Return the reference of a metric, as settings have it."""
     if isinstance(metric, str):
         return metric
-    return reference_of(metric if callable(metric) else type(metric))
+    return reference_of(type(metric) if isinstance(metric, CustomMetric) else metric)
 
 
 def resolve_metrics(metrics: Sequence[MetricLike]) -> dict[str, CustomMetric]:
@@ -61,13 +65,12 @@ def _checked(made: Any, reference: str) -> CustomMetric:
     label = f"metric {reference!r}"
     if isinstance(made, str):
         made = import_reference("metric", made, "pkg.module:Name")
-    if callable(made):
+    if callable(made) and not isinstance(made, CustomMetric):
         try:
             made = made()
-        except Exception as problem:
-            raise UsageError(
-                f"{label}: cannot be created without arguments: {describe(problem)}"
-            ) from problem
+        except (Exception, SystemExit) as problem:
+            why = f"cannot be created without arguments: {describe(problem)}; in Python, give an instance"
+            raise UsageError(f"{label}: {why}") from problem
     if not isinstance(made, TurnMetric | DialogMetric):
         raise UsageError(f"{label}: expected {_EXPECTED}, got {type(made).__name__}")
     _check_declared(made, label)
@@ -147,7 +150,7 @@ class _Caller:
                 return blank.replace(error="is busy with an earlier value")
             with anyio.move_on_after(self._timeout):
                 try:
-                    hits, of = await self._thread.call(lambda: _parts(metric.measure(*given), metric))
+                    hits, of = await self._thread.call(_measured, metric, given)
                     return blank.replace(hits=hits, of=of)
                 except Exception as error:  # noqa: BLE001 - a user's code
                     problem = one_line(describe(error), MAX_ERROR)
@@ -156,6 +159,14 @@ class _Caller:
             counted = "such values count as failed, without more warnings"
             self._warn(f"metric {metric.name}: {problem} ({where}); {counted}", where.rpartition(":")[0])
         return blank.replace(error=problem)
+
+
+def _measured(metric: Any, given: tuple[Any, ...]) -> tuple[float, int]:
+    """Return numerator and denominator of a value; in the thread of the metric."""
+    try:
+        return _parts(metric.measure(*given), metric)
+    except (SystemExit, GeneratorExit, asyncio.CancelledError) as problem:  # would end the run
+        raise RuntimeError(describe(problem)) from problem
 
 
 def _parts(value: Any, metric: CustomMetric) -> tuple[float, int]:
@@ -173,9 +184,9 @@ def _parts(value: Any, metric: CustomMetric) -> tuple[float, int]:
             hits, of = value
     elif hasattr(value, "hits") and hasattr(value, "of"):
         hits, of = value.hits, value.of
-    if not isinstance(hits, float | int) or not isinstance(of, int) or of < 0:
+    if not isinstance(hits, float | int) or not isinstance(of, int) or not 0 <= of < MAX_OF:
         kind = type(value).__name__
         raise TypeError(f"measure returned {kind}; expected a bool, a number, (hits, of) or None")
     if not metric.low * of <= hits <= metric.high * of:
         raise ValueError(f"measure returned {value!r}, out of the range {metric.low:g} to {metric.high:g}")
-    return float(hits), of
+    return float(hits), int(of)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -36,29 +36,27 @@ class CustomMetric:
         low, high: range of the value.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[str]
-    value: ClassVar[str] = ""
-    lower_is_better: ClassVar[bool] = False
-    low: ClassVar[float] = 0.0
-    high: ClassVar[float] = 1.0
+    name: str
+    version: str
+    value: str = ""
+    lower_is_better: bool = False
+    low: float = 0.0
+    high: float = 1.0
 
-    @classmethod
-    def blank(cls) -> CustomValue:
+    def blank(self) -> CustomValue:
         """Return the value of a turn, or a dialogue, that the metric does not apply to."""
-        ranged = (cls.low, cls.high) != (0, 1)
+        ranged = (self.low, self.high) != (0, 1)
         return CustomValue(
-            value=cls.value or ("mean" if ranged else "rate"),
-            low=float(cls.low) if ranged else msgspec.UNSET,
-            high=float(cls.high) if ranged else msgspec.UNSET,
-            lower_is_better=cls.lower_is_better or msgspec.UNSET,
-            of_dialog=issubclass(cls, DialogMetric) or msgspec.UNSET,
+            value=self.value or ("mean" if ranged else "rate"),
+            low=float(self.low) if ranged else msgspec.UNSET,
+            high=float(self.high) if ranged else msgspec.UNSET,
+            lower_is_better=bool(self.lower_is_better) or msgspec.UNSET,
+            of_dialog=isinstance(self, DialogMetric) or msgspec.UNSET,
         )
 
-    @classmethod
-    def description(cls) -> str:
+    def description(self) -> str:
         """Return the first line of the docstring of the class, empty without one."""
-        return (vars(cls).get("__doc__") or "").strip().partition("\n")[0]
+        return (vars(type(self)).get("__doc__") or "").strip().partition("\n")[0]
 
 
 class TurnMetric(CustomMetric):

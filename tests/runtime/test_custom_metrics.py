@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -195,7 +196,8 @@ async def test_runs_are_compared_by_them(tmp_path: Path) -> None:
     await evaluated(tmp_path, "b", agent=Silent)
     found = compare_runs(tmp_path / "a", tmp_path / "b")
     fee, length = found.values["fee.mention_rate"], found.values["length.mean"]
-    assert (fee.a, fee.b, fee.units, fee.worsened) == (pytest.approx(1 / 3), 0, 12, 4)
+    assert fee.a == pytest.approx(1 / 3)
+    assert (fee.b, fee.units, fee.worsened) == (0, 12, 4)
     assert (length.units, length.improved, length.higher_is_better) == (4, 4, False)
     assert fee.p_adjusted is not None
     runs = (tmp_path / "a", tmp_path / "b")
@@ -294,6 +296,44 @@ async def test_soaks_follow_them(tmp_path: Path) -> None:
     assert summary.metrics["fee.mention_rate"].mean == pytest.approx(1 / 3)
     assert [gate.partition(": ")[0] for gate in summary.gates] == ["--gate fee.mention_rate>=0.5"]
     assert "Mention rate" in write_reports(tmp_path / "s")[0].read_text("utf-8")
+
+
+class Mention(memfin.TurnMetric):
+    """Replies with a word; leaves without one."""
+
+    version = "1"
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.name = f"mention_{word}"
+        self.lower_is_better = word == "bad"
+
+    def measure(self, dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> Any:
+        if self.word == "exit":
+            sys.exit(1)
+        return (True, True) if self.word in "good" else "no"
+
+
+async def test_instances_have_values_of_their_own(tmp_path: Path) -> None:
+    words = ("good", "bad", "exit")
+    summary = await evaluated(tmp_path, metrics=[Mention(word) for word in words])
+    good, bad, ended = (summary.metrics[f"mention_{word}"] for word in words)
+    assert good.micro == {"rate": 1.0}
+    assert (good.lower_is_better, bad.lower_is_better) == (False, True)
+    assert bad.not_measured == ended.not_measured == {"rate": "it could not be measured anywhere"}
+    assert ended.counts["failed_count"] == 12
+    with pytest.raises(UsageError, match="in Python, give an instance"):
+        make_plan(metrics=[here(Mention)])
+
+
+async def test_a_row_out_of_range_is_bad(tmp_path: Path) -> None:
+    await evaluated(tmp_path)
+    path = tmp_path / "r" / "turn_eval.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"hits":1.0', '"hits":7.0', 1), "utf-8")
+    summary, problems = aggregate_rows(path)
+    assert summary.metrics["fee"].counts["bad_rows"] == 1
+    assert len(problems) == 1
+    assert "fee has 7 of 1, out of its range" in str(list(validate_path(path)))
 
 
 AGENT = """
