@@ -118,6 +118,9 @@ class Measuring:
         found: list[dict[str, CustomValue]] = [{} for _ in rows]
         for caller in self._callers if rows else ():
             metric, name = caller.metric, caller.metric.name
+            if isinstance(metric, DialogMetric) and all(map(is_failed, rows)):
+                found[-1][name] = metric.blank().replace(error="no answer")
+                continue
             if isinstance(metric, DialogMetric):
                 found[-1][name] = await caller.value(trace.dialog_id, dialog, trace, rows)
                 continue

@@ -75,7 +75,7 @@ class DialogMetric(CustomMetric):
     """Base of a user's metrics per dialogue; see `TurnMetric`."""
 
     def measure(self, dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> Measured:
-        """Return the value of a dialogue with at least one turn, None where the metric does not apply."""
+        """Return the value of a dialogue with an answered turn, None where the metric does not apply."""
         raise NotImplementedError
 
 

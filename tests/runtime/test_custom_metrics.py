@@ -116,6 +116,20 @@ class Held(Answering):
         return await super().reply(user_text)
 
 
+class Failing(Answering):
+    """Fails in every turn of one dialogue, and in one turn of the others."""
+
+    def __init__(self, session: Any, observer: Any) -> None:
+        super().__init__(session, observer)
+        self.always = session.dialog_id == "d0000"
+
+    async def reply(self, user_text: str) -> str:
+        text = await super().reply(user_text)
+        if self.always or self.turn == 3:
+            raise ValueError("fails")
+        return text
+
+
 class Silent(Answering):
     """Never speaks of fees."""
 
@@ -324,6 +338,13 @@ async def test_instances_have_values_of_their_own(tmp_path: Path) -> None:
     assert ended.counts["failed_count"] == 12
     with pytest.raises(UsageError, match="in Python, give an instance"):
         make_plan(metrics=[here(Mention)])
+
+
+async def test_failed_turns_and_dialogues_have_no_value(tmp_path: Path) -> None:
+    summary = await evaluated(tmp_path, agent=Failing)
+    fee, length = summary.metrics["fee"].counts, summary.metrics["length"].counts
+    assert (fee["eligible_count"], fee["failed_count"]) == (6, 6)
+    assert (length["eligible_count"], length["failed_count"]) == (3, 1)
 
 
 async def test_a_row_out_of_range_is_bad(tmp_path: Path) -> None:
