@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memfin.contracts import Comparison, EvalSummary, MetricResult, RunConfig
     from memfin.dataset import DatasetSource
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
+    from memfin.metrics.custom import DialogMetric, TurnMetric
     from memfin.results import Results, compare, read_run
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
@@ -31,6 +32,7 @@ _PLACES: Final = {
     "BenchmarkRunner": "memfin.runtime.bench",
     "Comparison": "memfin.contracts",
     "DatasetSource": "memfin.dataset",
+    "DialogMetric": "memfin.metrics.custom",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -43,6 +45,7 @@ _PLACES: Final = {
     "Session": "memfin.agents.protocol",
     "Settings": "memfin.runtime.settings",
     "TransportError": "memfin.agents.calls",
+    "TurnMetric": "memfin.metrics.custom",
     "UsageError": "memfin.errors",
     "compare": "memfin.results",
     "evaluate": "memfin.runtime.api",
@@ -59,6 +62,7 @@ __all__ = [
     "BenchmarkRunner",
     "Comparison",
     "DatasetSource",
+    "DialogMetric",
     "EvalSummary",
     "Evaluation",
     "GateFailed",
@@ -71,6 +75,7 @@ __all__ = [
     "Session",
     "Settings",
     "TransportError",
+    "TurnMetric",
     "UsageError",
     "__version__",
     "compare",

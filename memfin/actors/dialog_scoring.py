@@ -13,6 +13,7 @@ from memfin.actors.base import Stage
 from memfin.actors.channels import send
 from memfin.actors.dialogs import DialogResult, DialogWires
 from memfin.actors.judge_pool import Judging
+from memfin.actors.measuring import Measuring
 from memfin.actors.messages import Commit
 from memfin.actors.scoring_pool import ScoringPool, default_workers
 from memfin.contracts import (
@@ -36,6 +37,7 @@ from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import heuristic_verdict
 from memfin.judges.stats import ReplyVoteStats
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.custom import CustomMetric
 from memfin.sandbox.references import describe
 from memfin.scoring.rows import complete_rows
 from memfin.scoring.verdicts import is_judged, judge_request, unscored_row, with_verdict
@@ -62,6 +64,7 @@ class Scorer(Stage[DialogResult]):
         *,
         contradictions_judged: bool = False,
         tag_map: Mapping[str, str] = MappingProxyType({}),
+        metrics: Mapping[str, CustomMetric] = MappingProxyType({}),
     ) -> None:
         """Prepare; with a judge for contradictions, the detectors need not understand the constraints."""
         self._outbox = wires.scored.sender()
@@ -78,6 +81,7 @@ class Scorer(Stage[DialogResult]):
         self._scoring: TaskGroup
         self._contradictions_judged = contradictions_judged
         self._tag_map = dict(tag_map)
+        self._measuring = Measuring(metrics, config.score_timeout, self._warn) if metrics else None
 
     async def run(self) -> None:
         """Score dialogues until the replayers end."""
@@ -92,7 +96,10 @@ class Scorer(Stage[DialogResult]):
 
     async def _score(self, replayed: DialogResult) -> None:
         try:
-            await send(self._outbox, replayed.replace(rows=await self._rows_or_failures(replayed)))
+            rows = await self._rows_or_failures(replayed)
+            if self._measuring is not None and replayed.dialog is not None:
+                rows = await self._measuring.rows(replayed.dialog, replayed.trace, rows)
+            await send(self._outbox, replayed.replace(rows=rows))
             self._count_sent()
         finally:
             self._free.release()
@@ -243,8 +250,10 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
 class DialogTotals(Totals[DialogResult]):
     """Metrics and statistics of a run's dialogues."""
 
-    def __init__(self, scope: JudgeScope = "m5") -> None:
-        self.metrics = MetricsState()
+    def __init__(
+        self, scope: JudgeScope = "m5", metrics: Mapping[str, CustomMetric] = MappingProxyType({})
+    ) -> None:
+        self.metrics = MetricsState(metrics)
         self._panels = ReplyVoteStats()
         self._not_created = 0
         self._unscored = 0

@@ -11,7 +11,7 @@ from memfin.contracts import RunConfig
 from memfin.errors import GateFailed, UsageError
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
-from memfin.runtime.gates import gated_values, gates_of, value_directions, value_gates
+from memfin.runtime.gates import custom_directions, gated_values, gates_of, value_directions, value_gates
 
 
 @click.command("aggregate")
@@ -34,8 +34,8 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **
     """
     if (dialog_trace is None) != (dataset is None):
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
-    gates = gates_of(RunConfig(**limits), value_directions())
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
+    gates = gates_of(RunConfig(**limits), value_directions(custom_directions(summary.metrics)))
     if dialog_trace is None:
         note("M2 is not measured: it needs --dialog-trace and --dataset")
     click.echo(encode_summary(summary).decode(), nl=False)

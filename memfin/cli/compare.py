@@ -26,6 +26,7 @@ from memfin.runtime.bench_gates import DIRECTIONS, PERCENTAGE, score_interval
 from memfin.runtime.gates import (
     Gate,
     GatedValue,
+    custom_directions,
     gated_values,
     gates_of,
     parse_value,
@@ -99,7 +100,8 @@ def command(  # noqa: PLR0913 - one argument per option
     compared = compared or list(others)
     logged = _log_values(compared) if limits["gate"] else {}
     scored = {name: name == FAILED for values in logged.values() for name in values}
-    gates = gates_of(RunConfig(**limits), scored or {**value_directions(), **DIRECTIONS})
+    custom = _custom_directions(compared) if any(limits.values()) else {}
+    gates = gates_of(RunConfig(**limits), scored or {**value_directions(custom), **DIRECTIONS})
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
@@ -152,6 +154,13 @@ def _log_values(runs: Sequence[Path]) -> dict[Path, dict[str, GatedValue]]:
         if is_log(run)
         for log in (read_log(run, FAILED),)
     }
+
+
+def _custom_directions(runs: Sequence[Path]) -> dict[str, bool]:
+    """Return the values of the custom metrics of the runs."""
+    files = [run_directories(run)[-1] / SUMMARY for run in runs if not is_log(run)]
+    found = (read_json(path, EvalSummary).metrics for path in files if path.is_file())
+    return {name: less for metrics in found for name, less in custom_directions(metrics).items()}
 
 
 def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | None = None) -> Iterator[str]:

@@ -34,8 +34,12 @@ def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, f
 
     def limits(values: Sequence[str]) -> dict[str, float]:
         found = dict(parse_value(value, option) for value in values)
+        directions = value_directions()
+        own = {name.partition(".")[0] for name in directions}
         for name, limit in found.items():
-            check_gate(Gate(f"{option} {name}={limit:g}", name, limit, at_most), value_directions())
+            if "." in name and name.partition(".")[0] not in own:
+                continue  # of a custom metric, perhaps: the plan knows them
+            check_gate(Gate(f"{option} {name}={limit:g}", name, limit, at_most), directions)
         return found
 
     return limits
@@ -53,12 +57,13 @@ FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "fail_under": (str, _limits("--fail-under", at_most=False)),
     "fail_over": (str, _limits("--fail-over", at_most=True)),
     "gate": (str, lambda texts: [parse_gate(text).text.partition(" ")[2] for text in texts]),
+    "metric": (str, list),
     "percent": (str, _percentage),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""
 
-REPEATED: Final = ("fail_under", "fail_over", "gate")
+REPEATED: Final = ("fail_under", "fail_over", "gate", "metric")
 
 
 class SettingOption(click.Option):
@@ -317,12 +322,12 @@ def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
 
 def _gate_texts(form: str, value: object) -> Sequence[str]:
     """Return the texts of an option for gates from a table, a list or a string of the file."""
-    if isinstance(value, Mapping) and form != "gate":
+    if isinstance(value, Mapping) and form in ("fail_under", "fail_over"):
         return [f"{name}={limit}" for name, limit in _dotted(value)]
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(item, str) for item in texts):
         return texts
-    table = "" if form == "gate" else "a table of metric.value = number, or "
+    table = "" if form in ("gate", "metric") else "a table of metric.value = number, or "
     raise UsageError(f"{form}: must be {table}a list of strings")
 
 

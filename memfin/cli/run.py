@@ -37,7 +37,14 @@ from memfin.contracts import (
 from memfin.errors import GateFailed, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.language import tr
-from memfin.runtime.gates import gated_values, gates_of, judge_gates_failed_by, value_directions, value_gates
+from memfin.runtime.gates import (
+    custom_directions,
+    gated_values,
+    gates_of,
+    judge_gates_failed_by,
+    value_directions,
+    value_gates,
+)
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import make_rescore_plan
@@ -139,9 +146,9 @@ def score(
     summary, stats = results(run)
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
-    config = plan.config
+    config, directions = plan.config, value_directions(custom_directions(summary.metrics))
     gates = [
-        *value_gates(gates_of(config, value_directions()), gated_values(summary.metrics)),
+        *value_gates(gates_of(config, directions), gated_values(summary.metrics)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, config.fail_on_judge_error),
     ]
     ci.show(_outcome(plan, summary, gates, warning, plan.directory))

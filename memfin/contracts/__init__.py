@@ -101,6 +101,7 @@ from memfin.contracts.turn_eval import HEURISTIC_JUDGE as HEURISTIC_JUDGE
 from memfin.contracts.turn_eval import NO_JUDGE as NO_JUDGE
 from memfin.contracts.turn_eval import CheckedFinding as CheckedFinding
 from memfin.contracts.turn_eval import CheckedReply as CheckedReply
+from memfin.contracts.turn_eval import CustomValue as CustomValue
 from memfin.contracts.turn_eval import Finding as Finding
 from memfin.contracts.turn_eval import ResolvedKey as ResolvedKey
 from memfin.contracts.turn_eval import SourceHits as SourceHits

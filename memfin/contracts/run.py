@@ -1,7 +1,7 @@
 """Artifacts of a run: manifest, summary and statistics; and the comparison of two runs."""
 
 import re
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -9,10 +9,8 @@ from memfin.contracts.base import Count, Finite, Record
 from memfin.contracts.judgement import JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
 
-MetricName = Literal[
-    "m1_context_continuity", "m2_profile_accuracy", "m3_risk_coverage", "m4_compliance", "m5_explainability"
-]
-
+MetricName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+"""Name of a metric: ``m1_`` to ``m5_`` and a word, or the identifier of a custom metric."""
 
 Suite = Literal["dialog", "rag"]
 """The kind of evaluation of a run."""
@@ -60,7 +58,7 @@ class MetricResult(Record):
 
     ``ci95`` maps a headline value to the bounds of its 95 % confidence interval, clustered by
     dialogue; a value that too few dialogues carry has no interval. ``not_measured`` gives the reason of each
-    value whose 0.0 says nothing about the agent.
+    value whose 0.0 says nothing about the agent. Custom metrics have ``lower_is_better`` and ``description``.
     """
 
     metric_name: str
@@ -70,6 +68,8 @@ class MetricResult(Record):
     by_dialog: dict[str, dict[str, Finite]]
     ci95: dict[str, tuple[Finite, Finite]] = {}
     not_measured: dict[str, str] = {}
+    lower_is_better: bool | msgspec.UnsetType = msgspec.UNSET
+    description: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EvalSummary(Record):

@@ -90,6 +90,10 @@ class RunConfig(Record):
             default="built-in names only",
         ),
     ] = None
+    metric: Annotated[
+        list[str],
+        _scoring("Custom metric. Repeatable.", metavar="PKG.MODULE:NAME", form="metric"),
+    ] = []
     history: Annotated[
         HistoryMode,
         _evaluation(

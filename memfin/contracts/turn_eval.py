@@ -54,6 +54,23 @@ class Finding(Record):
     end: int
 
 
+class CustomValue(Record):
+    """Value of a custom metric in a row: ``hits`` divided by ``of``, which is 0 where it does not apply.
+
+    ``value`` is its name; ``low`` and ``high`` are its range where that is not 0 to 1. ``of_dialog`` marks
+    the value of a dialogue, in its last row. ``error`` is the reason for which there is no value.
+    """
+
+    value: str
+    hits: Finite = 0.0
+    of: Count = 0
+    low: Finite | msgspec.UnsetType = msgspec.UNSET
+    high: Finite | msgspec.UnsetType = msgspec.UNSET
+    lower_is_better: bool | msgspec.UnsetType = msgspec.UNSET
+    of_dialog: bool | msgspec.UnsetType = msgspec.UNSET
+    error: str | msgspec.UnsetType = msgspec.UNSET
+
+
 class TurnEvalRow(Record):
     """Everything the five metrics need of one turn.
 
@@ -69,6 +86,7 @@ class TurnEvalRow(Record):
     the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
     where only uncertain turns go to it, empty when it agreed. ``scored_chars`` is how many characters of a
     long reply, its first, the detectors have read.
+    ``custom`` holds the values of custom metrics by their names.
     ``recall_reported`` is False where the agent reported nothing of its memory in this turn.
     """
 
@@ -114,6 +132,7 @@ class TurnEvalRow(Record):
     scoring_error: str | None = None
     scored_chars: Count | msgspec.UnsetType = msgspec.UNSET
     recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
+    custom: dict[str, CustomValue] | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

@@ -1,7 +1,8 @@
-"""Metrics M1 to M5 of a run: one mergeable state, one summary, one byte form."""
+"""Metrics M1 to M5 and custom metrics of a run: one mergeable state, one summary, one byte form."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,42 +17,53 @@ from memfin.contracts import (
     TurnEvalRow,
 )
 from memfin.contracts.reading import check_trace_version
+from memfin.metrics.custom import CustomMetric, CustomState, custom_states
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
-from memfin.metrics.state import MetricState, read_row
+from memfin.metrics.state import MetricState, RowState, read_row
 
 
 class MetricsState:
-    """The mergeable states of M1 to M5; its size grows with the number of dialogues, not of turns."""
+    """Mergeable states of all metrics; the size grows with the number of dialogues, not of turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Mapping[str, CustomMetric] = MappingProxyType({})) -> None:
+        """Begin with the states of some custom metrics; others come with the rows that have them."""
         self.m1 = M1State()
         self.m2 = M2State()
         self.m3 = M3State()
         self.m4 = M4State()
         self.m5 = M5State()
+        self.custom = {
+            name: CustomState(name, metric.blank(), metric.description()) for name, metric in metrics.items()
+        }
 
     @property
     def states(self) -> tuple[MetricState[Any], ...]:
         """The states of the metrics in order."""
-        return self.m1, self.m2, self.m3, self.m4, self.m5
+        own = (self.m1, self.m2, self.m3, self.m4, self.m5)
+        return *own, *(self.custom[name] for name in sorted(self.custom))
+
+    def row_states(self, row: TurnEvalRow) -> list[RowState[Any]]:
+        """Return the states that count a row."""
+        return [self.m1, self.m3, self.m4, self.m5, *custom_states(row, self.custom)]
 
     @property
     def bad_rows(self) -> int:
-        """The number of times that one of M1, M3, M4 and M5 could not count a row."""
-        return sum(state.bad_rows for state in (self.m1, self.m3, self.m4, self.m5))
+        """The number of times that a metric of rows could not count one."""
+        return sum(state.bad_rows for state in self.states if state is not self.m2)
 
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
-        """Count a turn_eval row in M1, M3, M4 and M5; an invalid row is counted bad in each."""
+        """Count a turn_eval row in M1, M3, M4, M5 and its custom metrics; an invalid one is bad."""
         record = read_row(row)
-        for state in (self.m1, self.m3, self.m4, self.m5):
-            if record is None:
+        if record is None:
+            for state in (self.m1, self.m3, self.m4, self.m5):
                 state.count_bad()
-            else:
-                state.add_record(record)
+        else:
+            for counting in self.row_states(record):
+                counting.add_record(record)
 
     def add_rows(self, rows: Iterable[TurnEvalRow | Mapping[str, Any]]) -> None:
         """Count several rows."""
@@ -71,6 +83,8 @@ class MetricsState:
         self.m3.merge(other.m3)
         self.m4.merge(other.m4)
         self.m5.merge(other.m5)
+        for name, state in other.custom.items():
+            self.custom.setdefault(name, state.new()).merge(state)
 
     def results(self) -> dict[str, MetricResult]:
         """Return the result of each metric by its name, in order."""

@@ -1,7 +1,7 @@
 """M1, context continuity: required facts in memory, and advice that respects them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from memfin.contracts import MetricResult, SourceHits, TurnEvalRow
 from memfin.contracts.run import MetricName
@@ -79,8 +79,8 @@ class M1State(RowState[ContextCell]):
     constraint that nobody could decide counts there as no contradiction, and in ``contradiction_undecided``.
     """
 
-    name: ClassVar[MetricName] = "m1_context_continuity"
-    shares: ClassVar[tuple[Share[ContextCell], ...]] = (
+    name: MetricName = "m1_context_continuity"
+    shares: tuple[Share[ContextCell], ...] = (
         Share("key_coverage", lambda cell: cell.hits, lambda cell: cell.required, empty=_NO_KEY),
         Share("strict_key_hit_rate", lambda cell: cell.strict, lambda cell: cell.turns, empty=_NO_KEY),
         Share(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -90,8 +90,8 @@ class M2State(MetricState[ProfileCell]):
     of the contract, ``skipped_count`` the rest. Without repetitions micro equals macro.
     """
 
-    name: ClassVar[MetricName] = "m2_profile_accuracy"
-    shares: ClassVar[tuple[Share[ProfileCell], ...]] = tuple(
+    name: MetricName = "m2_profile_accuracy"
+    shares: tuple[Share[ProfileCell], ...] = tuple(
         Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
         for name, hits, broken_down in (
             ("risk_level_acc", lambda cell: cell.risk, True),

@@ -1,7 +1,7 @@
 """M3, risk coverage: disclosures in a reply that the reference requires."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
@@ -35,8 +35,8 @@ class M3State(RowState[RiskCell]):
     ``unmapped_tag_total``.
     """
 
-    name: ClassVar[MetricName] = "m3_risk_coverage"
-    shares: ClassVar[tuple[Share[RiskCell], ...]] = (
+    name: MetricName = "m3_risk_coverage"
+    shares: tuple[Share[RiskCell], ...] = (
         Share("risk_coverage", lambda cell: cell.hits, lambda cell: cell.required, empty=_NO_TAG),
         Share("strict_risk_coverage_rate", lambda cell: cell.strict, lambda cell: cell.turns, empty=_NO_TAG),
     )

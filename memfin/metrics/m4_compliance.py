@@ -1,7 +1,7 @@
 """M4, compliance: severe violations of all replies, and agreement with the reference's labels."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from memfin.contracts import MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
@@ -35,8 +35,8 @@ class M4State(RowState[ComplianceCell]):
     judge was to find the label and failed (``unjudged``): then the turn leaves both denominators.
     """
 
-    name: ClassVar[MetricName] = "m4_compliance"
-    shares: ClassVar[tuple[Share[ComplianceCell], ...]] = (
+    name: MetricName = "m4_compliance"
+    shares: tuple[Share[ComplianceCell], ...] = (
         Share("compliance_label_acc", lambda cell: cell.correct, lambda cell: cell.turns, empty=_NO_LABEL),
         Share(
             "severe_violation_rate",

@@ -1,7 +1,7 @@
 """M5, explainability: satisfied rubric items, and the judge's score."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from memfin.contracts import NO_JUDGE, MetricResult, TurnEvalRow
 from memfin.contracts.run import MetricName
@@ -43,8 +43,8 @@ class M5State(RowState[ExplainabilityCell]):
     turns that have one. ``judge_failed_turns`` counts the eligible turns whose judge gave no score.
     """
 
-    name: ClassVar[MetricName] = "m5_explainability"
-    shares: ClassVar[tuple[Share[ExplainabilityCell], ...]] = (
+    name: MetricName = "m5_explainability"
+    shares: tuple[Share[ExplainabilityCell], ...] = (
         Share(
             "rubric_hit_rate",
             lambda cell: cell.hits,

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from operator import add
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -79,8 +79,8 @@ class Share(NamedTuple, Generic[CellT]):
 class MetricState(ABC, Generic[CellT]):
     """Base of the metrics' states: cells, counts of units without a cell, merging, the result."""
 
-    name: ClassVar[MetricName]
-    shares: ClassVar[tuple[Share[Any], ...]]
+    name: MetricName
+    shares: tuple[Share[Any], ...]
 
     def __init__(self) -> None:
         self._cells: dict[str, CellT] = {}
@@ -184,6 +184,13 @@ class RowState(MetricState[CellT]):
     denominator if their judge had not failed, and the bad ones; ``skipped_count`` the rest.
     """
 
+    of_dialog: bool = False
+    """True if the value in a row is that of the whole dialogue."""
+
+    def is_failed(self, row: TurnEvalRow) -> bool:
+        """Return True if there is nothing to count in a row; see `is_failed`."""
+        return is_failed(row)
+
     @abstractmethod
     def _contribution(self, row: TurnEvalRow) -> CellT:
         """Return the contribution of an answered turn; ``turns`` is 0 outside the denominator.
@@ -201,7 +208,7 @@ class RowState(MetricState[CellT]):
 
     def add_record(self, row: TurnEvalRow) -> None:
         """Count one row that `read_row` returned."""
-        if is_failed(row):
+        if self.is_failed(row):
             self._failed += 1
             return
         try:
@@ -217,7 +224,7 @@ class RowState(MetricState[CellT]):
     def units(self, row: TurnEvalRow) -> Iterator[tuple[Share[CellT], float, float]]:
         """Yield the values of one turn with numerator and denominator; none where it cannot be counted."""
         try:
-            cell = None if is_failed(row) else self._contribution(row)
+            cell = None if self.is_failed(row) else self._contribution(row)
         except BadRow:
             cell = None
         for share in self.shares if cell is not None else ():
@@ -227,7 +234,7 @@ class RowState(MetricState[CellT]):
     def objection(self, row: TurnEvalRow) -> BadRow | None:
         """Return the reason for which a row would be counted bad, or None; the state stays unchanged."""
         try:
-            if not is_failed(row):
+            if not self.is_failed(row):
                 self._contribution(row)
         except BadRow as problem:
             return problem

@@ -20,7 +20,7 @@ from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smalles
 from memfin.metrics.reliability import all_pass, count_passes
 from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
-from memfin.report.glossary import MARK_SCALE, MARKS, METRICS
+from memfin.report.glossary import MARK_SCALE, MARKS, METRICS, is_custom
 from memfin.report.inspect_log import is_log, read_log, same_samples, settings_changed, span
 from memfin.report.model import percent
 from memfin.report.rag_report import RESULTS
@@ -151,6 +151,8 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
 
 def headlines(suite: Suite, names: Collection[str]) -> Collection[str]:
     """Return the names of the headline values: of an inspect_ai log all values."""
+    if suite == "dialogues":
+        return HEADLINES.union(name for name in names if is_custom(name))
     return names if suite == "samples" else HEADLINES
 
 
@@ -207,12 +209,13 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
         for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             failed.units[unit] = (float(is_failed(row)), 1.0)
-            for part in (state.m1, state.m3, state.m4, state.m5):
+            for part in state.row_states(row):
+                at = (row.dialog_id, epoch, 0) if part.of_dialog else unit
                 for share, hits, of in part.units(row):
                     name = f"{part.name}.{share.name}"
                     if name not in values:
                         values[name] = Measured({}, share.high - share.low, not share.lower_is_better)
-                    values[name].units[unit] = (hits, of)
+                    values[name].units[at] = (hits, of)
         if (profile := summary.metrics.get(state.m2.name)) is not None:
             for name in (share.name for share in state.m2.shares if share.broken_down):
                 found = {

@@ -173,7 +173,7 @@ def _figures(
     alerts: Iterable[model.ReportWarning] = (),
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
-    known = [(text, metrics[text.name]) for text in METRICS if text.name in metrics]
+    known = [(text, metrics[text.name]) for text in glossary.texts_of(metrics) if text.name in metrics]
     cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
     yield model.section("results", tr("Results"), model.Block("warnings", tuple(alerts)), cards)
     yield model.warnings_section(warnings)
@@ -185,7 +185,7 @@ def _figures(
     charts = (
         model.Histogram(f"{text.code} {text.values[0].label}", counts)
         for text, _ in known
-        if sum(counts := _bins(getattr(each, text.values[0].key) for each in values.values())) > 1
+        if sum(counts := _bins(getattr(each, text.values[0].key, None) for each in values.values())) > 1
     )
     note = tr("Number of dialogues by value, in steps of 10 %.")
     histograms = model.Block("histograms", tuple(charts), tr("Distribution over dialogues"), note)
@@ -221,8 +221,8 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         title=text.title,
         value=shown,
         label=label,
-        share=value,
-        interval=interval,
+        share=value if lead.scale == "share" else None,
+        interval=interval if lead.scale == "share" else None,
         beside=tuple(beside),
         meaning=text.meaning,
         bad=lead.is_bad(value),
@@ -372,7 +372,7 @@ def _wall_seconds(manifest: RunManifest) -> float | None:
 def _values(metrics: Mapping[str, Figures]) -> model.Section | None:
     """Return every value and count of the summary, a table per metric."""
     tables = []
-    for text in METRICS:
+    for text in glossary.texts_of(metrics):
         if (figures := metrics.get(text.name)) is None:
             continue
         values = (

@@ -21,11 +21,11 @@ from memfin.report import glossary
 from memfin.report.common import FailureCounter, place
 from memfin.report.glossary import (
     METRICS,
-    SCORES,
     MetricText,
     ValueText,
     format_interval,
     format_value,
+    is_score,
     labels,
     missing,
     warning,
@@ -236,7 +236,7 @@ class GroupedMetrics:
 
 def value_cell(key: str, value: float | None, interval: tuple[float, float] | None = None) -> Cell:
     """Return a value of a metric as a cell with its interval; shares have a bar behind the figure."""
-    share = None if value is None or key in SCORES else min(max(value, 0.0), 1.0)
+    share = None if value is None or is_score(key) else min(max(value, 0.0), 1.0)
     small = "" if value is None or interval is None else format_interval(key, interval)
     return Cell(format_value(key, value), small=small, share=share)
 

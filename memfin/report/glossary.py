@@ -39,7 +39,7 @@ class ValueText(msgspec.Struct, frozen=True):
 
     def is_bad(self, measured: float | None) -> bool:
         """Return True for a value above 0 that should be 0."""
-        return self.better == "lower" and bool(measured)
+        return self.better == "lower" and self.scale == "share" and bool(measured)
 
 
 class MetricText(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class MetricText(msgspec.Struct, frozen=True):
     def values_of(self, judge: str | None) -> list[ValueText]:
         """Return the values; of a run without a language model as the judge not its score."""
         judged = judge not in (NO_JUDGE, HEURISTIC_JUDGE)
-        return [value for value in self.values if judged or value.scale != "score"]
+        return [value for value in self.values if judged or value.key != "judge_score_mean"]
 
     @property
     def headline(self) -> ValueText:
@@ -133,11 +133,36 @@ MARKS: Final = tuple(_GLOSSARY.labels["marks"])
 
 NOT_MEASURED: Final = marked("not measured")
 MARK_SCALE: Final = (1.0, 5.0)
-SCORES: Final = frozenset(
-    value.key for metric in METRICS for value in metric.values if value.scale == "score"
-)
 VALUE_LABELS: Final = {value.key: value.label_text for metric in METRICS for value in metric.values}
 _DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
+
+
+def is_score(key: str) -> bool:
+    """Return True for a value that is a mean of marks or measurements, and not a share."""
+    return key.endswith("mean")
+
+
+def is_custom(name: str) -> bool:
+    """Return True if ``metric.value`` of a run of dialogues is a value of a custom metric."""
+    return "." in name and name.partition(".")[0] not in {metric.name for metric in METRICS}
+
+
+def texts_of(metrics: Mapping[str, Figures]) -> Iterator[MetricText]:
+    """Yield the texts of MemFin's metrics, and of the custom ones among results."""
+    yield from METRICS
+    for name, figures in metrics.items():
+        if figures.lower_is_better is not msgspec.UNSET:
+            values = tuple(
+                ValueText(
+                    key,
+                    label_text=value_label(key),
+                    meaning_text=figures.description or "",
+                    better="lower" if figures.lower_is_better else "higher",
+                    scale="score" if is_score(key) else "share",
+                )
+                for key in figures.micro
+            )
+            yield MetricText(name, name, values, marked("Custom metric"), figures.description or "")
 
 
 def labels(kind: str) -> dict[str, str]:
@@ -195,7 +220,7 @@ def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -
 
 def metric_rows(metrics: Mapping[str, Figures], judge: str | None = None) -> Iterator[MetricRow]:
     """Yield the values of a summary; ``counts`` stand beside the first of a metric."""
-    for text in METRICS:
+    for text in texts_of(metrics):
         if (figures := metrics.get(text.name)) is None:
             continue
         counts = (figures.counts.get(f"{kind}_count", 0) for kind in ("eligible", "skipped", "failed"))
@@ -224,7 +249,7 @@ def format_value(key: str, value: float | None) -> str:
     """Write a value of a summary: per cent, or judge scores with two decimals; None as a dash."""
     if value is None:
         return "-"
-    return f"{value:.2f}" if key in SCORES else percent(value)
+    return f"{value:.2f}" if is_score(key) else percent(value)
 
 
 def format_estimate(key: str, value: float | None, bounds: tuple[float, float] | None) -> str:
@@ -237,6 +262,6 @@ def format_interval(key: str, bounds: tuple[float, float] | None) -> str:
     if bounds is None:
         return "-"
     low, high = bounds
-    if key in SCORES:
+    if is_score(key):
         return tr("{low:.2f} to {high:.2f}", low=low, high=high)
     return tr("{low:.1f} to {high:.1f} %", low=100 * low, high=100 * high)

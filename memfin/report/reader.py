@@ -51,6 +51,8 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
     by_dialog: msgspec.Raw = msgspec.Raw(b"{}")
     ci95: dict[str, tuple[float, float]] = {}
     not_measured: dict[str, str] = {}
+    lower_is_better: bool | msgspec.UnsetType = msgspec.UNSET
+    description: str | msgspec.UnsetType = msgspec.UNSET
 
 
 Figures = MetricResult | SummaryMetric

@@ -11,7 +11,16 @@ from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
 from memfin.language import marked, tr
 from memfin.metrics.reliability import spread
 from memfin.report import model, reader
-from memfin.report.glossary import METRICS, SCORES, TYPES, format_interval, labels, value_label, warning
+from memfin.report.glossary import (
+    METRICS,
+    TYPES,
+    format_interval,
+    is_custom,
+    is_score,
+    labels,
+    value_label,
+    warning,
+)
 from memfin.report.model import duration, milliseconds, moment, percent
 from memfin.text.lines import visible
 
@@ -199,7 +208,7 @@ def _unit_of(metric: str, value: str) -> Unit:
         return "percent" if value.endswith("percentage") else "share"
     if metric not in _NAMES:
         return "number"
-    return "score" if value in SCORES else "share"
+    return "score" if is_score(value) else "share"
 
 
 def in_unit(unit: Unit, value: float) -> str:
@@ -389,9 +398,11 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
 def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
-        if drift.drifting and name in _WATCHED and drift.ci95 is not None:
+        custom = is_custom(name) and metric != _RAG and not value.startswith("macro.")
+        if drift.drifting and (custom or name in _WATCHED) and drift.ci95 is not None:
+            title = f"{metric} {value_label(value)}" if custom else f"{_WATCHED[name]} {_labels()[name]}"
             change = _change(_unit_of(metric, value), drift.slope, drift.ci95, tr("epoch"))
-            yield warning("drift", name=f"{_WATCHED[name]} {_labels()[name]}", change=change)
+            yield warning("drift", name=title, change=change)
     for name in _WATCHED_OPERATION:
         found = summary.operation.get(name)
         if found is not None and found.drifting and found.ci95 is not None:

@@ -14,7 +14,7 @@ from memfin.contracts.run import Comparison, PairedValue
 from memfin.language import marked, tr
 from memfin.report import glossary
 from memfin.report.common import agent_facts
-from memfin.report.glossary import MARKS, METRICS, SCORES, TYPES, format_interval, format_value, labels
+from memfin.report.glossary import MARKS, METRICS, TYPES, format_interval, format_value, is_score, labels
 from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
@@ -264,6 +264,8 @@ def label(name: str, suite: str) -> str:
 def _shown(comparison: Comparison, *, all_values: bool) -> Iterator[tuple[str, str]]:
     found = comparison.values.keys() | comparison.not_measured.keys()
     labels = _labels()
+    if comparison.suite == "dialogues":
+        labels |= {name: label(name, "dialogues") for name in sorted(found) if glossary.is_custom(name)}
     if comparison.suite == "samples":
         labels = {name: label(name, "samples") for name in (*comparison.values, *comparison.not_measured)}
     yield from ((name, text) for name, text in labels.items() if name in found)
@@ -277,7 +279,7 @@ def _decimals(name: str, suite: str) -> int | None:
     if suite == "samples":
         return None if name == "failed" else 3
     value = name.rpartition(".")[2]
-    return 2 if value in SCORES or value in MARKS else None
+    return 2 if is_score(value) or value in MARKS else None
 
 
 def written(name: str, value: float, suite: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 import anyio
 
 from memfin.actors.base import ActorStatistics
+from memfin.actors.measuring import MetricLike
 from memfin.actors.writers import OnEvent
 from memfin.agents.forms import factory_of
 from memfin.agents.observer import TurnObserver
@@ -339,6 +340,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
+        metrics: Sequence[MetricLike] | None = None,
         **config: Unpack[Settings],
     ) -> None:
         """Prepare; nothing is read or checked yet.
@@ -352,17 +354,25 @@ class Evaluation(EmbeddedRun[EvalSummary]):
             observer_factory: makes the observer of each dialogue, a subclass of `TurnObserver`; None is
                 MemFin's own.
             on_event: called with every progress event, in order; it must not block.
+            metrics: custom metrics: classes, instances or references.
             event_buffer: events that wait for the iterator at most; older ones are dropped.
             config: other fields of `memfin.RunConfig`, such as ``workers_dialog=64``, typed by `Settings`.
         """
         super().__init__(
-            lambda: make_plan(dataset, agent=agent, judge=judge, observer_factory=observer_factory, **config),
+            lambda: make_plan(
+                dataset,
+                agent=agent,
+                judge=judge,
+                observer_factory=observer_factory,
+                metrics=metrics,
+                **config,
+            ),
             on_event,
             event_buffer,
         )
 
     @classmethod
-    def resume(
+    def resume(  # noqa: PLR0913 - as many as a new evaluation
         cls,
         run_dir: str | os.PathLike[str],
         *,
@@ -373,6 +383,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
         observer_factory: ObserverFactory | None = None,
         on_event: OnEvent | None = None,
         event_buffer: int = BUFFERED,
+        metrics: Sequence[MetricLike] | None = None,
     ) -> Self:
         """Return the evaluation that goes on with an interrupted run; the settings are the run's own.
 
@@ -386,6 +397,7 @@ class Evaluation(EmbeddedRun[EvalSummary]):
                 agent=agent,
                 judge=judge,
                 observer_factory=observer_factory,
+                metrics=metrics,
             ),
             on_event,
             event_buffer,
@@ -400,6 +412,7 @@ async def evaluate(
     on_event: OnEvent | None = None,
     observer_factory: ObserverFactory | None = None,
     report: bool = False,
+    metrics: Sequence[MetricLike] | None = None,
     **config: Unpack[Settings],
 ) -> EvalSummary:
     """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
@@ -415,7 +428,13 @@ async def evaluate(
             ``fail_on_error`` or ``fail_on_judge_error``; the summary is its ``summary``.
     """
     evaluation = Evaluation(
-        dataset, agent=agent, judge=judge, observer_factory=observer_factory, on_event=on_event, **config
+        dataset,
+        agent=agent,
+        judge=judge,
+        observer_factory=observer_factory,
+        on_event=on_event,
+        metrics=metrics,
+        **config,
     )
     return await evaluation.complete(report=report)
 

@@ -4,7 +4,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final, NamedTuple
+
+import msgspec
 
 from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
@@ -127,14 +130,31 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         raise UsageError(f"{option}: {gate.name} has no interval; leave out @95 or .macro")
 
 
-def value_directions() -> Directions:
-    """Return the values of the metrics, ``metric.value`` and ``metric.macro.value``."""
+def custom_directions(metrics: Mapping[str, MetricResult]) -> dict[str, bool]:
+    """Return the values of the custom metrics among results, each with True if less is better."""
+    return {
+        f"{name}.{value}": result.lower_is_better
+        for name, result in metrics.items()
+        if result.lower_is_better is not msgspec.UNSET
+        for value in result.micro
+    }
+
+
+def value_directions(custom: Mapping[str, bool] = MappingProxyType({})) -> Directions:
+    """Return the values of the metrics, ``metric.value`` and ``metric.macro.value``.
+
+    ``custom`` are the values of custom metrics with their directions.
+    """
     return {
         f"{state.name}.{prefix}{share.name}": share.lower_is_better
         for state in MetricsState().states
         for prefix in ("", "macro.")
         for share in state.shares
         if share.broken_down or not prefix
+    } | {
+        prefix.join(name.partition(".")[::2]): less
+        for name, less in custom.items()
+        for prefix in (".", ".macro.")
     }
 
 

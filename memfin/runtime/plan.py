@@ -9,6 +9,7 @@ from typing import Any, Final
 from memfin.actors.base import Actor
 from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
 from memfin.actors.dialogs import DialogSource, Replayer
+from memfin.actors.measuring import MetricLike, directions_of, metric_reference, resolve_metrics
 from memfin.actors.messages import WarningBoard
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
@@ -21,6 +22,7 @@ from memfin.journal import DATASET, JUDGE_CONTROLS
 from memfin.judges import DialogJudge
 from memfin.judges.registry import JudgeLike
 from memfin.metrics.aggregate import summary_pieces
+from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
@@ -45,12 +47,14 @@ class RunPlan(Plan[EvalSummary]):
 
     Attributes:
         tag_map: risk tags of the dataset by their names there, on top of the built-in names.
+        metrics: custom metrics by their names.
         read: makes the source of the run's dialogues.
         workers: makes the replayers; none where traces are recorded.
     """
 
     judge: DialogJudge | None
     tag_map: Mapping[str, str]
+    metrics: Mapping[str, CustomMetric]
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
 
@@ -58,12 +62,14 @@ class RunPlan(Plan[EvalSummary]):
         """Return the parts of the pipeline."""
         config, judge = self.config, self.judge
         judged = judge is not None and config.judge_scope == "all"
-        totals = DialogTotals(config.judge_scope)
+        totals = DialogTotals(config.judge_scope, self.metrics)
         name = judge.name if judge is not None else None
         return Suite(
             source=self.read,
             workers=self.workers,
-            scorer=lambda wires: Scorer(config, wires, contradictions_judged=judged, tag_map=self.tag_map),
+            scorer=lambda wires: Scorer(
+                config, wires, contradictions_judged=judged, tag_map=self.tag_map, metrics=self.metrics
+            ),
             judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
             totals=totals,
             summary=lambda: self._summary(totals),
@@ -77,7 +83,7 @@ class RunPlan(Plan[EvalSummary]):
         """Return one line for every gate of the settings that the complete run does not pass."""
         del directory
         config = self.config
-        gates = gates_of(config, value_directions())
+        gates = gates_of(config, value_directions(directions_of(self.metrics)))
         return failed_gates(summary, stats, gates, config.fail_on_error, config.fail_on_judge_error)
 
     def _summary(self, totals: DialogTotals) -> EvalSummary:
@@ -98,9 +104,16 @@ class RunPlan(Plan[EvalSummary]):
         )
 
 
-def scoring_inputs(judge: DialogJudge | None, config: RunConfig, tags: Mapping[str, str]) -> dict[str, Any]:
+def scoring_inputs(
+    judge: DialogJudge | None,
+    config: RunConfig,
+    tags: Mapping[str, str],
+    metrics: Mapping[str, CustomMetric],
+) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
+    versions = {name: metric.version for name, metric in metrics.items()}
     return {
+        **({"metrics": versions} if metrics else {}),
         **({"tag_map": tags} if tags else {}),
         "lexicon_hashes": lexicon_hashes(),
         "score_chars": config.score_chars,
@@ -116,23 +129,28 @@ def make_plan(
     agent: AgentLike = "builtin",
     judge: JudgeLike = "heuristic",
     observer_factory: ObserverFactory | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     **settings: Any,
 ) -> RunPlan:
     """Resolve and check everything a run needs; reads the dataset once for its hash.
 
     A dataset that is no path is spooled, and kept in the run directory. ``settings`` are the other fields of
     `RunConfig`; ``observer_factory`` makes the observer of each dialogue, a subclass of `TurnObserver` that
-    looks on.
+    looks on; ``metrics`` are custom metrics, in place of the references of the setting ``metric``.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
     """
+    given = settings.get("metric", ()) if metrics is None else metrics
+    custom = resolve_metrics(given)
     config = make_config(
         {
             **settings,
+            "metric": [*map(metric_reference, given)],
             "dataset": os.fspath(dataset) if isinstance(dataset, str | os.PathLike) else None,
             "agent": agent if isinstance(agent, str) else "",
-        }
+        },
+        custom,
     )
     tag_map = read_tag_map(config.tag_map)
     if observer_factory is not None:
@@ -177,6 +195,7 @@ def make_plan(
         model_name=agents.model_name,
         judge=resolved_judge,
         tag_map=tag_map,
+        metrics=custom,
         controls=judge_controls(resolved_judge, spool or path, config),
         system=agents,
         board=board,
@@ -188,7 +207,7 @@ def make_plan(
             "model": agents.model_name,
             "agent_settings": agents.inputs,
             "history": config.history,
-            **scoring_inputs(resolved_judge, config, tag_map),
+            **scoring_inputs(resolved_judge, config, tag_map, custom),
             "seed": config.seed,
         },
         read=lambda wires: DialogSource(path, config, wires),

@@ -8,6 +8,7 @@ import msgspec
 
 from memfin.actors.dialog_scoring import scoring_workers
 from memfin.actors.dialogs import TraceSource, traces_of_run
+from memfin.actors.measuring import resolve_metrics
 from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode
@@ -80,6 +81,7 @@ def make_rescore_plan(
     if first is None:
         raise UsageError(f"trace {dialog_trace}: holds no dialogue")
     recorded = _history(dialog_trace.with_name("config.json"), first)
+    metrics = resolve_metrics(settings.get("metric", ()))
     config = make_config(
         {
             **settings,
@@ -87,7 +89,8 @@ def make_rescore_plan(
             "agent": "recorded",
             "history": history or recorded or "free",
             "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
-        }
+        },
+        metrics,
     )
     tag_map = read_tag_map(config.tag_map)
     if scoring_workers(config) == 0:
@@ -105,6 +108,7 @@ def make_rescore_plan(
         model_name="recorded" if manifest is None else manifest.model_name,
         judge=resolved,
         tag_map=tag_map,
+        metrics=metrics,
         controls=[] if dataset is None else judge_controls(resolved, dataset, config),
         system=None,
         board=board,
@@ -112,7 +116,7 @@ def make_rescore_plan(
             "dataset_sha256": None if dataset is None else digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
-            **scoring_inputs(resolved, config, tag_map),
+            **scoring_inputs(resolved, config, tag_map, metrics),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         history_known=dataset is None or history is not None or recorded is not None,

@@ -1,11 +1,12 @@
 """Going on with an interrupted run: its settings, held against what they stand for now."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from memfin.actors.measuring import MetricLike
 from memfin.agents.registry import AgentLike
 from memfin.contracts import ConfigFile, DialogStatus, RunManifest
 from memfin.contracts.reading import read_json, shown
@@ -32,6 +33,7 @@ def make_resume_plan(
     agent: AgentLike | None = None,
     judge: JudgeLike = None,
     observer_factory: ObserverFactory | None = None,
+    metrics: Sequence[MetricLike] | None = None,
 ) -> RunPlan:
     """Return the plan that goes on with the run in a directory, under the settings it began with.
 
@@ -43,13 +45,16 @@ def make_resume_plan(
         agent: the factory, where the run was started with one instead of a reference.
         judge: likewise.
         observer_factory: as for `make_plan`; it is no part of the recorded settings.
+        metrics: the custom metrics, where the run was started with objects that no reference names.
 
     Raises:
         UsageError: there is no run to go on with, something that it needs is unusable, or the dataset,
             agent, lexicon or prompt is another than when it began and ``force`` is not set.
     """
     return resumed(
-        lambda dataset, **settings: make_plan(dataset, observer_factory=observer_factory, **settings),
+        lambda dataset, **settings: make_plan(
+            dataset, observer_factory=observer_factory, metrics=metrics, **settings
+        ),
         Path(run_dir),
         ConfigFile,
         system=agent,

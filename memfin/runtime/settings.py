@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, TypeVar
 
+from memfin.actors.measuring import directions_of, resolve_metrics
 from memfin.contracts import HistoryMode, JudgeScope, RunConfig, TraceVersion
 from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
+from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, gates_of, value_directions
 
 C = TypeVar("C", bound=RunConfig)
@@ -48,6 +50,7 @@ class CommonSettings(TypedDict, total=False):
     fail_under: Mapping[str, float]
     fail_over: Mapping[str, float]
     gate: list[str]
+    metric: list[str]
     fail_on_error: float | None
     fail_on_judge_error: float | None
     notes: str | None
@@ -61,9 +64,13 @@ class Settings(CommonSettings, total=False):
     workers_judge: int
 
 
-def make_config(settings: Mapping[str, Any]) -> RunConfig:
-    """Return the settings as a `RunConfig`; raise `UsageError` for an unknown or invalid one."""
-    return checked_config(settings, RunConfig, value_directions())
+def make_config(settings: Mapping[str, Any], metrics: Mapping[str, CustomMetric] | None = None) -> RunConfig:
+    """Return the settings as a `RunConfig`; raise `UsageError` for an unknown or invalid one.
+
+    ``metrics`` are the custom metrics where they are resolved already.
+    """
+    custom = resolve_metrics(settings.get("metric", ())) if metrics is None else metrics
+    return checked_config(settings, RunConfig, value_directions(directions_of(custom)))
 
 
 def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Directions) -> C:

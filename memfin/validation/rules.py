@@ -32,6 +32,7 @@ from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
 from memfin.contracts.validity import LabelledReply
 from memfin.dataset import read_entry
 from memfin.metrics import M1State, M3State, M4State, M5State
+from memfin.metrics.custom import custom_states
 from memfin.metrics.m5_explainability import HIGHEST_SCORE, LOWEST_SCORE
 from memfin.metrics.state import RowState
 from memfin.scoring.compliance import CATEGORIES
@@ -234,8 +235,8 @@ class TurnEvalRules(RunRules):
         yield from found
         # The metrics decide: a row that one of them would count as bad is a finding whatever the rules say.
         fields = {field if isinstance(field, str) else field[0] for _, field, _ in found}
-        for metric in _METRICS:
-            problem = metric().objection(record)
+        for metric in (*(each() for each in _METRICS), *custom_states(record, {})):
+            problem = metric.objection(record)
             if problem is not None:
                 yield problem.field not in fields, problem.field, str(problem)
 
@@ -385,7 +386,7 @@ def _metric(metric: MetricResult) -> Iterator[Row]:
             if name.startswith("judge_score"):
                 off_scale = value != 0 and not LOWEST_SCORE <= value <= HIGHEST_SCORE
                 yield off_scale, (*steps, name), f"{value} is neither 0 nor between 1 and 5"
-            else:
+            elif not (metric.lower_is_better is not msgspec.UNSET and name.endswith("mean")):
                 yield not 0 <= value <= 1, (*steps, name), f"{value} is not between 0 and 1"
     for name, (low, high) in metric.ci95.items():
         yield low > high, ("ci95", name), f"the lower bound {low} is above the upper bound {high}"

@@ -71,7 +71,7 @@ def test_every_setting_of_a_run_has_a_flag_and_the_same_default() -> None:
 
 
 def test_what_the_python_api_names_is_what_the_flags_name() -> None:
-    named = set(inspect.signature(make_plan).parameters) - {"settings", "observer_factory"}
+    named = set(inspect.signature(make_plan).parameters) - {"settings", "observer_factory", "metrics"}
     assert named <= {option.name for option in RUN_OPTIONS} | {"dataset"}
 
 
@@ -95,6 +95,7 @@ def test_every_flag_has_its_variable() -> None:
         "score_timeout": "2.5",
         "score_chars": "5000",
         "tag_map": "tags.toml",
+        "metric": "a.b:C d:E",
         "history": "forced",
         "limit": "9",
         "turn_timeout": "1.5",
@@ -128,7 +129,8 @@ def test_every_flag_has_its_variable() -> None:
     assert got.pop("fail_under") == {GATE: 0.2}
     assert got.pop("fail_over") == {"m4_compliance.severe_violation_rate": 0.1}
     assert got.pop("gate") == [f"{GATE}>=0.1", f"{GATE}>=0.2@95"]
-    for name in ("fail_under", "fail_over", "gate"):
+    assert got.pop("metric") == ["a.b:C", "d:E"]
+    for name in ("fail_under", "fail_over", "gate", "metric"):
         del values[name]
     assert {name: str(got[name]) for name in values} == values | {
         "judge_rpm": "10.0",
