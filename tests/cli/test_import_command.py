@@ -134,9 +134,10 @@ def test_transcripts_begin_again_at_titles_and_rules(tmp_path: Path) -> None:
 def test_a_file_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown kind of chat log"):
         chats(tmp_path / "a.pdf", "")
-    (tmp_path / "a.md").write_bytes(b"User: \xff")
-    with pytest.raises(UsageError, match="is not UTF-8"):
-        list(read_chats(tmp_path / "a.md"))
+    for name, content in (("a.md", b"User: \xff"), ("a.csv", b"session,role,content\n1,user,\xff\n")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UsageError, match="is not UTF-8"):
+            list(read_chats(tmp_path / name))
     with pytest.raises(UsageError, match="cannot read"):
         list(read_chats(tmp_path / "none.md"))
 
