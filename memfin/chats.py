@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts.reading import MAX_LINE_BYTES, iter_lines, open_input
+from memfin.contracts.reading import MAX_LINE_BYTES, iter_lines, open_input, shown
 from memfin.dataset import InvalidDialogError, detect_language, normalize_dialog
 from memfin.errors import UsageError
 
@@ -62,6 +62,14 @@ class _Columns(NamedTuple):
     content: int
     time: int | None
     width: int
+
+    def read(self, row: Sequence[str]) -> tuple[float, list[tuple[str, str]]]:
+        """Return the time of a row and its message; raise `ValueError` where there is none."""
+        if len(row) != self.width:
+            raise ValueError(f"{len(row)} columns, but the header has {self.width}")
+        return 0.0 if self.time is None else _moment(row[self.time]), _message(
+            row[self.role], row[self.content]
+        )
 
 
 def read_chats(path: Path) -> Iterator[dict[str, Any] | Unread]:
@@ -151,7 +159,7 @@ def _message(role: object, content: object) -> list[tuple[str, str]]:
     """Return the message, or none where it is blank or not of user or assistant."""
     known = role.strip().lower() if isinstance(role, str) else ""
     if known not in ROLES:
-        raise ValueError(f"unknown role {role!r}; known: {', '.join(ROLES)}")
+        raise ValueError(f"unknown role {shown(role)}; known: {', '.join(ROLES)}")
     if not isinstance(content, str):
         raise ValueError("the content is no text")  # noqa: TRY004 - as the others
     kept = ROLES[known]
@@ -172,13 +180,12 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Chat | Unread]:
             if columns is None:
                 columns = _columns(row) if any(row) else None
             elif any(row):
-                if len(row) != columns.width:
-                    raise ValueError(f"{len(row)} columns, but the header has {columns.width}")  # noqa: TRY301
-                moment = 0.0 if columns.time is None else _moment(row[columns.time])
-                messages = _message(row[columns.role], row[columns.content])
+                moment, messages = columns.read(row)
                 chats.setdefault(row[columns.id].strip(), []).append((moment, line, messages))
         except csv.Error as problem:
             yield Unread(line, f"not valid CSV: {problem}")
+        except UnicodeDecodeError:
+            raise
         except ValueError as problem:
             yield Unread(line, str(problem))
             if columns is None:
