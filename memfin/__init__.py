@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
+    from memfin.scoring.user_detectors import Detection, Detector
     from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
@@ -26,6 +27,8 @@ _PLACES: Final = {
     "AgentReply": "memfin.agents.protocol",
     "BenchEvaluation": "memfin.runtime.bench",
     "BenchmarkRunner": "memfin.runtime.bench",
+    "Detection": "memfin.scoring.user_detectors",
+    "Detector": "memfin.scoring.user_detectors",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -48,6 +51,8 @@ __all__ = [
     "AgentReply",
     "BenchEvaluation",
     "BenchmarkRunner",
+    "Detection",
+    "Detector",
     "EvalSummary",
     "Evaluation",
     "GateFailed",

@@ -47,10 +47,15 @@ FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "gate": (str, lambda texts: [parse_gate(text).text.partition(" ")[2] for text in texts]),
     "percent": (float, lambda value: {} if value is None else {PERCENTAGE: value}),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
+    "list": (str, list),
+    "table": (click.UNPROCESSED, lambda value: {} if value is None else value),
+    "reference": (click.UNPROCESSED, lambda value: value),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""
 
-REPEATED: Final = ("fail_under", "fail_over", "gate")
+REPEATED: Final = ("fail_under", "fail_over", "gate", "list")
+NO_FLAG: Final = ("table", "reference")
+"""Notations that only the file has; the parameter is there to take its value."""
 
 
 class SettingOption(click.Option):
@@ -63,16 +68,20 @@ class SettingOption(click.Option):
         value_type = setting.type
         if form is not None:
             value_type, convert = FORMS[form]
+            kwargs["hidden"] = form in NO_FLAG
             kwargs["callback"] = lambda ctx, param, value: convert(value)  # noqa: ARG005 - click's signature
         elif setting.default is not None:
             kwargs |= {"default": setting.default, "show_default": True}
+        variable = None
+        if prefix is not None and form not in NO_FLAG:
+            variable = extra.get("variable", f"{prefix}_{setting.key.upper()}")
         text = setting.help + (f"  [default: {extra['default']}]" if "default" in extra else "")
         super().__init__(
-            [f"--{setting.key.replace('_', '-')}"],
+            [f"--{setting.key.replace('_', '-')}", setting.name if form == "list" else setting.key],
             type=click.Choice(setting.choices) if setting.choices else value_type,
             multiple=form in REPEATED,
             metavar=extra.get("metavar"),
-            envvar=prefix and extra.get("variable", f"{prefix}_{setting.key.upper()}"),
+            envvar=variable,
             help=text,
             **kwargs,
         )
@@ -281,7 +290,7 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
             found[FLAGS.get(key, key)] = value
         elif key in known:
             try:
-                found[key] = known[key].from_file(value)
+                found[str(known[key].name)] = known[key].from_file(value)
             except UsageError as problem:  # the first word is the name of the field or the flag
                 raise UsageError(f"{prefix}{key}: {str(problem).partition(' ')[2]}") from problem
         else:
@@ -309,12 +318,12 @@ def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:
 
 def _gate_texts(form: str, value: object) -> Sequence[str]:
     """Return the texts of an option for gates from a table, a list or a string of the file."""
-    if isinstance(value, Mapping) and form != "gate":
+    if isinstance(value, Mapping) and form not in ("gate", "list"):
         return [f"{name}={limit}" for name, limit in _dotted(value)]
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(item, str) for item in texts):
         return texts
-    table = "" if form == "gate" else "a table of metric.value = number, or "
+    table = "" if form in ("gate", "list") else "a table of metric.value = number, or "
     raise UsageError(f"{form}: must be {table}a list of strings")
 
 

@@ -89,6 +89,22 @@ class RunConfig(Record):
             default="built-in names only",
         ),
     ] = None
+    detectors: Annotated[
+        list[str],
+        _scoring(
+            "Detector of your own, whose findings are added. Repeatable.",
+            key="detector",
+            metavar="PKG.MODULE:NAME",
+            form="list",
+        ),
+    ] = []
+    forbidden_patterns: Annotated[
+        dict[str, list[str]],
+        _scoring("Regular expressions by forbidden category.", form="table"),
+    ] = {}
+    risk_tag_mapper: Annotated[
+        str | None, _scoring("Function that returns the canonical tag of a name.", form="reference")
+    ] = None
     history: Annotated[
         HistoryMode,
         _evaluation(

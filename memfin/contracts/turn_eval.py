@@ -19,6 +19,9 @@ NO_JUDGE: Final = "none"
 HEURISTIC_JUDGE: Final = "heuristic"
 """The judge that goes by what the detectors found."""
 
+DETECTOR_PREFIX: Final = "x:"
+"""Beginning of the names of users' detectors, and of the field of their findings."""
+
 ANY_RISK_TAG: Final = "risk_disclosure_present"
 """The required tag that every predicted tag meets."""
 
@@ -68,7 +71,8 @@ class TurnEvalRow(Record):
     ``undecided_constraints`` are those that a proposal bears on without deciding it offline. ``unsure`` names
     the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
     where only uncertain turns go to it, empty when it agreed. ``scored_chars`` is how many characters of a
-    long reply, its first, the detectors have read.
+    long reply, its first, the detectors have read. ``detector_errors`` are failures of users' detectors by
+    their names, ``x:`` in front, and that of ``risk_tag_mapper``.
     ``recall_reported`` is False where the agent reported nothing of its memory in this turn.
     """
 
@@ -114,6 +118,7 @@ class TurnEvalRow(Record):
     scoring_error: str | None = None
     scored_chars: Count | msgspec.UnsetType = msgspec.UNSET
     recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
+    detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

@@ -16,6 +16,7 @@ from memfin.contracts import (
     TurnEvalRow,
 )
 from memfin.contracts.reading import check_trace_version
+from memfin.metrics.detector_stats import DetectorStats
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
@@ -33,6 +34,7 @@ class MetricsState:
         self.m3 = M3State()
         self.m4 = M4State()
         self.m5 = M5State()
+        self.detectors = DetectorStats()
 
     @property
     def states(self) -> tuple[MetricState[Any], ...]:
@@ -47,6 +49,8 @@ class MetricsState:
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
         """Count a turn_eval row in M1, M3, M4 and M5; an invalid row is counted bad in each."""
         record = read_row(row)
+        if record is not None:
+            self.detectors.add(record)
         for state in (self.m1, self.m3, self.m4, self.m5):
             if record is None:
                 state.count_bad()
@@ -71,6 +75,7 @@ class MetricsState:
         self.m3.merge(other.m3)
         self.m4.merge(other.m4)
         self.m5.merge(other.m5)
+        self.detectors.merge(other.detectors)
 
     def results(self) -> dict[str, MetricResult]:
         """Return the result of each metric by its name, in order."""
@@ -86,9 +91,10 @@ class MetricsState:
         trace_version: str = TRACE_VERSION,
     ) -> EvalSummary:
         """Return the summary so far; ``fingerprint`` becomes its ``config_fingerprint``."""
-        return aggregate_all_metrics(
+        summary = aggregate_all_metrics(
             run_id, dataset_path, self.results(), counters, fingerprint, trace_version=trace_version
         )
+        return summary.replace(detectors=self.detectors.results())
 
 
 def aggregate_all_metrics(

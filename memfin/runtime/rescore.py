@@ -14,9 +14,8 @@ from memfin.contracts.reading import decode
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.runtime.judging import JudgeLike, judge_controls, judge_name, make_judge
-from memfin.runtime.plan import RunPlan, scoring_inputs
+from memfin.runtime.plan import RunPlan, scoring_inputs, scoring_rules
 from memfin.runtime.settings import make_config
-from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 
 R = TypeVar("R")
@@ -83,7 +82,7 @@ def make_rescore_plan(
             "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
         }
     )
-    tag_map = read_tag_map(config.tag_map)
+    rules = scoring_rules(config)
     if scoring_workers(config) == 0:
         prepare_scoring()
     board = WarningBoard()
@@ -98,7 +97,7 @@ def make_rescore_plan(
         dialogs=lines,
         model_name="recorded" if manifest is None else manifest.model_name,
         judge=resolved,
-        tag_map=tag_map,
+        **rules,
         controls=judge_controls(resolved, dataset, config),
         system=None,
         board=board,
@@ -106,7 +105,7 @@ def make_rescore_plan(
             "dataset_sha256": digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
-            **scoring_inputs(resolved, config, tag_map),
+            **scoring_inputs(resolved, config, **rules),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         history_known=history is not None or recorded is not None,

@@ -11,6 +11,7 @@ from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.runtime.gates import Directions, gates_of, value_directions
+from memfin.scoring.user_detectors import TAG_MAPPER, importable_reference
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -34,6 +35,10 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Direc
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in settings.items()
     }
+    if isinstance(detectors := plain.get("detectors"), list | tuple):
+        plain["detectors"] = [importable_reference("detector", each) for each in detectors]
+    if callable(mapper := plain.get(TAG_MAPPER)):
+        plain[TAG_MAPPER] = importable_reference(TAG_MAPPER, mapper)
     try:
         config = check_settings(kind, plain)
     except UsageError as problem:
