@@ -88,7 +88,7 @@ class Scorer(Stage[DialogResult]):
         self._cut = False
         self._scoring: TaskGroup
         self._contradictions_judged = contradictions_judged
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "trace_version": config.trace_version,
             "history": config.history,
             "score_chars": config.score_chars,

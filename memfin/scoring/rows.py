@@ -126,9 +126,9 @@ class DialogScorer:
     ) -> TurnEvalRow:
         """Return the row of one turn after the ``earlier`` ones; `complete_rows` adds what their end tells.
 
-        ``without`` are users' detectors that failed before, with their errors; ``begin`` is called before
-        each of the others. A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
-        key that resolves, M4 a reply and a true label.
+        A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
+        key that resolves, M4 a reply and a true label. ``without`` are users' detectors that failed before,
+        with their errors; ``begin`` is called before each of the others.
         """
         answered = turn.turn_status == "ok"
         tags = turn.gt_turn_tags
@@ -202,14 +202,11 @@ class DialogScorer:
         reading = read_content(analysis, user_text=turn.user_text)
         checked = self._checker.check(analysis)
         matches = list(forbidden_matches(self._patterns, reply))
-        categories = list(dict.fromkeys([*reading.categories, *(each.value for each in matches)]))
-        hits = forbidden_hits(self._forbidden, categories, analysis.document)
-        hits += dict.fromkeys(each.value for each in matches if each.value not in hits)
-        label = reading.compliance
-        if matches:
-            label = worst_label(
-                label, label_from_content([each for each in CATEGORIES if each in categories])
-            )
+        matched = list(dict.fromkeys(each.value for each in matches))
+        hits = forbidden_hits(self._forbidden, [*reading.categories, *matched], analysis.document)
+        hits += [category for category in matched if category not in hits]
+        shown = [category for category in matched if category in CATEGORIES]
+        label = worst_label(reading.compliance, label_from_content(shown))
         compliance_detector = DETECTORS
         if turn.compliance is not None:
             label = worst_label(label, label_from_trace(turn.compliance))

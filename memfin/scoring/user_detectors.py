@@ -104,8 +104,8 @@ def importable_reference(what: str, value: object) -> str:
         found = False
     if not found:
         raise UsageError(
-            f"{what} {reference!r}: other processes cannot import it by this name; define {name!r} at the top "
-            "level of a module that can be imported, such as detectors.py"
+            f"{what} {reference!r}: other processes cannot import it by this name; define {name!r} at the "
+            "top level of a module that can be imported, such as detectors.py"
         )
     return reference
 
@@ -147,10 +147,7 @@ def load_detectors(references: Iterable[str]) -> dict[str, tuple[str, str]]:
     for reference in references:
         loaded = load_detector(reference)
         if loaded.name in found:
-            other = found[loaded.name][0]
-            raise UsageError(
-                f"detector {reference!r}: has the name of {other!r}, {loaded.name.removeprefix(DETECTOR_PREFIX)!r}"
-            )
+            raise UsageError(f"detector {reference!r}: has the name of {found[loaded.name][0]!r}")
         found[loaded.name] = reference, loaded.version
     return found
 
@@ -210,7 +207,7 @@ class TagMapper:
         if name in self._table:
             return self._table[name]
         try:
-            tag = load_tag_mapper(self._reference)(name)
+            tag: str | None = load_tag_mapper(self._reference)(name)
             if tag is not None and tag not in (*CANONICAL_TAGS, *EXTENSION_TAGS):
                 raise ValueError(f"{tag!r:.100} is no risk tag")  # noqa: TRY301 - a failure as any other
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - user code may raise anything

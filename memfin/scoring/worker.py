@@ -2,7 +2,8 @@
 
 Frames go over standard input and output: eight bytes of length, then JSON. A job brings one frame for each
 of its turns, as soon as the turn is scored, after an empty one for each user's detector that begins; the
-first empty frame of all means that the process is ready. JSON carries all parts of a job exactly, integers of any size included, since they come from JSON.
+first empty frame of all means that the process is ready. JSON carries all parts of a job exactly, integers
+of any size included, since they come from JSON.
 """
 
 import os
