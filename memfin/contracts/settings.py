@@ -92,9 +92,9 @@ class RunConfig(Record):
     detectors: Annotated[
         list[str],
         _scoring(
-            "Detector of your own, whose findings are added. Repeatable.",
+            "Detector of your own, pkg.module:Name; its findings are added. Repeatable.",
             key="detector",
-            metavar="PKG.MODULE:NAME",
+            metavar="REF",
             form="list",
         ),
     ] = []

@@ -139,15 +139,16 @@ def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[s
     ]
 
 
-FindingKind = Literal["severe", "minor", "contradiction", "disclosure"]
+FindingKind = Literal["severe", "minor", "contradiction", "finding", "disclosure"]
 
 
 class CheckedFinding(Record):
     """A finding in a reply: its kind, the rule that fired, and the words it fired on.
 
-    ``value`` is a category of misconduct, the text of a constraint, or a risk tag. ``start`` and ``end``
-    are half-open character offsets into the reply as written. ``line`` counts from 1 and is the line of
-    the finding where the file is the reply, otherwise that of the JSON value that holds the reply.
+    ``value`` is a category of misconduct, the text of a constraint, a risk tag, or what a user's detector
+    found, whose name is then in front of the rule; without a severity its kind is ``finding``. ``start`` and
+    ``end`` are half-open character offsets into the reply as written. ``line`` counts from 1 and is the line
+    of the finding where the file is the reply, otherwise that of the JSON value that holds the reply.
     """
 
     kind: FindingKind
@@ -166,7 +167,8 @@ class CheckedReply(Record):
     label that follows from ``categories``, null where no rule fired: nothing more is known then.
     ``contradictions`` are the constraints that the reply breaks, ``undecided`` those that a proposal bears on
     without deciding them, ``unread_constraints`` those that the detectors do not understand. ``unsure`` names
-    the labels on which a judge should be asked. ``findings`` are in the order of the text, disclosures last.
+    the labels on which a judge should be asked. ``findings`` are in the order of the text, disclosures and
+    other findings without a severity last. ``detector_errors`` are as in `TurnEvalRow`.
     """
 
     file: str
@@ -180,3 +182,4 @@ class CheckedReply(Record):
     unread_constraints: list[str]
     unsure: list[str]
     findings: list[CheckedFinding]
+    detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET

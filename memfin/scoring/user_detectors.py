@@ -152,6 +152,29 @@ def load_detectors(references: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
+class Detections(NamedTuple):
+    """Findings of a user's detector in a reply and its version, or the error for which there are none."""
+
+    version: str
+    found: Sequence[Detection] = ()
+    error: str | None = None
+
+    @property
+    def label(self) -> ComplianceLabel:
+        """The worst label that the findings ask for."""
+        severities = {each.severity for each in self.found}
+        return next((_LABELS[each] for each in ("severe", "minor") if each in severities), "compliant")
+
+
+def run_detector(reference: str, reply: str, user_text: str, constraints: Sequence[str]) -> Detections:
+    """Run a user's detector over a reply; never raises."""
+    try:
+        detector = load_detector(reference)
+        return Detections(detector.version, detector.findings(reply, user_text, constraints))
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - user code may raise anything
+        return Detections("", error=describe(problem))
+
+
 def with_detections(
     row: TurnEvalRow,
     reply: str,
@@ -169,21 +192,15 @@ def with_detections(
     label: ComplianceLabel = row.pred_compliance_label or "compliant"
     for name, reference in detectors.items():
         begin()
-        try:
-            detector = load_detector(reference)
-            detections = detector.findings(reply, user_text, constraints)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - user code may raise anything
-            errors[name] = describe(problem)
+        result = run_detector(reference, reply, user_text, constraints)
+        if result.error is not None:
+            errors[name] = result.error
             continue
-        names[name] = detector.version
-        for each in detections:
+        names[name] = result.version
+        for each in result.found:
             rule = each.rule or name
             findings.append(Finding(field=name, value=each.value, rule=rule, start=each.start, end=each.end))
-        worst = label
-        for each in detections:
-            if each.severity is not None:
-                worst = worst_label(worst, _LABELS[each.severity])
-        if worst != label:
+        if (worst := worst_label(label, result.label)) != label:
             label = worst
             names[FIELD] += f"+{name}"
     row = row.replace(findings=findings, detectors=names, pred_compliance_label=label)

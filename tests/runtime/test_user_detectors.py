@@ -12,7 +12,9 @@ import pytest
 
 import memfin
 from memfin.contracts import EvalSummary, SoakLimits
+from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
+from memfin.report import write_reports
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
@@ -20,6 +22,7 @@ from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
 from memfin.validation import validate_run
+from tests.commands import run_command
 from tests.support import dataset, read_jsonl
 
 HERE = f"{__name__}:"
@@ -283,3 +286,51 @@ def test_wrong_references_and_patterns_are_refused_in_one_line(
         make_plan(**settings)
     (line,) = str(refused.value).splitlines()
     assert message in line
+
+
+async def test_the_report_counts_the_findings_and_marks_their_words(tmp_path: Path) -> None:
+    await run(tmp_path, "r", 0, detectors=[Fees])
+    _, page = write_reports(tmp_path / "r")
+    text = " ".join(page.read_text("utf-8").split())
+    assert "Your own detectors" in text
+    assert "fired in 6 of 6 replies" in text
+    assert "Findings of your own detectors" in text
+    assert "<mark>申购费</mark>" in text
+    assert "x:fees: subscription (rule x:fees)" in text
+
+
+def test_the_command_takes_the_rules_of_the_file_in_the_current_directory(tmp_path: Path) -> None:
+    (tmp_path / "own_rules.py").write_text(
+        "class Own:\n    name, version = 'own', '1'\n"
+        "    def detect(self, reply, **_): return [{'value': 'all', 'start': 0, 'end': len(reply)}]\n"
+        "def tag_of(name): return 'policy_risk'\n",
+        "utf-8",
+    )
+    config = tmp_path / "memfin.toml"
+    config.write_text(
+        'detector = ["own_rules:Own"]\nrisk_tag_mapper = "own_rules:tag_of"\n'
+        '[forbidden_patterns]\n"any" = ["."]\n',
+        "utf-8",
+    )
+    command = ("run", "--agent", "echo", "--limit", "2", "--run-id", "r", "--workers-score", "1", "--json")
+    done = run_command(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["detectors"]["x:own"]["rate"] == 1.0
+    for row in rows_of(tmp_path / "runs" / "r"):
+        assert row["forbidden_hits"] == ["any"]
+        assert row["risk_required_tags"] in ([], ["policy_risk"])
+    trace = tmp_path / "runs" / "r" / "dialog_trace.jsonl"
+    scored = ("score", trace, "--dataset", SAMPLE, "--out", "again", "--detector", "own_rules:Own", "--json")
+    done = run_command(*scored, cwd=tmp_path)
+    assert json.loads(done.stdout)["detectors"]["x:own"]["rate"] == 1.0
+    config.write_text('[forbidden_patterns]\n"any" = ["("]\n', "utf-8")
+    done = run_command("run", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "forbidden_patterns: any: '(' is no regular expression" in done.stderr
+    config.write_text("detector = 1\n", "utf-8")
+    done = run_command("run", cwd=tmp_path)
+    assert done.stderr == "memfin: config memfin.toml: detector: must be a list of strings\n"
+    config.write_text('[forbidden_patterns]\n"any" = [1]\n', "utf-8")
+    done = run_command("soak", "--epochs", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "config memfin.toml: forbidden_patterns: must be a string, not an integer" in done.stderr
