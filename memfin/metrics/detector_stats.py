@@ -1,6 +1,8 @@
 """Counts and rates of users' detectors over the replies of a run."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -12,37 +14,38 @@ class DetectorStats:
     """Mergeable counts of users' detectors, by detector and dialogue."""
 
     def __init__(self) -> None:
-        self._cells: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(
-            lambda: defaultdict(Counter)
-        )
+        self._cells: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
 
     def add(self, row: TurnEvalRow) -> None:
-        """Count a row."""
-        for name in row.get("detector_errors", {}):
-            if name.startswith(DETECTOR_PREFIX):
-                self._cells[name][row.dialog_id]["failed"] += 1
-        for name in row.detectors:
-            if name.startswith(DETECTOR_PREFIX):
-                findings = sum(finding.field == name for finding in row.findings)
-                self._cells[name][row.dialog_id].update(replies=1, findings=findings, fired=int(findings > 0))
+        """Count a row; one that cannot be counted never raises."""
+        with suppress(Exception):
+            fields = Counter(finding.field for finding in row.findings)
+            for name in row.detectors:
+                if name.startswith(DETECTOR_PREFIX):
+                    counts = {"replies": 1, "fired": int(name in fields), "findings": fields[name]}
+                    self._cells[name, row.dialog_id].update(counts)
+            for name in row.get("detector_errors", {}):
+                if name.startswith(DETECTOR_PREFIX):
+                    self._cells[name, row.dialog_id].update(failed=1)
 
     def merge(self, other: "DetectorStats") -> None:
         """Add the counts of another state; the other stays unchanged."""
-        for name, cells in other._cells.items():  # noqa: SLF001 - of the same class
-            for dialog_id, counts in cells.items():
-                self._cells[name][dialog_id].update(counts)
+        for key, counts in list(other._cells.items()):  # noqa: SLF001 - of the same class
+            self._cells[key].update(counts)
 
     def results(self) -> dict[str, DetectorResult] | msgspec.UnsetType:
         """Return the results by detector, UNSET without one."""
-        return {name: _result(self._cells[name]) for name in sorted(self._cells)} or msgspec.UNSET
+        cells: defaultdict[str, list[Counter[str]]] = defaultdict(list)
+        for (name, _), counts in sorted(self._cells.items(), key=lambda item: item[0]):
+            cells[name].append(counts)
+        return {name: _result(found) for name, found in cells.items()} or msgspec.UNSET
 
 
-def _result(cells: dict[str, Counter[str]]) -> DetectorResult:
-    total: Counter[str] = Counter()
-    for counts in cells.values():
+def _result(cells: Sequence[Counter[str]]) -> DetectorResult:
+    total = Counter[str]()
+    for counts in cells:
         total.update(counts)
-    clusters = [(counts["fired"], counts["replies"]) for _, counts in sorted(cells.items())]
-    bounds = ratio_interval(clusters)
+    bounds = ratio_interval((counts["fired"], counts["replies"]) for counts in cells)
     return DetectorResult(
         replies=total["replies"],
         fired=total["fired"],
