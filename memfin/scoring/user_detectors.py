@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from inspect import isasyncgenfunction, iscoroutinefunction
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
@@ -10,7 +11,6 @@ import msgspec
 
 from memfin.contracts import DETECTOR_PREFIX, ComplianceLabel, Finding, Record, TurnEvalRow
 from memfin.errors import UsageError
-from memfin.sandbox.calls import is_async
 from memfin.sandbox.references import check_signature, describe, import_reference, kind_of, reference_of
 from memfin.scoring.compliance import FIELD, worst_label
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
@@ -132,7 +132,7 @@ def _created(reference: str, factory: Callable[[], Any]) -> LoadedDetector:
         raise UsageError(f"{label}: name must be 1 to 64 of A-Z a-z 0-9 _ . -, not {name!r:.100}")
     if not isinstance(version, str) or not version:
         raise UsageError(f"{label}: version must be a string such as '1.0', not {version!r:.100}")
-    if not callable(detect) or is_async(detect):
+    if not callable(detect) or iscoroutinefunction(detect) or isasyncgenfunction(detect):
         raise UsageError(f"{label}: detect(reply, *, user_text, constraints) must be a plain method")
     return LoadedDetector(DETECTOR_PREFIX + name, version, detect)
 
@@ -247,7 +247,7 @@ def load_tag_mapper(reference: str) -> Callable[[str], Any]:
     function = import_reference(TAG_MAPPER, reference, "pkg.module:function")
     expected = "a function that returns the canonical tag of a name, or None"
     check_signature(f"{TAG_MAPPER} {reference!r}", function, ("name",), expected)
-    if is_async(function):
+    if iscoroutinefunction(function):
         raise UsageError(f"{TAG_MAPPER} {reference!r}: is asynchronous; expected {expected}")
     return function
 
