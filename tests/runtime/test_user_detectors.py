@@ -315,14 +315,16 @@ def test_the_command_takes_the_rules_of_the_file_in_the_current_directory(tmp_pa
     command = ("run", "--agent", "echo", "--limit", "2", "--run-id", "r", "--workers-score", "1", "--json")
     done = run_command(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["detectors"]["x:own"]["rate"] == 1.0
+    turns = json.loads(done.stdout)["detectors"]["x:own"]
+    assert turns["fired"] == turns["replies"] > 1
     for row in rows_of(tmp_path / "runs" / "r"):
         assert row["forbidden_hits"] == ["any"]
         assert row["risk_required_tags"] in ([], ["policy_risk"])
     trace = tmp_path / "runs" / "r" / "dialog_trace.jsonl"
-    scored = ("score", trace, "--dataset", SAMPLE, "--out", "again", "--detector", "own_rules:Own", "--json")
+    scored = ("score", trace, "--dataset", SAMPLE, "--out", "again", "--detector", "own_rules:Own")
     done = run_command(*scored, cwd=tmp_path)
-    assert json.loads(done.stdout)["detectors"]["x:own"]["rate"] == 1.0
+    count = turns["replies"]
+    assert f"x:own: fired in {count} of {count} replies (95 % interval " in done.stdout
     config.write_text('[forbidden_patterns]\n"any" = ["("]\n', "utf-8")
     done = run_command("run", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
