@@ -66,8 +66,8 @@ class TagTable(Protocol):
         ...
 
 
-def begin_nothing() -> None:
-    """Take no notice that a user's detector begins."""
+def no_callback() -> None:
+    """Callback that does nothing."""
 
 
 class DialogScorer:
@@ -122,7 +122,7 @@ class DialogScorer:
         earlier: Sequence[TurnTrace] = (),
         *,
         without: Mapping[str, str] = MappingProxyType({}),
-        begin: Callable[[], None] = begin_nothing,
+        begin: Callable[[], None] = no_callback,
     ) -> TurnEvalRow:
         """Return the row of one turn after the ``earlier`` ones; `complete_rows` adds what their end tells.
 

@@ -20,7 +20,7 @@ import msgspec
 from memfin.contracts import Dialog, HistoryMode, Record, TraceVersion, TurnEvalRow, TurnTrace
 from memfin.errors import UsageError
 from memfin.sandbox.references import describe
-from memfin.scoring.rows import DialogScorer, TagTable, begin_nothing, prepare_scoring
+from memfin.scoring.rows import DialogScorer, TagTable, no_callback, prepare_scoring
 from memfin.scoring.user_detectors import TAG_MAPPER, TagMapper, load_detector
 from memfin.scoring.verdicts import unscored_row
 
@@ -56,7 +56,7 @@ class ScoringJob(Record):
         return unscored_row(self.run_id, self.dialog.dialog_id, turn, reason, self.trace_version)
 
 
-def score_job(job: ScoringJob, begin: Callable[[], None] = begin_nothing) -> Iterator[TurnEvalRow]:
+def score_job(job: ScoringJob, begin: Callable[[], None] = no_callback) -> Iterator[TurnEvalRow]:
     """Yield the row of each turn of a job that is not done, without what only the end of the dialogue tells.
 
     ``begin`` is called before each user's detector of each turn.

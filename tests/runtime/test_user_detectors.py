@@ -112,7 +112,7 @@ def tag_of(name: str) -> str | None:
     return {"市场不确定性": "policy_risk", "波动风险": "no tag"}.get(name)
 
 
-async def run(tmp_path: Path, run_id: str, workers: int, **settings: Any) -> EvalSummary:
+async def run(tmp_path: Path, run_id: str, workers: int | None, **settings: Any) -> EvalSummary:
     data = dataset(tmp_path / "data.jsonl", 2)
     settings = {"agent": Advisor, "runs_dir": tmp_path, "score_timeout": 1, **settings}
     summary = await Run(make_plan(data, run_id=run_id, workers_score=workers, **settings)).run()
@@ -174,7 +174,7 @@ async def test_an_error_costs_the_findings_of_its_detector_alone(tmp_path: Path,
 async def test_a_detector_that_hangs_or_ends_its_process_costs_its_findings_alone(
     tmp_path: Path, detector: type[Fees], reason: str
 ) -> None:
-    summary = await run(tmp_path, "r", 1, detectors=[Fees, detector, Severe], limit=1)
+    summary = await run(tmp_path, "r", None, detectors=[Fees, detector, Severe], limit=1)
     assert isinstance(summary.detectors, dict)
     assert summary.detectors[f"x:{detector.name}"].failed == 1
     assert summary.detectors["x:fees"].failed == 0
