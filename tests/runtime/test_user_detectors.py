@@ -172,8 +172,9 @@ async def test_an_error_costs_the_findings_of_its_detector_alone(tmp_path: Path,
     [(Slow, "took longer than 1 s"), (Deadly, "ended with status 7, 3 times")],
 )
 async def test_a_detector_that_hangs_or_ends_its_process_costs_its_findings_alone(
-    tmp_path: Path, detector: type[Fees], reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detector: type[Fees], reason: str
 ) -> None:
+    monkeypatch.setattr("memfin.actors.dialog_scoring.default_workers", lambda: 1)
     summary = await run(tmp_path, "r", None, detectors=[Fees, detector, Severe], limit=1)
     assert isinstance(summary.detectors, dict)
     assert summary.detectors[f"x:{detector.name}"].failed == 1
