@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
     from memfin.runtime.settings import Settings
+    from memfin.scoring.user_detectors import Detection, Detector
     from memfin.validity.measurement import measure_validity
 
 _PLACES: Final = {
@@ -33,6 +34,8 @@ _PLACES: Final = {
     "Comparison": "memfin.contracts",
     "DatasetSource": "memfin.dataset",
     "DialogMetric": "memfin.metrics.custom",
+    "Detection": "memfin.scoring.user_detectors",
+    "Detector": "memfin.scoring.user_detectors",
     "EvalSummary": "memfin.contracts",
     "Evaluation": "memfin.runtime.api",
     "GateFailed": "memfin.errors",
@@ -62,6 +65,8 @@ __all__ = [
     "BenchmarkRunner",
     "Comparison",
     "DatasetSource",
+    "Detection",
+    "Detector",
     "DialogMetric",
     "EvalSummary",
     "Evaluation",

@@ -65,23 +65,43 @@ class Scorer(Stage[DialogResult]):
         contradictions_judged: bool = False,
         tag_map: Mapping[str, str] = MappingProxyType({}),
         metrics: Mapping[str, CustomMetric] = MappingProxyType({}),
+        detectors: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Prepare; with a judge for contradictions, the detectors need not understand the constraints."""
+        """Prepare; with a judge for contradictions, the detectors need not understand the constraints.
+
+        ``detectors`` are references of users' detectors by their names in rows.
+        """
         self._outbox = wires.scored.sender()
         super().__init__("scorer", wires.answered.receiver(), self._outbox)
         self._run_id = wires.run_id
         self._config = config
         self._warn = wires.board.warn
-        head_start = HEAD_START if config.workers_score is None else 0
-        workers = scoring_workers(config)
-        self._pool = ScoringPool(workers, config.score_timeout, self._warn, head_start=head_start)
+        foreign = bool(detectors or config.forbidden_patterns or config.risk_tag_mapper)
+        head_start = HEAD_START if config.workers_score is None and not foreign else 0
+        self._pool = ScoringPool(
+            scoring_workers(config),
+            config.score_timeout,
+            self._warn,
+            head_start=head_start,
+            detectors=list(detectors.values()),
+            user_code=foreign,
+        )
         self._free = anyio.Semaphore(self._pool.size)
         self._unread: set[str] = set()
         self._cut = False
         self._scoring: TaskGroup
         self._contradictions_judged = contradictions_judged
-        self._tag_map = dict(tag_map)
         self._measuring = Measuring(metrics, config.score_timeout, self._warn) if metrics else None
+        self._settings: dict[str, Any] = {
+            "trace_version": config.trace_version,
+            "history": config.history,
+            "score_chars": config.score_chars,
+            "tag_map": dict(tag_map),
+            "tag_mapper": config.risk_tag_mapper,
+            "forbidden_patterns": config.forbidden_patterns,
+            "detectors": dict(detectors),
+        }
+        self._failed_detectors: set[str] = set()
 
     async def run(self) -> None:
         """Score dialogues until the replayers end."""
@@ -119,18 +139,10 @@ class Scorer(Stage[DialogResult]):
             ]
 
     async def _rows(self, replayed: DialogResult) -> list[TurnEvalRow]:
-        dialog, trace, config = replayed.dialog, replayed.trace, self._config
+        dialog, trace = replayed.dialog, replayed.trace
         if dialog is None or not trace.turns:
             return []
-        job = ScoringJob(
-            run_id=self._run_id,
-            dialog=dialog,
-            turns=trace.turns,
-            trace_version=config.trace_version,
-            history=config.history,
-            score_chars=config.score_chars,
-            tag_map=self._tag_map,
-        )
+        job = ScoringJob(run_id=self._run_id, dialog=dialog, turns=trace.turns, **self._settings)
         rows = await self._pool.rows(job)
         for row in rows:
             self._warn_of(row)
@@ -144,6 +156,11 @@ class Scorer(Stage[DialogResult]):
             self._warn(f"turn {row.turn_pair_id} {problem}", row.dialog_id)
         for constraint in row.unread_constraints or ():
             self._warn_unread(row.dialog_id, constraint)
+        for name, error in row.get("detector_errors", {}).items():
+            if name not in self._failed_detectors:
+                self._failed_detectors.add(name)
+                problem = f"{name} failed: {error}; what it finds is missing there, and where it fails again"
+                self._warn(f"turn {row.turn_pair_id}: {problem}", row.dialog_id)
         if row.scored_chars and not self._cut:
             self._cut = True
             self._warn(

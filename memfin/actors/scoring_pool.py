@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -42,25 +42,31 @@ REASON: Final = 300
 BOOT: Final = """
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
-sys.path += [path for path in sys.argv[2:] if path not in sys.path]
+sys.path += [path for path in sys.argv[3:] if path not in sys.path]
 spec = spec_from_file_location("memfin", sys.argv[1])
 sys.modules["memfin"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["memfin"])
 from memfin.scoring.worker import main
-main()
+main(*filter(None, sys.argv[2].split(",")))
 """
 """Imports the package from where this process has it, and what it needs from the process's own path first.
+
+The second argument is a list of references to users' detectors.
 
 What else this process imports from, such as the current directory, must not shadow the standard library.
 """
 
 
 class Scored(NamedTuple):
-    """Rows of the first turns of a job, and the problem that ended it; ``late`` after a time-out."""
+    """Rows of the first turns of a job, and the problem that ended it; ``late`` after a time-out.
+
+    ``begun`` is the number of users' detectors that had begun on the next turn.
+    """
 
     rows: list[TurnEvalRow]
     problem: str | None = None
     late: bool = False
+    begun: int = 0
 
 
 class StartError(Exception):
@@ -73,9 +79,14 @@ class ScoringProcess:
     A thread communicates with it, so that neither its start nor a full pipe blocks the loop.
     """
 
-    def __init__(self, limit: float) -> None:
-        """Prepare; ``limit`` is the maximum number of seconds per turn."""
+    def __init__(self, limit: float, detectors: Sequence[str] = (), directory: str = "") -> None:
+        """Prepare; ``limit`` is the maximum number of seconds per turn, and per user's detector of it.
+
+        The ``detectors`` are references, imported from ``directory``, too, where this process does.
+        """
         self._limit = limit
+        self._detectors = ",".join(detectors)
+        self._directory = directory
         self._thread = CallThread("memfin-scorer")
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -132,17 +143,22 @@ class ScoringProcess:
 
     def _score(self, job: ScoringJob) -> Scored:
         rows: list[TurnEvalRow] = []
+        begun = 0
         try:
             process = self._process or self._start()
             write_frame(process.stdin, self._encoder.encode(job))  # type: ignore[arg-type] # a pipe
             for _ in job.turns[job.done :]:
-                rows.append(self._decoder.decode(_answer(process)))
+                while not (answer := _answer(process)):
+                    begun += 1
+                    self._progress += 1
+                rows.append(self._decoder.decode(answer))
+                begun = 0
                 self._progress += 1
         except StartError:
             self._reap()
             raise
         except Exception as problem:  # noqa: BLE001 - after any error the process is useless
-            return Scored(rows, self._reap() or describe(problem), late=self._late)
+            return Scored(rows, self._reap() or describe(problem), late=self._late, begun=begun)
         return Scored(rows)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -153,7 +169,8 @@ class ScoringProcess:
         """
         if not sys.executable or getattr(sys, "frozen", False):
             raise StartError("this program is not a Python interpreter")
-        command = [sys.executable, "-P", "-c", BOOT, PACKAGE, *filter(None, sys.path)]
+        paths = filter(None, (path or self._directory for path in sys.path))
+        command = [sys.executable, "-P", "-c", BOOT, PACKAGE, self._detectors, *paths]
         pipe = subprocess.PIPE
         try:
             # In a process group of its own no Ctrl-C reaches it, not even before it can ignore one.
@@ -206,21 +223,33 @@ class ScoringPool:
 
     A process starts when a dialogue waits and no other is free; since a start takes a second, the first
     ``head_start`` turns of short dialogues are scored in a thread. A process that dies or takes too long over
-    a turn is replaced; its dialogue is scored again from that turn on. On leaving, all are killed.
+    a turn is replaced; its dialogue is scored again from that turn on, without the user's detector that was
+    the cause. On leaving, all are killed.
     """
 
     def __init__(
-        self, workers: int, timeout: float, warn: Callable[[str], None], *, head_start: int = 0
+        self,
+        workers: int,
+        timeout: float,
+        warn: Callable[[str], None],
+        *,
+        head_start: int = 0,
+        detectors: Sequence[str] = (),
+        user_code: bool = False,
     ) -> None:
         """Prepare; with 0 ``workers`` a thread scores, without the ``timeout`` per turn.
 
-        ``warn`` is called once when processes cannot be started.
+        ``detectors`` are references to users' detectors, imported when a process starts; with ``user_code``
+        it imports from the current directory, too, where this process does. ``warn`` is called once when
+        processes cannot be started.
         """
         self.size = max(1, workers)
         self._in_thread = workers == 0
         self._timeout = timeout
         self._warn = warn
         self._head_start = head_start
+        self._detectors = detectors
+        self._directory = str(Path.cwd()) if user_code else ""
         self._thread = CallThread("memfin-scorer")
         self._processes: list[ScoringProcess] = []
         self._idle: list[ScoringProcess] = []
@@ -247,7 +276,7 @@ class ScoringPool:
         if self._idle:
             process = self._idle.pop()
         else:
-            process = ScoringProcess(self._timeout)
+            process = ScoringProcess(self._timeout, self._detectors, self._directory)
             self._processes.append(process)
         try:
             return await self._by(process, job)
@@ -257,8 +286,9 @@ class ScoringPool:
     async def _by(self, process: ScoringProcess, job: ScoringJob) -> list[TurnEvalRow]:
         rows: list[TurnEvalRow] = []
         deaths = 0
+        failed: dict[str, str] = {}
         while len(rows) < len(job.turns):
-            left = job.replace(done=len(rows))
+            left = job.replace(done=len(rows), failed=failed)
             try:
                 scored = await process.score(left)
             except StartError as problem:
@@ -269,13 +299,20 @@ class ScoringPool:
                 break
             turn = job.turns[len(rows)]
             deaths = 1 if scored.rows else deaths + 1
+            failed = {} if scored.rows else failed
             if scored.late:
-                rows.append(job.unscored(turn, f"took longer than {self._timeout:g} s (score_timeout)"))
+                reason = f"took longer than {self._timeout:g} s (score_timeout)"
             elif deaths == DEATHS:
-                rows.append(job.unscored(turn, f"{scored.problem}, {DEATHS} times"))
+                reason = f"{scored.problem}, {DEATHS} times"
             else:
                 continue
             deaths = 0
+            if scored.begun:
+                running = [name for name in job.detectors if name not in failed]
+                failed = {**failed, running[scored.begun - 1]: reason}
+            else:
+                rows.append(job.unscored(turn, reason))
+                failed = {}
         return rows
 
     def _give_up(self, problem: str) -> None:

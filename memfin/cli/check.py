@@ -9,12 +9,13 @@ other is text.
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from io import BytesIO
 from itertools import chain
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 import click
@@ -27,10 +28,12 @@ from memfin.contracts.turn_eval import FindingKind
 from memfin.errors import GateFailed, UsageError
 from memfin.sandbox.references import one_line
 from memfin.scoring import compliance, risk
+from memfin.scoring.compliance import worst_label
 from memfin.scoring.constraint_texts import unread_constraints
 from memfin.scoring.contradiction import ConstraintChecker, Contradiction
 from memfin.scoring.detectors import read_content
 from memfin.scoring.statements import Analysis
+from memfin.scoring.user_detectors import Detection, load_detectors, run_detector
 from memfin.text.lines import printable
 
 MAX_PROBLEMS: Final = 20
@@ -40,6 +43,7 @@ MAX_WORDS: Final = 120
 """Characters of a reply that a line shows."""
 
 _COUNTED: Final = {"severe": "severe findings", "minor": "minor findings", "contradiction": "contradictions"}
+_OTHERS: Final = ("finding", "disclosure")
 _UNDECIDED: Final = "a proposal bears on it, and the rules do not decide it"
 _JSON_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[{\]]|$))")
 _FORMS: Final = "expected an object with text, messages or turns, or an array of messages, on one line"
@@ -98,9 +102,23 @@ class _Value(Record):
     multiple=True,
     help="A constraint of the client for all replies, such as 'no leverage'. Repeatable.",
 )
+@click.option(
+    "--detector",
+    "detectors",
+    metavar="REF",
+    multiple=True,
+    help="Detector of your own, pkg.module:Name; its findings are added. Repeatable.",
+)
 @click.option("--quiet", is_flag=True, help="Print severe, minor and contradictions only.")
 @click.option("--json", "as_json", is_flag=True, help="Print each reply as a JSON object.")
-def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool, as_json: bool) -> None:
+def command(
+    files: tuple[str, ...],
+    constraints: tuple[str, ...],
+    detectors: tuple[str, ...],
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Print the findings of the offline detectors in replies as file:line: label: words (rule).
 
     \b
@@ -110,15 +128,16 @@ def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool
     memfin check chat.jsonl --quiet                            OpenAI messages; assistant ones are replies
     memfin check runs/RUN_ID/dialog_trace.jsonl --json         replies of a recorded run
 
-    Labels are severe, minor, contradiction, undecided and disclosure, each with what it is about. The line
-    is that of the finding in a text, and that of the row, with its id, in JSONL. A line that cannot be read
-    is reported and counted, and the others are checked. No finding means that no rule fired, not that a reply
-    is compliant. memfin schema checked-reply describes the objects of --json.
+    Labels are severe, minor, contradiction, undecided, finding and disclosure, each with what it is about.
+    The line is that of the finding in a text, and that of the row, with its id, in JSONL. A line that cannot
+    be read is reported and counted, and the others are checked. No finding means that no rule fired, not that
+    a reply is compliant. memfin schema checked-reply describes the objects of --json.
 
     Exit codes: 0 nothing severe, 1 a severe violation was found, 2 bad usage, or something was not read.
     """
     if quiet and as_json:
         raise UsageError("--quiet leaves out lines of text; with --json choose among the findings by kind")
+    own = {name: reference for name, (reference, _) in load_detectors(detectors).items()}
     totals = _Totals()
     for file in files:
         name, unread = printable(file), 0
@@ -129,7 +148,7 @@ def command(files: tuple[str, ...], constraints: tuple[str, ...], *, quiet: bool
                         totals.add_unread(name, found, unread)
                         unread += 1
                         continue
-                    checked = check_reply(found, name, constraints)
+                    checked = check_reply(found, name, constraints, own)
                     totals.add(checked)
                     for line in [msgspec.json.encode(checked)] if as_json else lines_of(checked, quiet=quiet):
                         click.echo(line)
@@ -149,12 +168,19 @@ class _Totals:
         self._lines = 0
         self.unread_files = 0
         self._constraints: set[str] = set()
+        self._failed: Counter[str] = Counter()
 
     def add(self, checked: CheckedReply) -> None:
         """Count a reply; name its constraints that are not understood, each once."""
         self._replies += 1
         self._kinds.update({each.kind for each in checked.findings})
         self._silent += not checked.findings and not checked.undecided
+        for detector, error in checked.get("detector_errors", {}).items():
+            if not self._failed[detector]:
+                note(
+                    f"{checked.file}:{checked.line}: {detector} failed: {error}; further failures are counted"
+                )
+            self._failed[detector] += 1
         for text in checked.unread_constraints:
             if text not in self._constraints and len(self._constraints) < MAX_PROBLEMS:
                 self._constraints.add(text)
@@ -180,7 +206,10 @@ class _Totals:
         found = ", ".join(f"{self._kinds[kind]} with {words}" for kind, words in _COUNTED.items())
         unread = f"{counted(self._lines, 'line')} and {counted(self.unread_files, 'file')}"
         summary = f"{counted(self._replies, 'reply', 'replies')}: {found}; not read: "
-        if self._lines or self.unread_files:
+        if self._failed:
+            failures = ", ".join(f"{name} in {count}" for name, count in self._failed.items())
+            unread += f"; detectors failed: {failures}"
+        if self._lines or self.unread_files or self._failed:
             raise UsageError(summary + unread)
         if self._kinds["severe"]:
             raise GateFailed(f"{summary}nothing")
@@ -188,7 +217,7 @@ class _Totals:
 
 
 def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
-    """Yield a line for each finding: violations and contradictions, what is undecided, disclosures.
+    """Yield a line for each finding: violations and contradictions, what is undecided, the others.
 
     ``quiet`` leaves out what is neither a violation nor a contradiction.
     """
@@ -200,14 +229,22 @@ def lines_of(checked: CheckedReply, *, quiet: bool) -> Iterator[str]:
         )
         for each in checked.findings
     ]
-    first = sum(each.kind != "disclosure" for each in checked.findings)
+    first = sum(each.kind not in _OTHERS for each in checked.findings)
     undecided = [(checked.line, f"undecided {one_line(text)}: {_UNDECIDED}") for text in checked.undecided]
     for line, text in shown[:first] if quiet else (*shown[:first], *undecided, *shown[first:]):
         yield f"{checked.file}:{line}{name}: {text}"
 
 
-def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> CheckedReply:
-    """Run the detectors over a reply of a file, with constraints besides its own."""
+def check_reply(
+    reply: Reply,
+    file: str,
+    constraints: tuple[str, ...] = (),
+    detectors: Mapping[str, str] = MappingProxyType({}),
+) -> CheckedReply:
+    """Run the detectors over a reply of a file, with constraints besides its own.
+
+    ``detectors`` are references of users' detectors by name.
+    """
     constraints = tuple(dict.fromkeys((*constraints, *reply.constraints)))
     analysis = Analysis(reply.text)
     reading = read_content(analysis, user_text=reply.user_text)
@@ -218,18 +255,30 @@ def check_reply(reply: Reply, file: str, constraints: tuple[str, ...] = ()) -> C
         for kind, value in _meanings(found, analysis.text, reading.risk_tags)
     ]
     findings += [_finding(reply, "contradiction", each.constraint, each) for each in checked.broken]
+    label = reading.compliance if reading.categories else None
+    errors: dict[str, str] = {}
+    for name, reference in detectors.items() if reply.text.strip() else ():
+        result = run_detector(reference, reply.text, reply.user_text, constraints)
+        if result.error is not None:
+            errors[name] = result.error
+        for each in result.found:
+            named = each.replace(rule=f"{name}: {each.rule}" if each.rule else name)
+            findings.append(_finding(reply, each.severity or "finding", each.value, named))
+        if result.label != "compliant":
+            label = worst_label(label or "compliant", result.label)
     return CheckedReply(
         file=file,
         line=reply.line,
         id=reply.id,
-        compliance=reading.compliance if reading.categories else None,
+        compliance=label,
         categories=reading.categories,
         risk_tags=reading.risk_tags,
         contradictions=[each.constraint for each in checked.broken],
         undecided=checked.undecided,
         unread_constraints=unread_constraints(constraints),
         unsure=reading.unsure,
-        findings=sorted(findings, key=lambda each: (each.kind == "disclosure", each.start, each.end)),
+        findings=sorted(findings, key=lambda each: (each.kind in _OTHERS, each.start, each.end)),
+        detector_errors=errors or msgspec.UNSET,
     )
 
 
@@ -248,7 +297,9 @@ def _meanings(found: Finding, text: str, risk_tags: list[str]) -> Iterator[tuple
             yield "severe" if category in compliance.SEVERE_CATEGORIES else "minor", category
 
 
-def _finding(reply: Reply, kind: FindingKind, value: str, found: Finding | Contradiction) -> CheckedFinding:
+def _finding(
+    reply: Reply, kind: FindingKind, value: str, found: Finding | Contradiction | Detection
+) -> CheckedFinding:
     words = reply.text[found.start : found.end]
     first = found.start + len(words) - len(words.lstrip())
     line = reply.text.count("\n", 0, first) + 1 if reply.is_file else reply.line

@@ -57,13 +57,17 @@ FORMS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "fail_under": (str, _limits("--fail-under", at_most=False)),
     "fail_over": (str, _limits("--fail-over", at_most=True)),
     "gate": (str, lambda texts: [parse_gate(text).text.partition(" ")[2] for text in texts]),
-    "metric": (str, list),
     "percent": (str, _percentage),
     "duration": (str, lambda text: None if text is None else parse_duration(text)),
+    "list": (str, list),
+    "table": (click.UNPROCESSED, lambda value: {} if value is None else value),
+    "reference": (click.UNPROCESSED, lambda value: value),
 }
 """Notations of a value on the command line: its type there, and what makes the setting of it."""
 
-REPEATED: Final = ("fail_under", "fail_over", "gate", "metric")
+REPEATED: Final = ("fail_under", "fail_over", "gate", "list")
+NO_FLAG: Final = ("table", "reference")
+"""Notations that only the file has; the parameter is there to take its value."""
 
 
 class SettingOption(click.Option):
@@ -76,16 +80,20 @@ class SettingOption(click.Option):
         value_type = setting.type
         if form is not None:
             value_type, convert = FORMS[form]
+            kwargs["hidden"] = form in NO_FLAG
             kwargs["callback"] = lambda ctx, param, value: convert(value)  # noqa: ARG005 - click's signature
         elif setting.default is not None:
             kwargs |= {"default": setting.default, "show_default": True}
+        variable = None
+        if prefix is not None and form not in NO_FLAG:
+            variable = extra.get("variable", f"{prefix}_{setting.key.upper()}")
         text = setting.help + (f"  [default: {extra['default']}]" if "default" in extra else "")
         super().__init__(
-            [f"--{setting.key.replace('_', '-')}"],
+            [f"--{setting.key.replace('_', '-')}", setting.name if form == "list" else setting.key],
             type=click.Choice(setting.choices) if setting.choices else value_type,
             multiple=form in REPEATED,
             metavar=extra.get("metavar"),
-            envvar=prefix and extra.get("variable", f"{prefix}_{setting.key.upper()}"),
+            envvar=variable,
             help=text,
             **kwargs,
         )
@@ -294,7 +302,7 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
             found[FLAGS.get(key, key)] = value
         elif key in known:
             try:
-                found[key] = known[key].from_file(value)
+                found[str(known[key].name)] = known[key].from_file(value)
             except UsageError as problem:  # the first word is the name of the field or the flag
                 raise UsageError(f"{prefix}{key}: {str(problem).partition(' ')[2]}") from problem
         else:
@@ -327,7 +335,7 @@ def _gate_texts(form: str, value: object) -> Sequence[str]:
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(item, str) for item in texts):
         return texts
-    table = "" if form in ("gate", "metric") else "a table of metric.value = number, or "
+    table = "" if form in ("gate", "list") else "a table of metric.value = number, or "
     raise UsageError(f"{form}: must be {table}a list of strings")
 
 

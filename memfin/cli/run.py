@@ -269,9 +269,11 @@ def present(
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
-        from memfin.report.tables import summary_table  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.tables import detector_lines, summary_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(summary_table(summary, config))
+        for line in detector_lines(summary):
+            click.echo(line)
         turns = sum(stats.turns_by_status.values())
         line = tr(
             "{dialogs} dialogues, {turns} turns in {seconds:.1f} s; {failed} turns failed, "

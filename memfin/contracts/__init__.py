@@ -68,6 +68,7 @@ from memfin.contracts.rag import RequiredEvidence as RequiredEvidence
 from memfin.contracts.rag import iso_span as iso_span
 from memfin.contracts.run import Comparison as Comparison
 from memfin.contracts.run import Counters as Counters
+from memfin.contracts.run import DetectorResult as DetectorResult
 from memfin.contracts.run import EvalSummary as EvalSummary
 from memfin.contracts.run import LatencyStats as LatencyStats
 from memfin.contracts.run import MetricResult as MetricResult
@@ -97,6 +98,7 @@ from memfin.contracts.trace import ShortTermTurn as ShortTermTurn
 from memfin.contracts.trace import ToolTrace as ToolTrace
 from memfin.contracts.trace import TurnTrace as TurnTrace
 from memfin.contracts.turn_eval import ANY_RISK_TAG as ANY_RISK_TAG
+from memfin.contracts.turn_eval import DETECTOR_PREFIX as DETECTOR_PREFIX
 from memfin.contracts.turn_eval import HEURISTIC_JUDGE as HEURISTIC_JUDGE
 from memfin.contracts.turn_eval import NO_JUDGE as NO_JUDGE
 from memfin.contracts.turn_eval import CheckedFinding as CheckedFinding

@@ -72,8 +72,25 @@ class MetricResult(Record):
     description: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class DetectorResult(Record):
+    """Results of a user's detector: replies read, those with findings, findings, replies where it failed.
+
+    ``rate`` is ``fired`` divided by ``replies``; ``ci95`` is its interval, left out below two dialogues.
+    """
+
+    replies: Count
+    fired: Count
+    findings: Count
+    failed: Count
+    rate: Finite
+    ci95: tuple[Finite, Finite] | msgspec.UnsetType = msgspec.UNSET
+
+
 class EvalSummary(Record):
-    """``metrics_summary.json``: the same bytes for the same inputs (spec section 4)."""
+    """``metrics_summary.json``: the same bytes for the same inputs (spec section 4).
+
+    ``detectors`` are users' detectors by the field of their findings.
+    """
 
     run_id: str
     trace_version: str
@@ -81,6 +98,7 @@ class EvalSummary(Record):
     metrics: dict[str, MetricResult]
     counters: Counters
     config_fingerprint: str | None = None
+    detectors: dict[str, DetectorResult] | msgspec.UnsetType = msgspec.UNSET
 
 
 class LatencyStats(Record):

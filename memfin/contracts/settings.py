@@ -92,8 +92,24 @@ class RunConfig(Record):
     ] = None
     metric: Annotated[
         list[str],
-        _scoring("Custom metric. Repeatable.", metavar="PKG.MODULE:NAME", form="metric"),
+        _scoring("Custom metric. Repeatable.", metavar="PKG.MODULE:NAME", form="list"),
     ] = []
+    detectors: Annotated[
+        list[str],
+        _scoring(
+            "Detector of your own, pkg.module:Name; its findings are added. Repeatable.",
+            key="detector",
+            metavar="REF",
+            form="list",
+        ),
+    ] = []
+    forbidden_patterns: Annotated[
+        dict[str, list[str]],
+        _scoring("Regular expressions by forbidden category.", form="table"),
+    ] = {}
+    risk_tag_mapper: Annotated[
+        str | None, _scoring("Function that returns the canonical tag of a name.", form="reference")
+    ] = None
     history: Annotated[
         HistoryMode,
         _evaluation(

@@ -19,6 +19,9 @@ NO_JUDGE: Final = "none"
 HEURISTIC_JUDGE: Final = "heuristic"
 """The judge that goes by what the detectors found."""
 
+DETECTOR_PREFIX: Final = "x:"
+"""Beginning of the names of users' detectors, and of the field of their findings."""
+
 ANY_RISK_TAG: Final = "risk_disclosure_present"
 """The required tag that every predicted tag meets."""
 
@@ -85,8 +88,9 @@ class TurnEvalRow(Record):
     ``undecided_constraints`` are those that a proposal bears on without deciding it offline. ``unsure`` names
     the labels on which rules and classifier disagree; ``judge_changed`` the readings that a judge changed
     where only uncertain turns go to it, empty when it agreed. ``scored_chars`` is how many characters of a
-    long reply, its first, the detectors have read.
-    ``custom`` holds the values of custom metrics by their names.
+    long reply, its first, the detectors have read. ``detector_errors`` are failures of users' detectors by
+    their names, ``x:`` in front, and that of ``risk_tag_mapper``. ``custom`` holds the values of custom
+    metrics by their names.
     ``recall_reported`` is False where the agent reported nothing of its memory in this turn.
     """
 
@@ -133,6 +137,7 @@ class TurnEvalRow(Record):
     scored_chars: Count | msgspec.UnsetType = msgspec.UNSET
     recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
     custom: dict[str, CustomValue] | msgspec.UnsetType = msgspec.UNSET
+    detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
@@ -153,15 +158,16 @@ def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[s
     ]
 
 
-FindingKind = Literal["severe", "minor", "contradiction", "disclosure"]
+FindingKind = Literal["severe", "minor", "contradiction", "finding", "disclosure"]
 
 
 class CheckedFinding(Record):
     """A finding in a reply: its kind, the rule that fired, and the words it fired on.
 
-    ``value`` is a category of misconduct, the text of a constraint, or a risk tag. ``start`` and ``end``
-    are half-open character offsets into the reply as written. ``line`` counts from 1 and is the line of
-    the finding where the file is the reply, otherwise that of the JSON value that holds the reply.
+    ``value`` is a category of misconduct, the text of a constraint, a risk tag, or what a user's detector
+    found, whose name is then in front of the rule; without a severity its kind is ``finding``. ``start`` and
+    ``end`` are half-open character offsets into the reply as written. ``line`` counts from 1 and is the line
+    of the finding where the file is the reply, otherwise that of the JSON value that holds the reply.
     """
 
     kind: FindingKind
@@ -180,7 +186,8 @@ class CheckedReply(Record):
     label that follows from ``categories``, null where no rule fired: nothing more is known then.
     ``contradictions`` are the constraints that the reply breaks, ``undecided`` those that a proposal bears on
     without deciding them, ``unread_constraints`` those that the detectors do not understand. ``unsure`` names
-    the labels on which a judge should be asked. ``findings`` are in the order of the text, disclosures last.
+    the labels on which a judge should be asked. ``findings`` are in the order of the text, disclosures and
+    other findings without a severity last. ``detector_errors`` are as in `TurnEvalRow`.
     """
 
     file: str
@@ -194,3 +201,4 @@ class CheckedReply(Record):
     unread_constraints: list[str]
     unsure: list[str]
     findings: list[CheckedFinding]
+    detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET

@@ -18,6 +18,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import check_trace_version
 from memfin.metrics.custom import CustomMetric, CustomState, custom_states
+from memfin.metrics.detector_stats import DetectorStats
 from memfin.metrics.m1_context import M1State
 from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
@@ -39,6 +40,7 @@ class MetricsState:
         self.custom = {
             name: CustomState(name, metric.blank(), metric.description()) for name, metric in metrics.items()
         }
+        self.detectors = DetectorStats()
 
     @property
     def states(self) -> tuple[MetricState[Any], ...]:
@@ -58,6 +60,8 @@ class MetricsState:
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
         """Count a turn_eval row in M1, M3, M4, M5 and its custom metrics; an invalid one is bad."""
         record = read_row(row)
+        if record is not None:
+            self.detectors.add(record)
         if record is None:
             for state in (self.m1, self.m3, self.m4, self.m5):
                 state.count_bad()
@@ -85,6 +89,7 @@ class MetricsState:
         self.m5.merge(other.m5)
         for name, state in other.custom.items():
             self.custom.setdefault(name, state.new()).merge(state)
+        self.detectors.merge(other.detectors)
 
     def results(self) -> dict[str, MetricResult]:
         """Return the result of each metric by its name, in order."""
@@ -100,9 +105,10 @@ class MetricsState:
         trace_version: str = TRACE_VERSION,
     ) -> EvalSummary:
         """Return the summary so far; ``fingerprint`` becomes its ``config_fingerprint``."""
-        return aggregate_all_metrics(
+        summary = aggregate_all_metrics(
             run_id, dataset_path, self.results(), counters, fingerprint, trace_version=trace_version
         )
+        return summary.replace(detectors=self.detectors.results())
 
 
 def aggregate_all_metrics(

@@ -14,6 +14,7 @@ from memfin.contracts import (
     HEURISTIC_JUDGE,
     NO_JUDGE,
     ConfigFile,
+    DetectorResult,
     EvalSummary,
     RunConfig,
     RunManifest,
@@ -47,7 +48,7 @@ def summary_report(summary: EvalSummary) -> model.Report:
     part = decode(msgspec.json.encode(summary), reader.SummaryFile)
     warnings = dialogs.summary_warnings(part.metrics, part.counters.valid_dialogs)
     sections = (
-        *_figures(part.metrics, _headline_values(Path(), part), warnings),
+        *_figures(part, _headline_values(Path(), part), warnings),
         _values(part.metrics),
         common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
@@ -123,7 +124,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             (tr("Notes"), manifest.notes or None),
         ),
         (
-            *_figures(summary.metrics, values, warnings, stats.judge, alerts),
+            *_figures(summary, values, warnings, stats.judge, alerts),
             model.section(
                 "groups", tr("By kind of dialogue"), *groups.tables(stats, values), nav=tr("Groups")
             ),
@@ -166,13 +167,14 @@ def _report(
 
 
 def _figures(
-    metrics: Mapping[str, Figures],
+    summary: reader.SummaryFile,
     values: Mapping[str, HeadlineValues],
     warnings: Iterable[model.ReportWarning],
     judge: str | None = None,
     alerts: Iterable[model.ReportWarning] = (),
 ) -> Iterator[model.Section | None]:
     """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
+    metrics = summary.metrics
     known = [(text, metrics[text.name]) for text in glossary.texts_of(metrics) if text.name in metrics]
     cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
     yield model.section("results", tr("Results"), model.Block("warnings", tuple(alerts)), cards)
@@ -194,6 +196,7 @@ def _figures(
         tr("Figures"),
         model.table("", headings, "llrbrrrrr", map(_figure, rows), "; ".join(glossary.missing_lines(rows))),
         _sources(metrics.get("m1_context_continuity")),
+        _own_detectors(summary.detectors),
         histograms,
     )
 
@@ -262,6 +265,24 @@ def _sources(memory: Figures | None) -> model.Table | None:
     headings = (tr("Source"), tr("Hits"), tr("Share"), "", tr("95 % interval"))
     note = tr("A key may be found in several sources.")
     return model.table(tr("Sources of required keys"), headings, "lrrbr", rows, note)
+
+
+def _own_detectors(detectors: Mapping[str, DetectorResult]) -> model.Table | None:
+    """Return the counts and rates of users' detectors, None without any."""
+    rows = (
+        (
+            one_line(name, 80),
+            tr("fired in {count:,} of {total:,} replies", count=each.fired, total=each.replies),
+            model.percent(each.rate),
+            each.rate,
+            format_interval("key_coverage", each.get("ci95")),
+            each.findings,
+            each.failed,
+        )
+        for name, each in detectors.items()
+    )
+    headings = (tr("Detector"), "", tr("Share"), "", tr("95 % interval"), tr("Findings"), tr("Failed"))
+    return model.table(tr("Your own detectors"), headings, "llrbrrr", rows) if detectors else None
 
 
 def _bins(values: Iterable[float | None]) -> tuple[int, ...]:

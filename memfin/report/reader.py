@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import ComplianceTrace, Counters, MetricResult, RecallTrace
+from memfin.contracts import ComplianceTrace, Counters, DetectorResult, MetricResult, RecallTrace
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -68,6 +68,7 @@ class SummaryFile(msgspec.Struct, kw_only=True):
     metrics: dict[str, SummaryMetric]
     counters: Counters
     config_fingerprint: str | None = None
+    detectors: dict[str, DetectorResult] = {}
 
 
 class ScannedTurn(msgspec.Struct, kw_only=True):

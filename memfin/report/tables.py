@@ -101,6 +101,16 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     return _table(title, caption, headings, rows)
 
 
+def detector_lines(summary: EvalSummary) -> Iterator[str]:
+    """Yield a line for each of the users' detectors of a run."""
+    for name, result in (summary.detectors or {}).items():
+        line = tr("fired in {count:,} of {total:,} replies", count=result.fired, total=result.replies)
+        if result.ci95:
+            interval = format_interval("key_coverage", result.ci95)
+            line += tr(" (95 % interval {interval})", interval=interval)
+        yield f"{name}: {line}"
+
+
 def rag_table(summary: RagSummary) -> "Table":
     """Return the scores by type, and of all questions, as a table for `rich.console.Console.print`."""
     total = RagGroup(

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts import RecallTrace, TurnEvalRow, met_risk_tags
+from memfin.contracts import DETECTOR_PREFIX, RecallTrace, TurnEvalRow, met_risk_tags
 from memfin.language import marked, tr
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
@@ -62,7 +62,7 @@ class WorstTurns:
 
     def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
         rankings = {name: Ranking(title, size) for name, title in labels("rankings").items()}
-        self._severe, self._contradicted, self._keys, self._risks, self._scores = rankings.values()
+        self._severe, self._contradicted, self._keys, self._risks, self._scores, self._own = rankings.values()
         self._shown = [ranking for name, ranking in rankings.items() if name not in without]
 
     def rankings(self) -> tuple[Ranking, ...]:
@@ -95,6 +95,9 @@ class WorstTurns:
         if row.eligible_m5 and score is not None and score < _LOW_SCORE:
             words = tr("judge score {score}", score=format_value("judge_score_mean", score))
             self._scores.offer(score, 0, words, row)
+        own = [each.field for each in row.findings if each.field.startswith(DETECTOR_PREFIX)]
+        if own:
+            self._own.offer(-len(own), 0, tr(", ").join(dict.fromkeys(own)), row)
 
     def blocks(self, run_dir: Path, facts: Mapping[str, Facts]) -> Iterator[Cases]:
         """Yield the rankings with the texts of their turns, which are read from the trace."""
@@ -230,7 +233,9 @@ def key_words(key: str) -> str:
 
 
 def _findings(row: TurnEvalRow, reply: str) -> Iterator[Item]:
-    for finding in row.findings[:_MAX_FINDINGS]:
+    # Those of users' detectors, which come last, are not to be cut off by the others.
+    ordered = sorted(row.findings, key=lambda each: not each.field.startswith(DETECTOR_PREFIX))
+    for finding in ordered[:_MAX_FINDINGS]:
         before, span, after = around(reply, finding.start, finding.end, context=24, limit=_WORDS_LIMIT)
         quote = (Segment(before), Segment(span, marked=True), Segment(after)) if span else ()
         kind = labels("findings").get(finding.field) or one_line(finding.field, 60)

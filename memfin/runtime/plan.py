@@ -30,6 +30,7 @@ from memfin.runtime.settings import C, make_config, new_run_id
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
+from memfin.scoring.user_detectors import TAG_MAPPER, compile_patterns, load_detectors, load_tag_mapper
 from memfin.version import __version__
 
 MAX_TASKS: Final = 64
@@ -48,6 +49,7 @@ class RunPlan(Plan[EvalSummary]):
     Attributes:
         tag_map: risk tags of the dataset by their names there, on top of the built-in names.
         metrics: custom metrics by their names.
+        detectors: references and versions of users' detectors by their names in rows.
         read: makes the source of the run's dialogues.
         workers: makes the replayers; none where traces are recorded.
     """
@@ -55,6 +57,7 @@ class RunPlan(Plan[EvalSummary]):
     judge: DialogJudge | None
     tag_map: Mapping[str, str]
     metrics: Mapping[str, CustomMetric]
+    detectors: Mapping[str, tuple[str, str]]
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
 
@@ -68,7 +71,12 @@ class RunPlan(Plan[EvalSummary]):
             source=self.read,
             workers=self.workers,
             scorer=lambda wires: Scorer(
-                config, wires, contradictions_judged=judged, tag_map=self.tag_map, metrics=self.metrics
+                config,
+                wires,
+                contradictions_judged=judged,
+                tag_map=self.tag_map,
+                metrics=self.metrics,
+                detectors={name: reference for name, (reference, _) in self.detectors.items()},
             ),
             judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
             totals=totals,
@@ -104,17 +112,35 @@ class RunPlan(Plan[EvalSummary]):
         )
 
 
+def scoring_rules(config: RunConfig) -> dict[str, Any]:
+    """Return the user's own rules as attributes of a plan, checked.
+
+    Raises:
+        UsageError: the file of risk tags, a detector, a pattern or the function for risk tags is unusable.
+    """
+    compile_patterns(config.forbidden_patterns)
+    if config.risk_tag_mapper is not None:
+        load_tag_mapper(config.risk_tag_mapper)
+    return {"tag_map": read_tag_map(config.tag_map), "detectors": load_detectors(config.detectors)}
+
+
 def scoring_inputs(
     judge: DialogJudge | None,
     config: RunConfig,
-    tags: Mapping[str, str],
     metrics: Mapping[str, CustomMetric],
+    tag_map: Mapping[str, str],
+    detectors: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
     """Return what the scores depend on besides the traces."""
-    versions = {name: metric.version for name, metric in metrics.items()}
+    rules = {
+        "tag_map": tag_map,
+        "metrics": {name: metric.version for name, metric in metrics.items()},
+        "detectors": {name: version for name, (_, version) in detectors.items()},
+        "forbidden_patterns": config.forbidden_patterns,
+        TAG_MAPPER: config.risk_tag_mapper,
+    }
     return {
-        **({"metrics": versions} if metrics else {}),
-        **({"tag_map": tags} if tags else {}),
+        **{name: value for name, value in rules.items() if value},
         "lexicon_hashes": lexicon_hashes(),
         "score_chars": config.score_chars,
         "matching": "literal+guarded",
@@ -152,7 +178,7 @@ def make_plan(
         },
         custom,
     )
-    tag_map = read_tag_map(config.tag_map)
+    rules = scoring_rules(config)
     if observer_factory is not None:
         check_observer_factory(observer_factory)
     agents = resolve_agent(agent, AgentSettings.of(config))
@@ -194,7 +220,7 @@ def make_plan(
         dialogs=lines if config.limit is None else min(lines, config.limit),
         model_name=agents.model_name,
         judge=resolved_judge,
-        tag_map=tag_map,
+        **rules,
         metrics=custom,
         controls=judge_controls(resolved_judge, spool or path, config),
         system=agents,
@@ -207,7 +233,7 @@ def make_plan(
             "model": agents.model_name,
             "agent_settings": agents.inputs,
             "history": config.history,
-            **scoring_inputs(resolved_judge, config, tag_map, custom),
+            **scoring_inputs(resolved_judge, config, custom, **rules),
             "seed": config.seed,
         },
         read=lambda wires: DialogSource(path, config, wires),

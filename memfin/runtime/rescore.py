@@ -16,9 +16,8 @@ from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.judging import judge_controls, judge_name, make_judge
-from memfin.runtime.plan import RunPlan, scoring_inputs
+from memfin.runtime.plan import RunPlan, scoring_inputs, scoring_rules
 from memfin.runtime.settings import make_config
-from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 
 R = TypeVar("R")
@@ -92,7 +91,7 @@ def make_rescore_plan(
         },
         metrics,
     )
-    tag_map = read_tag_map(config.tag_map)
+    rules = scoring_rules(config)
     if scoring_workers(config) == 0:
         prepare_scoring()
     board = WarningBoard()
@@ -107,7 +106,7 @@ def make_rescore_plan(
         dialogs=lines,
         model_name="recorded" if manifest is None else manifest.model_name,
         judge=resolved,
-        tag_map=tag_map,
+        **rules,
         metrics=metrics,
         controls=[] if dataset is None else judge_controls(resolved, dataset, config),
         system=None,
@@ -116,7 +115,7 @@ def make_rescore_plan(
             "dataset_sha256": None if dataset is None else digest_dataset(dataset)[0],
             "trace_sha256": trace_sha256,
             "history": config.history,
-            **scoring_inputs(resolved, config, tag_map, metrics),
+            **scoring_inputs(resolved, config, metrics, **rules),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         history_known=dataset is None or history is not None or recorded is not None,

@@ -13,6 +13,7 @@ from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, gates_of, value_directions
+from memfin.scoring.user_detectors import TAG_MAPPER, importable_reference
 
 C = TypeVar("C", bound=RunConfig)
 PathText = str | os.PathLike[str]
@@ -51,6 +52,8 @@ class CommonSettings(TypedDict, total=False):
     fail_over: Mapping[str, float]
     gate: list[str]
     metric: list[str]
+    forbidden_patterns: Mapping[str, list[str]]
+    risk_tag_mapper: str | None
     fail_on_error: float | None
     fail_on_judge_error: float | None
     notes: str | None
@@ -87,6 +90,10 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Direc
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in settings.items()
     }
+    if isinstance(detectors := plain.get("detectors"), list | tuple):
+        plain["detectors"] = [importable_reference("detector", each) for each in detectors]
+    if callable(mapper := plain.get(TAG_MAPPER)):
+        plain[TAG_MAPPER] = importable_reference(TAG_MAPPER, mapper)
     try:
         config = check_settings(kind, plain)
     except UsageError as problem:

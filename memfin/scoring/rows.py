@@ -5,8 +5,9 @@ the dialogue, its trace and the turn; the judge's part is filled in afterwards, 
 `memfin.scoring.verdicts`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -27,7 +28,13 @@ from memfin.contracts import (
 from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
-from memfin.scoring.compliance import forbidden_hits, label_from_trace, worst_label
+from memfin.scoring.compliance import (
+    CATEGORIES,
+    forbidden_hits,
+    label_from_content,
+    label_from_trace,
+    worst_label,
+)
 from memfin.scoring.constraint_texts import unread_constraints
 from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.scoring.contradiction import ConstraintChecker
@@ -37,6 +44,7 @@ from memfin.scoring.profile import canonical_horizon, canonical_level
 from memfin.scoring.risk import canonical_risk_tag
 from memfin.scoring.rubric import rubric_hits
 from memfin.scoring.statements import Analysis
+from memfin.scoring.user_detectors import compile_patterns, forbidden_matches, with_detections
 
 DETECTORS: Final = "lexicon+classifier"
 """Name of the offline detectors of risk disclosures and compliance in the rows of a run."""
@@ -50,6 +58,18 @@ def prepare_scoring() -> None:
     read_content("市场存在不确定性")
 
 
+class TagTable(Protocol):
+    """Canonical risk tags by a dataset's names, such as a dictionary."""
+
+    def get(self, name: str, /) -> str | None:
+        """Return the tag of a name, None for an unknown one."""
+        ...
+
+
+def no_callback() -> None:
+    """Callback that does nothing."""
+
+
 class DialogScorer:
     """Builder of the rows of one dialogue, turn by turn; the data that its turns share is prepared once.
 
@@ -59,7 +79,9 @@ class DialogScorer:
         trace_version: version of the traces; rows are of v1 or v1.1.
         history_mode: what the agent was shown.
         risk_tag_mapper: required tags by the dataset's own wording, before the built-in names.
-        forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``.
+        forbidden_patterns: entries on top of the dialogue's ``blueprint.forbidden_list``, or regular
+            expressions by category: a reply that one matches hits its category.
+        detectors: references of users' detectors by their names in rows.
         score_chars: how many characters of a reply are read; those after them are not.
 
     Attributes:
@@ -73,9 +95,10 @@ class DialogScorer:
         run_id: str,
         trace_version: str = TRACE_VERSION,
         history_mode: HistoryMode = "free",
-        risk_tag_mapper: Mapping[str, str] | None = None,
-        forbidden_patterns: Sequence[str] = (),
+        risk_tag_mapper: TagTable | None = None,
+        forbidden_patterns: Sequence[str] | Mapping[str, Sequence[str]] = (),
         score_chars: int | None = None,
+        detectors: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         truth = dialog.profile_gt
         self._run_id = run_id
@@ -83,17 +106,29 @@ class DialogScorer:
         self._keys = DialogKeys(dialog, history_mode)
         self._checker = ConstraintChecker(truth.constraints_gt)
         self.unread = unread_constraints(truth.constraints_gt)
-        self._forbidden = [*dialog.blueprint.forbidden_list, *forbidden_patterns]
-        self._mapper = risk_tag_mapper or {}
+        table = forbidden_patterns if isinstance(forbidden_patterns, Mapping) else {}
+        self._patterns = compile_patterns(table)
+        self._forbidden = [*dialog.blueprint.forbidden_list, *(() if table else forbidden_patterns)]
+        self._mapper: TagTable = {} if risk_tag_mapper is None else risk_tag_mapper
+        self._detectors = detectors
+        self._constraints = truth.constraints_gt
         self._tags: dict[str, str | None] = {}
         self._version = trace_version if trace_version == TRACE_VERSION_EXTENDED else TRACE_VERSION
         self._score_chars = score_chars
 
-    def row(self, turn: TurnTrace, earlier: Sequence[TurnTrace] = ()) -> TurnEvalRow:
+    def row(
+        self,
+        turn: TurnTrace,
+        earlier: Sequence[TurnTrace] = (),
+        *,
+        without: Mapping[str, str] = MappingProxyType({}),
+        begin: Callable[[], None] = no_callback,
+    ) -> TurnEvalRow:
         """Return the row of one turn after the ``earlier`` ones; `complete_rows` adds what their end tells.
 
         A turn that failed is eligible for nothing. An empty requirement is not eligible; M1 needs a
-        key that resolves, M4 a reply and a true label.
+        key that resolves, M4 a reply and a true label. ``without`` are users' detectors that failed before,
+        with their errors; ``begin`` is called before each of the others.
         """
         answered = turn.turn_status == "ok"
         tags = turn.gt_turn_tags
@@ -138,7 +173,15 @@ class DialogScorer:
             scored_chars=self._score_chars if cut and self._score_chars is not None else msgspec.UNSET,
             recall_reported=msgspec.UNSET if turn.recall is not None else False,
         )
-        return row if reply is None else self._with_reply(row, turn, reply)
+        if reply is None:
+            return row
+        row = self._with_reply(row, turn, reply)
+        if self._detectors:
+            left = {name: each for name, each in self._detectors.items() if name not in without}
+            row = with_detections(row, reply, turn.user_text, self._constraints, left, begin)
+        if without:
+            row = row.replace(detector_errors={**without, **row.get("detector_errors", {})})
+        return row
 
     def _required_tags(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the required tags, canonical where known and each once, and those that are unknown."""
@@ -158,7 +201,12 @@ class DialogScorer:
         analysis = Analysis(reply)
         reading = read_content(analysis, user_text=turn.user_text)
         checked = self._checker.check(analysis)
-        label = reading.compliance
+        matches = list(forbidden_matches(self._patterns, reply))
+        matched = list(dict.fromkeys(each.value for each in matches))
+        hits = forbidden_hits(self._forbidden, [*reading.categories, *matched], analysis.document)
+        hits += [category for category in matched if category not in hits]
+        shown = [category for category in matched if category in CATEGORIES]
+        label = worst_label(reading.compliance, label_from_content(shown))
         compliance_detector = DETECTORS
         if turn.compliance is not None:
             label = worst_label(label, label_from_trace(turn.compliance))
@@ -166,6 +214,7 @@ class DialogScorer:
         met = met_risk_tags(row.risk_required_tags, reading.risk_tags)
         findings = [
             *reading.findings,
+            *matches,
             *(
                 Finding(
                     field=CONTRADICTION, value=each.constraint, rule=each.rule, start=each.start, end=each.end
@@ -179,7 +228,7 @@ class DialogScorer:
             undecided_constraints=checked.undecided or msgspec.UNSET,
             risk_pred_tags=reading.risk_tags,
             risk_tag_hits=len(met),
-            forbidden_hits=forbidden_hits(self._forbidden, reading.categories, analysis.document),
+            forbidden_hits=hits,
             pred_compliance_label=label,
             rubric_hit_items=rubric_hits(row.rubric_required, reading.rubric_items, analysis.document),
             findings=findings,
@@ -223,7 +272,7 @@ def score_dialog(
     *,
     history_mode: HistoryMode | None = None,
     risk_tag_mapper: Mapping[str, str] | None = None,
-    forbidden_patterns: Sequence[str] = (),
+    forbidden_patterns: Sequence[str] | Mapping[str, Sequence[str]] = (),
 ) -> list[TurnEvalRow]:
     """Return the rows of one replayed dialogue, without the judge's part.
 
@@ -245,7 +294,7 @@ def score_dialog(
 def build_turn_eval_rows(
     dialog_traces: Iterable[DialogTrace | Mapping[str, Any]],
     risk_tag_mapper: Mapping[str, str] | None = None,
-    forbidden_patterns: Sequence[str] = (),
+    forbidden_patterns: Sequence[str] | Mapping[str, Sequence[str]] = (),
     *,
     dialogs: Mapping[str, Dialog | Mapping[str, Any]] | None = None,
     history_mode: HistoryMode | None = None,

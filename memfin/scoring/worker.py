@@ -1,22 +1,27 @@
 """Scoring of a dialogue's turns as a job, and the process for such jobs.
 
 Frames go over standard input and output: eight bytes of length, then JSON. A job brings one frame for each
-of its turns, as soon as the turn is scored; an empty frame means that the process is ready. JSON carries
-all parts of a job exactly, integers of any size included, since they come from JSON.
+of its turns, as soon as the turn is scored, after an empty one for each user's detector that begins; the
+first empty frame of all means that the process is ready. JSON carries all parts of a job exactly, integers
+of any size included, since they come from JSON.
 """
 
 import os
 import queue
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import IO, Final
 
 import msgspec
 
 from memfin.contracts import Dialog, HistoryMode, Record, TraceVersion, TurnEvalRow, TurnTrace
+from memfin.errors import UsageError
 from memfin.sandbox.references import describe
-from memfin.scoring.rows import DialogScorer, prepare_scoring
+from memfin.scoring.rows import DialogScorer, TagTable, no_callback, prepare_scoring
+from memfin.scoring.user_detectors import TAG_MAPPER, TagMapper, load_detector
 from memfin.scoring.verdicts import unscored_row
 
 LENGTH: Final = 8
@@ -29,7 +34,8 @@ END_GRACE: Final = 1.0
 class ScoringJob(Record):
     """Turns of a dialogue that are to be scored, and the settings that their rows depend on.
 
-    The first ``done`` turns are scored already.
+    The first ``done`` turns are scored already; ``failed`` are the errors of users' detectors that failed
+    on the next one. ``detectors`` are references by name, ``tag_mapper`` is one.
     """
 
     run_id: str
@@ -40,18 +46,25 @@ class ScoringJob(Record):
     score_chars: int
     tag_map: dict[str, str] = {}
     done: int = 0
+    tag_mapper: str | None = None
+    forbidden_patterns: dict[str, list[str]] = {}
+    detectors: dict[str, str] = {}
+    failed: dict[str, str] = {}
 
     def unscored(self, turn: TurnTrace, reason: str) -> TurnEvalRow:
         """Return the row of a turn of the job that could not be scored."""
         return unscored_row(self.run_id, self.dialog.dialog_id, turn, reason, self.trace_version)
 
 
-def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
+def score_job(job: ScoringJob, begin: Callable[[], None] = no_callback) -> Iterator[TurnEvalRow]:
     """Yield the row of each turn of a job that is not done, without what only the end of the dialogue tells.
 
+    ``begin`` is called before each user's detector of each turn.
     Replies are hostile text and rules may be wrong: a rule that fails costs its turn, not the run.
     """
     scorer, defect = None, ""
+    mapper = None if job.tag_mapper is None else TagMapper(job.tag_map, job.tag_mapper)
+    tags: TagTable = mapper or job.tag_map
     try:
         scorer = DialogScorer(
             job.dialog,
@@ -59,7 +72,9 @@ def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
             trace_version=job.trace_version,
             history_mode=job.history,
             score_chars=job.score_chars,
-            risk_tag_mapper=job.tag_map,
+            risk_tag_mapper=tags,
+            forbidden_patterns=job.forbidden_patterns,
+            detectors=job.detectors,
         )
     except Exception as problem:  # noqa: BLE001 - see above
         defect = describe(problem)
@@ -68,9 +83,12 @@ def score_job(job: ScoringJob) -> Iterator[TurnEvalRow]:
             yield job.unscored(turn, defect)
             continue
         try:
-            row = scorer.row(turn, job.turns[:place])
+            without = job.failed if place == job.done else {}
+            row = scorer.row(turn, job.turns[:place], without=without, begin=begin)
         except Exception as problem:  # noqa: BLE001 - see above
             row = job.unscored(turn, describe(problem))
+        if mapper is not None and (error := mapper.take_error()) is not None:
+            row = row.replace(detector_errors={**row.get("detector_errors", {}), TAG_MAPPER: error})
         yield row
 
 
@@ -89,8 +107,8 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
     return payload if len(length) == LENGTH and len(payload) == size else None
 
 
-def main() -> None:
-    """Score the jobs that come over standard input until it ends.
+def main(*detectors: str) -> None:
+    """Score the jobs that come over standard input until it ends; ``detectors`` are users', by reference.
 
     The process ends with it even while a turn is scored: whoever waited for the row has gone.
     """
@@ -102,12 +120,15 @@ def main() -> None:
     prepare_scoring()
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)  # nobody reads on once the process is ready
+    for reference in detectors:
+        with suppress(UsageError):  # the rows will say so
+            load_detector(reference)
     write_frame(rows, b"")
     received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(jobs, received), daemon=True).start()
     decoder, encoder = msgspec.json.Decoder(ScoringJob), msgspec.json.Encoder()
     while (payload := received.get()) is not None:
-        for row in score_job(decoder.decode(payload)):
+        for row in score_job(decoder.decode(payload), partial(write_frame, rows, b"")):
             write_frame(rows, encoder.encode(row))
 
 

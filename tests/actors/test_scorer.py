@@ -1,6 +1,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,10 @@ async def test_a_turn_on_which_the_rules_fail_is_counted_and_reported_and_the_ot
 ) -> None:
     original = DialogScorer.row
 
-    def row(self: DialogScorer, turn: TurnTrace, earlier: Sequence[TurnTrace]) -> TurnEvalRow:
+    def row(self: DialogScorer, turn: TurnTrace, earlier: Sequence[TurnTrace], **options: Any) -> TurnEvalRow:
         if turn.turn_pair_id == 2 and "d0001" in turn.user_text:
             raise ZeroDivisionError("a rule is broken")
-        return original(self, turn, earlier)
+        return original(self, turn, earlier, **options)
 
     monkeypatch.setattr(DialogScorer, "row", row)
     summary = await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")

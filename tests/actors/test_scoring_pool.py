@@ -201,7 +201,8 @@ def test_there_is_at_least_one_process_by_default() -> None:
 @pytest.fixture
 def worker() -> Iterator["subprocess.Popen[bytes]"]:
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-P", "-c", BOOT, PACKAGE], stdin=pipe, stdout=pipe) as process:
+    command = [sys.executable, "-P", "-c", BOOT, PACKAGE, ""]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None
         assert read_frame(process.stdout) == b""
         yield process

@@ -210,6 +210,27 @@ def test_quiet_leaves_out_disclosures_and_what_is_undecided(tmp_path: Path) -> N
     assert check(path, "--quiet", "--json").returncode == 2
 
 
+def test_detectors_of_the_user_add_findings_and_their_failures_exit_2(tmp_path: Path) -> None:
+    path = text(tmp_path / "reply.md", "申购费为1.5%。")
+    own = "tests.runtime.test_user_detectors:"
+    row = write_jsonl(tmp_path / "rows.jsonl", [{"text": "申购费为1.5%。", "user_text": "多少？"}])
+    done = check(row, "--detector", own + "Fees")
+    assert done.stdout.splitlines() == [
+        f"{row}:1: finding subscription: 申购费 (x:fees)",
+        f"{row}:1: finding any: 申购费 (x:fees: fee.word)",
+    ]
+    assert done.returncode == 0
+    done = check(path, "--detector", own + "Severe", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["compliance"] == "severe_violation"
+    done = check(path, "--detector", own + "Failing")
+    assert done.returncode == 2
+    assert "x:failing failed: ValueError: start 0 and end 10000 are no part of 9 characters" in done.stderr
+    assert done.stderr.rstrip().endswith("detectors failed: x:failing in 1")
+    done = check(path, "--detector", "no_such:Fees")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
 def test_where_nothing_fires_no_rule_is_said_to_have_fired(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "replies.jsonl", [{"text": SILENT}, {"text": ""}])
     done = check(path)
@@ -403,5 +424,5 @@ def test_the_page_tells_every_field() -> None:
     page = (ROOT / "docs" / "check.md").read_text("utf-8")
     table = page.partition("| field | meaning |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(CheckedReply.__struct_fields__)
-    last = table.rstrip().splitlines()[-1]
+    last = table.rstrip().splitlines()[-2]
     assert re.findall(r"`(\w+)`", last)[1:] == list(CheckedFinding.__struct_fields__)

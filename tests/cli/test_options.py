@@ -96,6 +96,7 @@ def test_every_flag_has_its_variable() -> None:
         "score_chars": "5000",
         "tag_map": "tags.toml",
         "metric": "a.b:C d:E",
+        "detector": "rules:Fees rules:Names",
         "history": "forced",
         "limit": "9",
         "turn_timeout": "1.5",
@@ -124,8 +125,12 @@ def test_every_flag_has_its_variable() -> None:
         "fail_on_judge_error": "0.25",
         "notes": "n",
     }
-    assert set(values) == {option.name for option in RUN_OPTIONS}
+    assert set(values) == {option.setting.key for option in RUN_OPTIONS if not option.hidden}
     got = settings(env={f"MEMFIN_{name.upper()}": value for name, value in values.items()})
+    assert got.pop("detectors") == ["rules:Fees", "rules:Names"]
+    assert got.pop("forbidden_patterns") == {}
+    assert got.pop("risk_tag_mapper") is None
+    del values["detector"]
     assert got.pop("fail_under") == {GATE: 0.2}
     assert got.pop("fail_over") == {"m4_compliance.severe_violation_rate": 0.1}
     assert got.pop("gate") == [f"{GATE}>=0.1", f"{GATE}>=0.2@95"]

@@ -75,6 +75,7 @@ def test_example_prints_what_the_page_shows(
     block: Block, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as for a script
     printed = run(block.text, block.line)
     assert printed == (expected or ""), f"{PAGE.name}:{block.line}"
 

@@ -45,7 +45,11 @@ def rows(draw: st.DrawFn) -> TurnEvalRow | dict[str, Any]:
         "judge_score_1_5": draw(st.none() | st.floats(1, 5)),
         "judge_error": draw(st.sampled_from([None, None, None, "HTTP 429"])),
         "turn_status": draw(st.sampled_from([None, "ok", "ok", "ok", "timeout"])),
+        "findings": [{"field": "x:a", "value": "v", "rule": "r", "start": 0, "end": 1}] * size,
+        "detectors": draw(st.sampled_from([{}, {"x:a": "1"}, {"risk": "lexicon", "x:b": "2"}])),
     }
+    if draw(st.booleans()):
+        plain["detector_errors"] = {"x:b": "ValueError", "risk_tag_mapper": "KeyError"}
     return msgspec.convert(plain, TurnEvalRow) if draw(st.booleans()) else plain
 
 

@@ -32,8 +32,8 @@ class Mute:
         pass
 
 
-async def answer(text: str, history: Any = None) -> str:
-    return text
+def answer(one: Any, two: Any) -> Any:
+    return one
 
 
 @pytest.fixture(autouse=True)
