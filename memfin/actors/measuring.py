@@ -14,6 +14,7 @@ from memfin.contracts import CustomValue, Dialog, DialogTrace, TurnEvalRow
 from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric, DialogMetric, TurnMetric
 from memfin.metrics.state import is_failed
+from memfin.sandbox.plugins import plugin_reference
 from memfin.sandbox.references import check_signature, describe, import_reference, one_line, reference_of
 from memfin.sandbox.thread import CallThread
 
@@ -27,13 +28,14 @@ MAX_OF: Final = 2**53
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _OWN: Final = re.compile(r"[mM][1-5](_|\Z)")
+_FORMS: Final = "pkg.module:Name"
 _EXPECTED: Final = "a subclass of memfin.TurnMetric or memfin.DialogMetric"
 
 
 def metric_reference(metric: MetricLike) -> str:
     """Return the reference of a metric, as settings have it."""
     if isinstance(metric, str):
-        return metric
+        return plugin_reference("metric", metric, _FORMS, "memfin.metrics")
     return reference_of(type(metric) if isinstance(metric, CustomMetric) else metric)
 
 
@@ -64,7 +66,7 @@ def directions_of(metrics: Mapping[str, CustomMetric]) -> dict[str, bool]:
 def _checked(made: Any, reference: str) -> CustomMetric:
     label = f"metric {reference!r}"
     if isinstance(made, str):
-        made = import_reference("metric", made, "pkg.module:Name")
+        made = import_reference("metric", reference, _FORMS)
     if callable(made) and not isinstance(made, CustomMetric):
         try:
             made = made()

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, TypeVar
 
@@ -13,7 +13,7 @@ from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, gates_of, value_directions
-from memfin.scoring.user_detectors import TAG_MAPPER, importable_reference
+from memfin.scoring.user_detectors import TAG_MAPPER, Detector, importable_reference
 
 C = TypeVar("C", bound=RunConfig)
 PathText = str | os.PathLike[str]
@@ -52,6 +52,7 @@ class CommonSettings(TypedDict, total=False):
     fail_over: Mapping[str, float]
     gate: list[str]
     metric: list[str]
+    detectors: Sequence[str | type[Detector]]
     forbidden_patterns: Mapping[str, list[str]]
     risk_tag_mapper: str | None
     fail_on_error: float | None

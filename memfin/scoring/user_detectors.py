@@ -11,6 +11,7 @@ import msgspec
 
 from memfin.contracts import DETECTOR_PREFIX, ComplianceLabel, Finding, Record, TurnEvalRow
 from memfin.errors import UsageError
+from memfin.sandbox.plugins import plugin_reference
 from memfin.sandbox.references import check_signature, describe, import_reference, kind_of, reference_of
 from memfin.scoring.compliance import FIELD, worst_label
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
@@ -93,7 +94,7 @@ def importable_reference(what: str, value: object) -> str:
         UsageError: its module does not hold it under its name.
     """
     if isinstance(value, str):
-        return value
+        return plugin_reference(what, value, _FORMS, "memfin.detectors") if what == "detector" else value
     if not callable(value):
         raise UsageError(f"{what}: expected {_FORMS} or a class or function, not {kind_of(value)}")
     reference = reference_of(value)

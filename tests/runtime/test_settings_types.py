@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -43,6 +43,8 @@ async def wrong() -> None:
 
 def as_in_the_configuration(hint: Any) -> Any:
     """Return the type of a setting without what only Python's callers may give: paths, any mapping."""
+    if get_origin(hint) is Sequence:
+        return list[str]
     if get_origin(hint) is Mapping:
         return dict[get_args(hint)]  # type: ignore[misc] # made from a type at run time
     if os.PathLike[str] in get_args(hint):

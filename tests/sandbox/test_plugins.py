@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from memfin.actors.measuring import resolve_metrics
 from memfin.agents.registry import resolve_agent
 from memfin.errors import UsageError
 from memfin.judges import resolve_judge
+from memfin.metrics.custom import TurnMetric
 from memfin.sandbox.plugins import Plugin, installed_plugins
+from memfin.scoring.user_detectors import importable_reference
 
 Install = Callable[..., None]
 
@@ -99,3 +102,31 @@ def test_a_name_that_two_packages_offer_is_refused(install: Install) -> None:
 def test_an_offered_object_that_is_not_there_is_refused(install: Install, entry: str, reason: str) -> None:
     install("vendor", f"agents:bot={entry}")
     assert reason in refusal("bot")
+
+
+class Length(TurnMetric):
+    """Length of a reply."""
+
+    name = "length"
+    version = "1"
+
+    def measure(self, dialog: Any, turn: Any, row: Any) -> bool:
+        return len(turn.pred_assistant_text) > 1
+
+
+class Words:
+    name = "words"
+    version = "1"
+
+    def detect(self, reply: str, *, user_text: str, constraints: Any) -> list[Any]:
+        return []
+
+
+def test_metrics_and_detectors_have_names_too(install: Install) -> None:
+    install("vendor_f", "metrics:length=vendor_f:Length", "detectors:words=vendor_f:Words")
+    assert list(resolve_metrics(["length"])) == ["length"]
+    assert importable_reference("detector", "words") == "vendor_f:Words"
+    with pytest.raises(UsageError, match="metric 'lenght'"):
+        resolve_metrics(["lenght"])
+    with pytest.raises(UsageError, match="detector 'word'"):
+        importable_reference("detector", "word")
