@@ -30,7 +30,8 @@ def memfin_eval(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
             if inspect.iscoroutinefunction(getattr(request, "function", None)):
                 advice = "with anyio's plug-in, let the fixture anyio_backend return 'asyncio'"
                 pytest.fail(f"memfin_eval: the test does not run in an asyncio loop; {advice}", pytrace=False)
-        evaluation = evaluate(dataset, **{"runs_dir": tmp_path, **settings})
+        settings.setdefault("runs_dir", tmp_path)
+        evaluation = evaluate(dataset, **settings)
         return evaluation if in_loop else asyncio.run(evaluation)
 
     return start

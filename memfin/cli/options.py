@@ -45,7 +45,7 @@ def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, f
     return limits
 
 
-def _percentage(text: str | float | None) -> dict[str, float]:
+def _percentage(text: Any) -> dict[str, float]:
     """Return the limit of a benchmark's ``--fail-under``, given as ``70`` or ``overall_percentage=70``."""
     if text is None:
         return {}

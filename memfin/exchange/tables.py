@@ -77,7 +77,9 @@ def _leaf(info: inspect.Type) -> ColumnType | type[Record]:
     if isinstance(info, inspect.Metadata):
         return _leaf(info.type)
     if isinstance(info, inspect.UnionType):
-        found = {_leaf(each) for each in info.types if not isinstance(each, inspect.NoneType)}
+        found: set[ColumnType | type[Record]] = {
+            _leaf(each) for each in info.types if not isinstance(each, inspect.NoneType)
+        }
         if found == {"int64", "float64"}:
             return "float64"
         return found.pop() if len(found) == 1 else "json"

@@ -28,7 +28,6 @@ MAX_MATCHES: Final = 3
 _FORMS: Final = "pkg.module:Name"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _EXPECTED: Final = "a class without arguments, with name, version and detect; docs/check.md shows one"
-_LABELS: Final[Mapping[str, ComplianceLabel]] = {"minor": "minor_violation", "severe": "severe_violation"}
 _Text = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -126,7 +125,8 @@ def _created(reference: str, factory: Callable[[], Any]) -> LoadedDetector:
     check_signature(label, factory, (), _EXPECTED)
     try:
         made = factory()
-        name, version, detect = (getattr(made, each, None) for each in ("name", "version", "detect"))
+        name, version = getattr(made, "name", None), getattr(made, "version", None)
+        detect: Any = getattr(made, "detect", None)
     except (Exception, SystemExit) as problem:
         raise UsageError(f"{label}: cannot be created: {describe(problem)}") from problem
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -135,7 +135,8 @@ def _created(reference: str, factory: Callable[[], Any]) -> LoadedDetector:
         raise UsageError(f"{label}: version must be a string such as '1.0', not {version!r:.100}")
     if not callable(detect) or iscoroutinefunction(detect) or isasyncgenfunction(detect):
         raise UsageError(f"{label}: detect(reply, *, user_text, constraints) must be a plain method")
-    return LoadedDetector(DETECTOR_PREFIX + name, version, detect)
+    checked: Any = detect
+    return LoadedDetector(DETECTOR_PREFIX + name, version, checked)
 
 
 def load_detectors(references: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -164,7 +165,9 @@ class Detections(NamedTuple):
     def label(self) -> ComplianceLabel:
         """The worst label that the findings ask for."""
         severities = {each.severity for each in self.found}
-        return next((_LABELS[each] for each in ("severe", "minor") if each in severities), "compliant")
+        if "severe" in severities:
+            return "severe_violation"
+        return "minor_violation" if "minor" in severities else "compliant"
 
 
 def run_detector(reference: str, reply: str, user_text: str, constraints: Sequence[str]) -> Detections:

@@ -209,7 +209,11 @@ def test_other_objects_are_refused_before_the_run_starts(agent: Any, reason: str
     assert len(str(refused.value).splitlines()) == 1
 
 
-async def answer(state: MessagesState) -> dict[str, Any]:
+def last_shown(messages: Any) -> Any:
+    return shown(messages[-1].text, [])
+
+
+async def answer(state: Any) -> dict[str, Any]:
     return {"messages": [AIMessage(shown(str(state["messages"][-1].text), []))]}
 
 
@@ -217,7 +221,7 @@ async def answer(state: MessagesState) -> dict[str, Any]:
     "agent",
     [
         FakeListChatModel(responses=[">a1", ">a2", ">a3"]),
-        RunnableLambda(lambda messages: shown(messages[-1].text, [])),
+        RunnableLambda(last_shown),
         StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile(),
     ],
 )

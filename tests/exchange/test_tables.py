@@ -70,6 +70,7 @@ def test_parquet_holds_the_same_with_types(run_dir: Path, tmp_path: Path) -> Non
     parquet: Any = pytest.importorskip("pyarrow.parquet")
     counts = export_tables(run_dir, tmp_path / "csv", "csv")
     assert export_tables(run_dir, tmp_path / "parquet", "parquet") == counts
+    types: dict[str, str] = {}
     for name in counts:
         table = parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")
         shown = [

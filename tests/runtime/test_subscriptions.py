@@ -179,7 +179,8 @@ async def test_subscriptions_end_with_a_run_that_cannot_start(
 ) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "turn_eval.jsonl").write_text("{}\n")
-    evaluation = memfin.Evaluation(**{**settings, "dataset": tmp_path / name})
+    settings["dataset"] = tmp_path / name
+    evaluation = memfin.Evaluation(**settings)
     events = evaluation.subscribe()
     with anyio.fail_after(20):
         with pytest.raises(UsageError):
