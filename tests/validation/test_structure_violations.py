@@ -79,7 +79,7 @@ def test_every_violation_is_reported_with_its_path() -> None:
 
 def test_wrong_types_in_every_field_are_all_reported() -> None:
     wrong: dict[str, object] = {name: {"no": "such"} for name in TurnEvalRow.__struct_fields__}
-    wrong |= {"m1_source_hits": 5, "detectors": 5}
+    wrong |= {"m1_source_hits": 5, "detectors": 5, "detector_errors": 5}
     found = {steps[0] for steps, _ in structure_violations(wrong, TurnEvalRow)}
     assert found == set(TurnEvalRow.__struct_fields__)
 
