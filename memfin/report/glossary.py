@@ -42,15 +42,11 @@ class ValueText(msgspec.Struct, frozen=True):
         return self.better == "lower" and self.scale == "share" and bool(measured)
 
 
-class MetricText(msgspec.Struct, frozen=True):
-    """One metric; ``lead`` is the value that reports show first, of none the first of ``values``."""
+class _Titled(msgspec.Struct, frozen=True, kw_only=True):
+    """Texts with a title and an explanation, in the language of the context."""
 
-    name: str
-    code: str
-    values: tuple[ValueText, ...]
     title_text: str = msgspec.field(name="title")
     meaning_text: str = msgspec.field(name="meaning")
-    lead: str = ""
 
     @property
     def title(self) -> str:
@@ -59,8 +55,17 @@ class MetricText(msgspec.Struct, frozen=True):
 
     @property
     def meaning(self) -> str:
-        """Return the question that the metric answers."""
+        """Return the explanation."""
         return tr(self.meaning_text)
+
+
+class MetricText(_Titled, frozen=True, kw_only=True):
+    """One metric; ``lead`` is the value that reports show first, of none the first of ``values``."""
+
+    name: str
+    code: str
+    values: tuple[ValueText, ...]
+    lead: str = ""
 
     def values_of(self, judge: str | None) -> list[ValueText]:
         """Return the values; of a run without a language model as the judge not its score."""
@@ -73,23 +78,11 @@ class MetricText(msgspec.Struct, frozen=True):
         return next(value for value in self.values if value.better == "higher")
 
 
-class TypeText(msgspec.Struct, frozen=True):
+class TypeText(_Titled, frozen=True, kw_only=True):
     """A type of benchmark question; ``parts`` of its score have a name, a label and a weight."""
 
     name: str
     part_texts: tuple[tuple[str, str, float], ...] = msgspec.field(name="parts")
-    title_text: str = msgspec.field(name="title")
-    meaning_text: str = msgspec.field(name="meaning")
-
-    @property
-    def title(self) -> str:
-        """Return the name for readers."""
-        return tr(self.title_text)
-
-    @property
-    def meaning(self) -> str:
-        """Return a sentence that explains the type."""
-        return tr(self.meaning_text)
 
     @property
     def parts(self) -> tuple[tuple[str, str, float], ...]:
@@ -162,7 +155,13 @@ def texts_of(metrics: Mapping[str, Figures]) -> Iterator[MetricText]:
                 )
                 for key in figures.micro
             )
-            yield MetricText(name, name, values, marked("Custom metric"), figures.description or "")
+            yield MetricText(
+                name=name,
+                code=name,
+                values=values,
+                title_text=marked("Custom metric"),
+                meaning_text=figures.description or "",
+            )
 
 
 def labels(kind: str) -> dict[str, str]:
