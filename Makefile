@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -64,6 +64,14 @@ generated: $(VENV)/.installed
 	$(BIN)/python tools/translations.py
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
 
+# A source archive and the wheel built from it, with their metadata and contents checked.
+dist: $(BIN)/python
+	$(PIP) install --require-hashes --requirement requirements/release.txt
+	rm -rf $(VENV)/dist
+	$(BIN)/python -m build --no-isolation --outdir $(VENV)/dist >$(VENV)/dist.log || { tail $(VENV)/dist.log; exit 1; }
+	$(BIN)/twine check --strict $(VENV)/dist/*
+	$(BIN)/check-wheel-contents --package memfin $(VENV)/dist/*.whl
+
 clean:
 	rm -rf $(VENV)
 
@@ -71,11 +79,10 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memfin needs Python 3.11 or newer; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-# The locked packages first, with hashes; then memfin itself, without asking for anything else. Its
-# build backend looks for its own program on the PATH.
+# The locked packages first, with hashes; then memfin itself, without asking for anything else.
 $(VENV)/.installed: $(BIN)/python pyproject.toml requirements/run.txt
 	$(PIP) install --require-hashes --requirement requirements/run.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt requirements/adapters.txt
