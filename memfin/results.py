@@ -28,13 +28,11 @@ from memfin.contracts import (
 )
 from memfin.contracts.base import Bit, Difficulty
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
-from memfin.contracts.rag import read_sums
+from memfin.contracts.rag import RagSummary, read_sums
 from memfin.contracts.reading import iter_jsonl, open_input, read_json
 from memfin.errors import UsageError
-from memfin.report.comparison import compare_runs, run_directories, suite_of
-from memfin.report.rag_report import RESULTS
-from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
-from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
+from memfin.journal.artifacts import CONFIG
+from memfin.journal.layout import DIALOG_TRACE, RAG_RESULTS, TURN_EVAL
 
 if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingImports]
@@ -47,6 +45,18 @@ _METHODS: Final = {
     "dialogues": "a run of dialogues: use rows(), traces(), dialogs(), turns() or findings()",
     "rag": "a run of a benchmark: use results()",
     "soak": "a soak: use epochs()",
+}
+
+
+_SUITES: Final[Mapping[type[Record], Literal["dialogues", "rag", "soak"]]] = {
+    EvalSummary: "dialogues",
+    RagSummary: "rag",
+    SoakSummary: "soak",
+}
+_FIGURES: Final = {
+    "dialogues": ("valid_dialogs", "total_turn_pairs"),
+    "rag": ("total_tests", "passed_tests"),
+    "soak": ("epochs",),
 }
 
 
@@ -90,36 +100,24 @@ class Results(Generic[S]):
         directory: where the artifacts are.
         suite: ``dialogues``, ``rag`` or ``soak``.
         summary: an `EvalSummary`, `RagSummary` or `SoakSummary`; that of a benchmark lists no individual
-            results, which `results` yields.
+            results where it was read from the directory, `results` yields them.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the summary.
+    def __init__(self, path: str | os.PathLike[str], summary: S | None = None) -> None:
+        """Read the summary, unless it is given.
 
         Raises:
             UsageError: the directory holds no run, or one that has not finished.
         """
         self.directory: Final = Path(path)
-        self.suite: Final = self._suite()
-        self.summary: Final[S] = self._summary()
-
-    def _suite(self) -> Literal["dialogues", "rag", "soak"]:
-        if (self.directory / SOAK_SUMMARY).is_file():
-            return "soak"
-        suite = suite_of(self.directory)
-        if suite == "samples":
-            raise UsageError(f"{self.directory}: a file; give the directory of a run, such as runs/RUN_ID")
-        return suite
-
-    def _summary(self) -> Any:
-        if self.suite == "rag":
-            return read_sums(self.directory / RAG_SUMMARY)
-        if self.suite == "soak":
-            return read_json(self.directory / SOAK_SUMMARY, SoakSummary)
-        return read_json(self.directory / SUMMARY, EvalSummary)
+        self.summary: Final[S] = _summary(self.directory) if summary is None else summary
+        self.suite: Final = _SUITES[type(self.summary)]
 
     def __repr__(self) -> str:
-        return f"<Results {self.directory} ({self.suite})>"
+        summary: Any = self.summary
+        figures = summary.counters if self.suite == "dialogues" else summary
+        shown = " ".join(f"{name}={figures[name]}" for name in _FIGURES[self.suite])
+        return f"<Results {self.directory} {shown}>"
 
     @property
     def run_id(self) -> str:
@@ -134,15 +132,15 @@ class Results(Generic[S]):
 
     def rows(self) -> Iterator[TurnEvalRow]:
         """Return an iterator of the scored turns; raise `UsageError` unless it is a run of dialogues."""
-        return self._records("dialogues", ROWS, TurnEvalRow)
+        return self._records("dialogues", TURN_EVAL, TurnEvalRow)
 
     def traces(self) -> Iterator[DialogTrace]:
         """Return an iterator of the dialogues' traces; raise `UsageError` unless it is a run of dialogues."""
-        return self._records("dialogues", TRACES, DialogTrace)
+        return self._records("dialogues", DIALOG_TRACE, DialogTrace)
 
     def results(self) -> Iterator[RagResult]:
         """Return an iterator of the questions; raise `UsageError` unless it is a run of a benchmark."""
-        return self._records("rag", RESULTS, RagResult)
+        return self._records("rag", RAG_RESULTS, RagResult)
 
     def dialogs(self) -> Iterator[DialogResult]:
         """Return an iterator of traces with their rows, in the order of the traces.
@@ -170,6 +168,8 @@ class Results(Generic[S]):
 
     def epochs(self) -> "Iterator[Results[Any]]":
         """Yield the complete epochs of a soak that are kept; of a plain run the run itself."""
+        from memfin.report.comparison import run_directories  # noqa: PLC0415 - slow to import
+
         return (Results(path) for path in run_directories(self.directory))
 
     def to_pandas(self, what: Table = "rows") -> "pd.DataFrame":
@@ -215,7 +215,7 @@ class Results(Generic[S]):
         return (record for _, record in iter_jsonl(self.directory / name, kind))
 
     def _joined(self, traces: Iterator[DialogTrace]) -> Iterator[DialogResult]:
-        with open_input(self.directory / ROWS) as file:
+        with open_input(self.directory / TURN_EVAL) as file:
             places: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))
             start = 0
             for _, row in iter_jsonl(file, TurnEvalRow):
@@ -238,6 +238,20 @@ class Results(Generic[S]):
                     yield ReplyFinding(
                         dialog_id=row.dialog_id, turn=row.turn_pair_id, words=words, **dict(one)
                     )
+
+
+def _summary(path: Path) -> Any:
+    from memfin.report.comparison import suite_of  # noqa: PLC0415 - slow to import
+
+    if (path / "soak_summary.json").is_file():
+        return read_json(path / "soak_summary.json", SoakSummary)
+    match suite_of(path):
+        case "samples":
+            raise UsageError(f"{path}: a file; give the directory of a run, such as runs/RUN_ID")
+        case "rag":
+            return read_sums(path / RAG_SUMMARY)
+        case _:
+            return read_json(path / "metrics_summary.json", EvalSummary)
 
 
 def _library(name: str) -> Any:
@@ -306,5 +320,7 @@ def compare(a: RunLike, b: RunLike, *, margins: Mapping[str, float] | None = Non
         UsageError: a directory holds no finished run, the two are of different suites or have nothing in
             common, or a margin names a value that they do not have.
     """
+    from memfin.report.comparison import compare_runs  # noqa: PLC0415 - slow to import
+
     path_a, path_b = (run.directory if isinstance(run, Results) else Path(run) for run in (a, b))
     return compare_runs(path_a, path_b, margins)
