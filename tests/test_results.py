@@ -89,7 +89,7 @@ async def test_a_benchmark_has_results(tmp_path: Path) -> None:
     assert results.summary == summary.replace(individual_results=[])
     assert isinstance(results.config, BenchConfig)
     assert sorted(one.id for one in results.results()) == sorted(one.id for one in summary.individual_results)
-    with pytest.raises(UsageError, match=r"b is a run of a benchmark: use results\(\)$"):
+    with pytest.raises(UsageError, match=r"b has no rows; it is a run of a benchmark: use results\(\)$"):
         results.rows()
 
 
@@ -103,7 +103,7 @@ async def test_a_soak_has_the_epochs_that_are_kept(tmp_path: Path) -> None:
     assert (soak.suite, soak.run_id, soak.summary.epochs, soak.config.agent) == ("soak", "s", 3, "echo")
     assert [epoch.run_id for epoch in soak.epochs()] == ["s.000002", "s.000003"]
     assert [len(list(epoch.rows())) for epoch in soak.epochs()] == [6, 6]
-    with pytest.raises(UsageError, match=r"s is a soak: use epochs\(\)$"):
+    with pytest.raises(UsageError, match=r"s has no findings; it is a soak: use epochs\(\)$"):
         soak.findings()
 
 
@@ -121,7 +121,8 @@ def test_memory_does_not_grow_with_the_run(run: Path, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert counts[:2] == [6 * 301] * 2
-    assert peak < (tmp_path / "r" / "turn_eval.jsonl").stat().st_size / 5
+    # CPython keeps up to 2000 freed tuples of each length, here of the names of a record's fields.
+    assert peak < (tmp_path / "r" / "turn_eval.jsonl").stat().st_size / 3
 
 
 def unfinished(run: Path) -> None:
