@@ -14,7 +14,7 @@ import msgspec
 from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.exchange.columns import Column
-from memfin.exchange.records import TABLES, TableName
+from memfin.exchange.records import TABLES, Table, TableName
 
 TableFormat = Literal["csv", "parquet"]
 
@@ -27,7 +27,7 @@ def export_tables(directory: Path, out: Path, form: TableFormat) -> dict[TableNa
     Raises:
         UsageError: there are no such files, one is broken, or ``out`` exists.
     """
-    found = {name: table for name, table in TABLES.items() if table.is_in(directory)}
+    found: dict[TableName, Table] = {name: table for name, table in TABLES.items() if table.is_in(directory)}
     if not found:
         raise UsageError(f"{directory}: holds no rows; give the directory of a run, such as runs/RUN_ID")
     if out.exists():
