@@ -2,15 +2,10 @@
 
 import importlib
 import os
-from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
-
-import msgspec
-from msgspec import inspect
 
 from memfin.contracts import (
     BenchConfigFile,
@@ -18,66 +13,50 @@ from memfin.contracts import (
     ConfigFile,
     DialogTrace,
     EvalSummary,
-    Finding,
     RagResult,
     Record,
     RunConfig,
     SoakSummary,
     TurnEvalRow,
-    TurnTrace,
 )
-from memfin.contracts.base import Bit, Difficulty
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
-from memfin.contracts.rag import read_sums
-from memfin.contracts.reading import iter_jsonl, open_input, read_json
+from memfin.contracts.rag import RagSummary, read_sums
+from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
-from memfin.report.comparison import compare_runs, run_directories, suite_of
-from memfin.report.rag_report import RESULTS
-from memfin.report.reader import CONFIG, ROWS, SUMMARY, TRACES
-from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
+from memfin.exchange.columns import Column
+from memfin.exchange.records import (
+    TABLES,
+    DialogResult,
+    DialogTurn,
+    ReplyFinding,
+    Table,
+    TableName,
+    dialog_results,
+)
+from memfin.journal.artifacts import CONFIG
 
 if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingImports]
     import polars as pl  # pyright: ignore[reportMissingImports]
 
 S = TypeVar("S", bound=Record)
-Table = Literal["rows", "turns", "findings", "results"]
+
+_POLARS: Final = {"int64": "Int64", "float64": "Float64", "bool_": "Boolean"}
 
 _METHODS: Final = {
     "dialogues": "a run of dialogues: use rows(), traces(), dialogs(), turns() or findings()",
     "rag": "a run of a benchmark: use results()",
     "soak": "a soak: use epochs()",
 }
-
-
-class DialogResult(Record):
-    """Trace of a dialogue and the rows of its scored turns; a skipped dialogue has none."""
-
-    trace: DialogTrace
-    rows: list[TurnEvalRow]
-
-
-class DialogTurn(TurnTrace, kw_only=True):
-    """Trace of a turn with the id, the scenario and the difficulty of its dialogue."""
-
-    dialog_id: str
-    scenario_type: str | None = None
-    difficulty: Difficulty | None = None
-
-
-class ReplyFinding(Finding):
-    """Finding of a detector with its dialogue, its turn, and the ``words`` of the reply that it covers."""
-
-    dialog_id: str
-    turn: int
-    words: str
-
-
-_TABLES: Final[Mapping[Table, type[Record]]] = {
-    "rows": TurnEvalRow,
-    "turns": DialogTurn,
-    "findings": ReplyFinding,
-    "results": RagResult,
+_SUITES: Final[Mapping[type[Record], Literal["dialogues", "rag", "soak"]]] = {
+    EvalSummary: "dialogues",
+    RagSummary: "rag",
+    SoakSummary: "soak",
+}
+_FIGURES: Final = {
+    "dialogues": ("valid_dialogs", "total_turn_pairs"),
+    "rag": ("total_tests", "passed_tests"),
+    "soak": ("epochs",),
 }
 
 
@@ -90,36 +69,24 @@ class Results(Generic[S]):
         directory: where the artifacts are.
         suite: ``dialogues``, ``rag`` or ``soak``.
         summary: an `EvalSummary`, `RagSummary` or `SoakSummary`; that of a benchmark lists no individual
-            results, which `results` yields.
+            results where it was read from the directory, `results` yields them.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the summary.
+    def __init__(self, path: str | os.PathLike[str], summary: S | None = None) -> None:
+        """Read the summary, unless it is given.
 
         Raises:
             UsageError: the directory holds no run, or one that has not finished.
         """
         self.directory: Final = Path(path)
-        self.suite: Final = self._suite()
-        self.summary: Final[S] = self._summary()
-
-    def _suite(self) -> Literal["dialogues", "rag", "soak"]:
-        if (self.directory / SOAK_SUMMARY).is_file():
-            return "soak"
-        suite = suite_of(self.directory)
-        if suite == "samples":
-            raise UsageError(f"{self.directory}: a file; give the directory of a run, such as runs/RUN_ID")
-        return suite
-
-    def _summary(self) -> Any:
-        if self.suite == "rag":
-            return read_sums(self.directory / RAG_SUMMARY)
-        if self.suite == "soak":
-            return read_json(self.directory / SOAK_SUMMARY, SoakSummary)
-        return read_json(self.directory / SUMMARY, EvalSummary)
+        self.summary: Final[S] = _summary(self.directory) if summary is None else summary
+        self.suite: Final = _SUITES[type(self.summary)]
 
     def __repr__(self) -> str:
-        return f"<Results {self.directory} ({self.suite})>"
+        summary: Any = self.summary
+        figures = summary.counters if self.suite == "dialogues" else summary
+        shown = " ".join(f"{name}={figures[name]}" for name in _FIGURES[self.suite])
+        return f"<Results {self.directory} {shown}>"
 
     @property
     def run_id(self) -> str:
@@ -134,110 +101,94 @@ class Results(Generic[S]):
 
     def rows(self) -> Iterator[TurnEvalRow]:
         """Return an iterator of the scored turns; raise `UsageError` unless it is a run of dialogues."""
-        return self._records("dialogues", ROWS, TurnEvalRow)
+        return self._read("rows")
 
     def traces(self) -> Iterator[DialogTrace]:
         """Return an iterator of the dialogues' traces; raise `UsageError` unless it is a run of dialogues."""
-        return self._records("dialogues", TRACES, DialogTrace)
+        return self._read("dialogs")
 
     def results(self) -> Iterator[RagResult]:
         """Return an iterator of the questions; raise `UsageError` unless it is a run of a benchmark."""
-        return self._records("rag", RESULTS, RagResult)
+        return self._read("results")
 
     def dialogs(self) -> Iterator[DialogResult]:
         """Return an iterator of traces with their rows, in the order of the traces.
 
         Memory holds one dialogue and the place of every row in its file, 8 bytes each.
         """
-        return self._joined(self.traces())
+        self._table("findings")
+        return dialog_results(self.directory)
 
     def turns(self) -> Iterator[DialogTurn]:
         """Return an iterator of the traces of the turns, in the order of `traces`."""
-        return (
-            DialogTurn(
-                dialog_id=trace.dialog_id,
-                scenario_type=trace.scenario_type,
-                difficulty=trace.difficulty,
-                **dict(turn),
-            )
-            for trace in self.traces()
-            for turn in trace.turns
-        )
+        return self._read("turns")
 
     def findings(self) -> Iterator[ReplyFinding]:
         """Return an iterator of the detectors' findings, in the order of `dialogs`."""
-        return self._found(self.dialogs())
+        return self._read("findings")
 
     def epochs(self) -> "Iterator[Results[Any]]":
         """Yield the complete epochs of a soak that are kept; of a plain run the run itself."""
+        from memfin.report.comparison import run_directories  # noqa: PLC0415 - slow to import
+
         return (Results(path) for path in run_directories(self.directory))
 
-    def to_pandas(self, what: Table = "rows") -> "pd.DataFrame":
-        """Return what an iterator yields as a pandas DataFrame, one column per field.
+    def to_pandas(self, what: TableName = "rows") -> "pd.DataFrame":
+        """Return a table of ``memfin export`` as a pandas DataFrame, one column per field.
 
         A record in a field becomes columns named ``field.inner``. Lists of texts and numbers stay lists;
         dictionaries and lists of records become JSON text. A field that is left out is missing.
 
         Raises:
-            UsageError: pandas is not installed, or the suite has no such records.
+            UsageError: pandas is not installed, or the run has no such records.
         """
         library = _library("pandas")
-        columns, values = self._table(what)
-        return library.DataFrame(values, columns=list(columns))
+        columns, values = self._cells(what)
+        return library.DataFrame(values, columns=[column.name for column in columns])
 
-    def to_polars(self, what: Table = "rows") -> "pl.DataFrame":
-        """Return what an iterator yields as a Polars DataFrame, with the columns of `to_pandas`.
+    def to_polars(self, what: TableName = "rows") -> "pl.DataFrame":
+        """Return a table of ``memfin export`` as a Polars DataFrame, with the columns of `to_pandas`.
 
         The type of a column is that of its field, so that frames of several runs can be concatenated.
 
         Raises:
-            UsageError: polars is not installed, or the suite has no such records.
+            UsageError: polars is not installed, or the run has no such records.
         """
         library = _library("polars")
-        columns, values = self._table(what)
-        schema = {name: _polars_type(library, kind) for name, kind in columns.items()}
+        columns, values = self._cells(what)
+        schema = {
+            column.name: column.nested(getattr(library, _POLARS.get(column.type, "String")), library.List)
+            for column in columns
+        }
         return library.DataFrame(values, schema=schema, orient="row")
 
-    def _table(self, what: Table) -> tuple[dict[str, inspect.Type | None], list[tuple[Any, ...]]]:
-        """Return the columns with their types, None for JSON text, and the values of every record."""
-        if what not in _TABLES:
-            raise UsageError(f"table {what!r}: must be one of {', '.join(_TABLES)}")
-        columns = dict(_columns(_TABLES[what]))
-        values = [
-            tuple(_value(one, path, is_json=kind is None) for path, kind in columns.items())
-            for one in getattr(self, what)()
-        ]
-        return {".".join(path): kind for path, kind in columns.items()}, values
+    def _cells(self, what: TableName) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        columns = self._table(what).columns
+        return columns, [tuple(column.cell(one) for column in columns) for one in self._read(what)]
 
-    def _records(self, suite: str, name: str, kind: type[Record]) -> Iterator[Any]:
-        if suite != self.suite:
-            raise UsageError(f"{self.directory} is {_METHODS[self.suite]}")
-        return (record for _, record in iter_jsonl(self.directory / name, kind))
+    def _read(self, what: TableName) -> Iterator[Any]:
+        return self._table(what).read(self.directory)
 
-    def _joined(self, traces: Iterator[DialogTrace]) -> Iterator[DialogResult]:
-        with open_input(self.directory / ROWS) as file:
-            places: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))
-            start = 0
-            for _, row in iter_jsonl(file, TurnEvalRow):
-                places[row.dialog_id].append(start)
-                start = file.tell()
-            for trace in traces:
-                rows = []
-                for place in places.pop(trace.dialog_id, ()) if trace.valid_dialog else ():
-                    file.seek(place)
-                    rows.append(next(iter_jsonl(file, TurnEvalRow))[1])
-                yield DialogResult(trace=trace, rows=rows)
+    def _table(self, what: TableName) -> Table:
+        if what not in TABLES:
+            raise UsageError(f"table {what!r}: must be one of {', '.join(TABLES)}")
+        if not TABLES[what].is_in(self.directory):
+            raise UsageError(f"{self.directory} has no {what}; it is {_METHODS[self.suite]}")
+        return TABLES[what]
 
-    def _found(self, dialogs: Iterator[DialogResult]) -> Iterator[ReplyFinding]:
-        for dialog in dialogs:
-            replies = {turn.turn_pair_id: turn.pred_assistant_text or "" for turn in dialog.trace.turns}
-            for row in dialog.rows:
-                reply = replies.get(row.turn_pair_id, "")
-                for one in row.findings:
-                    words = reply[one.start : one.end]
-                    yield ReplyFinding(
-                        dialog_id=row.dialog_id, turn=row.turn_pair_id, words=words, **dict(one)
-                    )
+
+def _summary(path: Path) -> Any:
+    from memfin.report.comparison import suite_of  # noqa: PLC0415 - slow to import
+
+    if (path / "soak_summary.json").is_file():
+        return read_json(path / "soak_summary.json", SoakSummary)
+    match suite_of(path):
+        case "samples":
+            raise UsageError(f"{path}: a file; give the directory of a run, such as runs/RUN_ID")
+        case "rag":
+            return read_sums(path / RAG_SUMMARY)
+        case _:
+            return read_json(path / "metrics_summary.json", EvalSummary)
 
 
 def _library(name: str) -> Any:
@@ -245,44 +196,6 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as problem:
         raise UsageError(f"{problem}; to_{name} needs the extra: pip install 'memfin[{name}]'") from problem
-
-
-def _columns(
-    kind: type[msgspec.Struct], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], inspect.Type | None]]:
-    """Yield the path and the type of each column; the type is None for JSON text."""
-    for field in msgspec.structs.fields(kind):
-        info = inspect.type_info(field.type)
-        types = info.types if isinstance(info, inspect.UnionType) else (info,)
-        one, *others = (each for each in types if not isinstance(each, inspect.NoneType))
-        if isinstance(one, inspect.StructType):
-            yield from _columns(one.cls, (*path, field.name))
-        else:
-            yield (*path, field.name), None if others or _is_nested(one) else one
-
-
-def _is_nested(kind: inspect.Type) -> bool:
-    if isinstance(kind, inspect.ListType):
-        return _is_nested(kind.item_type)
-    return isinstance(kind, inspect.AnyType | inspect.DictType | inspect.StructType | inspect.UnionType)
-
-
-def _polars_type(polars: Any, kind: inspect.Type | None) -> Any:
-    if isinstance(kind, inspect.ListType):
-        return polars.List(_polars_type(polars, kind.item_type))
-    if isinstance(kind, inspect.IntType) or kind == inspect.type_info(Bit):
-        return polars.Int64
-    if isinstance(kind, inspect.FloatType):
-        return polars.Float64
-    return polars.Boolean if isinstance(kind, inspect.BoolType) else polars.String
-
-
-def _value(value: Any, path: tuple[str, ...], *, is_json: bool) -> Any:
-    for name in path:
-        value = getattr(value, name)
-        if value is None or value is msgspec.UNSET:
-            return None
-    return msgspec.json.encode(value).decode() if is_json else value
 
 
 def read_run(path: str | os.PathLike[str]) -> Results[Any]:
@@ -306,5 +219,7 @@ def compare(a: RunLike, b: RunLike, *, margins: Mapping[str, float] | None = Non
         UsageError: a directory holds no finished run, the two are of different suites or have nothing in
             common, or a margin names a value that they do not have.
     """
+    from memfin.report.comparison import compare_runs  # noqa: PLC0415 - slow to import
+
     path_a, path_b = (run.directory if isinstance(run, Results) else Path(run) for run in (a, b))
     return compare_runs(path_a, path_b, margins)

@@ -118,7 +118,8 @@ def export(run_dir: Path, form: TableFormat, out: Path) -> None:
     memfin export runs/my_run --to csv --out tables
     memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
 
-    A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
+    A record within a row has columns of its own, such as recall.query; mappings are JSON text, as are lists
+    in CSV.
     """
     for name, rows in export_tables(run_dir, out, form).items():
         click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")

@@ -19,7 +19,7 @@ from memfin.sandbox.thread import CallThread
 class BenchEvaluation(EmbeddedRun[RagSummary]):
     """A benchmark run as an asynchronous context manager, and an iterator of its progress events.
 
-    ``async with BenchEvaluation(path, rag=my_system) as run: summary = await run.wait()``. Everything that
+    ``async with BenchEvaluation(path, rag=my_system) as run: results = await run.wait()``. Everything that
     `memfin.Evaluation` promises its host holds here too.
 
     Attributes:
@@ -130,4 +130,4 @@ class BenchmarkRunner:
     ) -> RagSummary:
         """Do what `run_benchmark` does inside a running event loop."""
         evaluation = BenchEvaluation(self._path, rag=system, type=question_type, **self._options)
-        return await evaluation.complete()
+        return (await evaluation.complete()).summary

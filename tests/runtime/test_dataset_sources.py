@@ -135,7 +135,7 @@ async def test_an_interrupted_run_of_a_generator_needs_nothing_else(tmp_path: Pa
     moved = tmp_path / "elsewhere" / "r"
     shutil.move(tmp_path / "r", moved)
     shutil.move(tmp_path / "logs", tmp_path / "elsewhere" / "logs")
-    summary = await Evaluation.resume(moved, agent=Agent).complete()
+    summary = (await Evaluation.resume(moved, agent=Agent).complete()).summary
     assert summary.counters.valid_dialogs == 3
     assert summary.dataset_path == str(tmp_path / "r" / "dataset.jsonl")
     copy = tmp_path / "repaired"
