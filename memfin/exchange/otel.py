@@ -24,11 +24,14 @@ from memfin.contracts import (
     ToolTrace,
     TurnTrace,
 )
+from memfin.contracts.base import TurnStatus
 from memfin.contracts.dataset import TurnTags
 from memfin.errors import UsageError
 from memfin.exchange.otlp import Span, plain_attributes, read_spans
 
 CONVERSATION: Final = "gen_ai.conversation.id"
+OTHER_ERROR: Final = "_OTHER"
+"""Type of errors that have none."""
 
 _TURNS: Final = frozenset(
     {"chat", "text_completion", "generate_content", "invoke_agent", "invoke_workflow", "responses"}
@@ -239,7 +242,7 @@ def _error(span: Span, attributes: Mapping[str, Any]) -> str | None:
     kind = _text(attributes.get("error.type"))
     if not span.failed and not kind:
         return None
-    return ": ".join(filter(None, (kind, span.status.message))) or "error"
+    return ": ".join(filter(None, (kind if kind != OTHER_ERROR else "", span.status.message))) or "error"
 
 
 def _messages(
@@ -461,13 +464,20 @@ def _trace_of(number: int, turn: _Turn) -> TurnTrace:
         user_text=turn.user,
         gt_assistant_text="",
         gt_turn_tags=TurnTags(),
-        turn_status="ok" if turn.error is None else "error",
+        turn_status=_status(turn.error),
         pred_assistant_text=turn.reply,
         latency_ms=max((turn.end - turn.start) / 1e6, 0.0),
         error=turn.error,
         recall=_joined(turn.recalls) if turn.recalls else None,
         tools=turn.tools,
     )
+
+
+def _status(error: str | None) -> TurnStatus:
+    """Return the status of a turn; the type of an error is in front of its message."""
+    if error is None:
+        return "ok"
+    return "timeout" if error.partition(":")[0] == "timeout" else "error"
 
 
 def _joined(recalls: Iterable[RecallTrace]) -> RecallTrace:

@@ -1,0 +1,73 @@
+"""Exporters of runs by name: the built-in ones, those of plugins, and functions by reference."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from memfin.errors import MemfinError, RunFault, UsageError
+from memfin.exchange.tables import TableFormat, export_tables
+from memfin.results import Results, read_run
+from memfin.sandbox.plugins import plugin_reference
+from memfin.sandbox.references import check_signature, describe, import_reference, kind_of
+
+Exporter = Callable[[Results[Any], Path], Mapping[str, int]]
+"""Writes files of a run into an empty directory; returns their numbers of records by file name."""
+
+BUILT_IN: Final[Mapping[str, str]] = {
+    "otel": "memfin.exchange.spans:export",
+    "langfuse": "memfin.exchange.langfuse:export",
+}
+"""Modules of the exporters, imported only when one is named."""
+
+_FORMS: Final = ", ".join((*get_args(TableFormat), *BUILT_IN, "a plugin's name or pkg.module:function"))
+_EXPECTED: Final = "a function (run, out) that writes files and returns their numbers of records by name"
+
+
+def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
+    """Write a run in a form into a new directory, and return the numbers of records by file name.
+
+    The directory is written under a temporary name, and nothing is left of it after an error.
+
+    Raises:
+        UsageError: there is no such exporter or no such run, or ``out`` exists.
+        RunFault: the exporter raised, or returned something else.
+    """
+    if form in get_args(TableFormat):
+        tables = export_tables(directory, out, cast("TableFormat", form))
+        return {f"{name}.{form}": rows for name, rows in tables.items()}
+    label = f"exporter {form!r}"
+    reference = BUILT_IN.get(form) or plugin_reference("exporter", form, _FORMS, "memfin.exporters")
+    exporter: Exporter = import_reference("exporter", reference, _FORMS)
+    check_signature(label, exporter, ("run", "out"), _EXPECTED)
+    run = read_run(directory)
+    if out.exists():
+        raise UsageError(f"{out} exists; remove it or name another directory")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        partial.mkdir()
+        counts = _checked(label, _called(label, exporter, run, partial))
+        partial.rename(out)
+    except OSError as problem:
+        raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return counts
+
+
+def _called(label: str, exporter: Exporter, run: Results[Any], out: Path) -> object:
+    try:
+        return exporter(run, out)
+    except MemfinError:
+        raise
+    except Exception as problem:
+        raise RunFault(f"{label}: raised {describe(problem)}") from problem
+
+
+def _checked(label: str, counts: object) -> dict[str, int]:
+    if not isinstance(counts, Mapping) or not all(
+        isinstance(name, str) and isinstance(count, int) for name, count in counts.items()
+    ):
+        raise RunFault(f"{label}: returned {kind_of(counts)}; expected {_EXPECTED}")
+    return dict(counts)
