@@ -1,9 +1,10 @@
-"""Turns of a run with their times, deterministic ids and evaluation results, as exporters write them."""
+"""Turns of a run with times, deterministic ids, recalls, tool calls and evaluation results, for exporters."""
 
 import hashlib
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from itertools import groupby
+from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import DialogTrace, RunManifest, TurnEvalRow, TurnTrace
 from memfin.contracts.reading import read_json
@@ -13,50 +14,54 @@ from memfin.metrics import MetricsState
 from memfin.report.reader import MANIFEST
 from memfin.results import Results
 
-MS: Final = 1_000_000
-"""Nanoseconds of a millisecond."""
-
-_GAP: Final = MS  # between turns, which keeps their order
+_MS: Final = 1_000_000  # nanoseconds
 _BINARY: Final = frozenset(
-    {
-        "strict_key_hit_rate",
-        "contradiction_rate",
-        "strict_risk_coverage_rate",
-        "compliance_label_acc",
-        "severe_violation_rate",
-        "forbidden_hit_rate",
-    }
+    {"strict_key_hit_rate", "contradiction_rate", "strict_risk_coverage_rate"}
+    | {"compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"}
 )
 """Values that are 0 or 1 in a turn."""
 
 
 class Evaluation(NamedTuple):
-    """A value of a metric, or a label, in a turn or a dialogue; ``passed`` is None unless it is 0 or 1."""
+    """A value of a metric, or a label, in a turn or a dialogue; ``is_binary`` is True if it is 0 or 1."""
 
     name: str
     value: float | None = None
     label: str | None = None
     explanation: str | None = None
-    passed: bool | None = None
+    is_binary: bool = False
+
+
+class Step(NamedTuple):
+    """A recall from one source, or a tool call; ``name`` is that of the source or the tool."""
+
+    kind: Literal["search_memory", "execute_tool"]
+    name: str | None
+    start: int
+    end: int
+    input: Any
+    output: Any
+    error: str | None = None
 
 
 class TimedTurn(NamedTuple):
-    """A turn with its evaluations, its start and its end in nanoseconds since 1970, and its id."""
+    """A turn with its start and end in nanoseconds since 1970."""
 
     trace: TurnTrace
-    evaluations: list[Evaluation]
     start: int
     end: int
     span_id: str
+    steps: list[tuple[str, Step]]
+    evaluations: list[Evaluation]
 
 
 class TimedDialog(NamedTuple):
     """A dialogue with its turns and the evaluations of the whole."""
 
     trace: DialogTrace
-    evaluations: list[Evaluation]
-    turns: list[TimedTurn]
     trace_id: str
+    turns: list[TimedTurn]
+    evaluations: list[Evaluation]
 
 
 def timed_dialogs(run: Results[Any]) -> Iterator[TimedDialog]:
@@ -69,28 +74,25 @@ def timed_dialogs(run: Results[Any]) -> Iterator[TimedDialog]:
     """
     if run.suite != "dialogues":
         raise UsageError(f"{run.directory}: only runs of dialogues have turns to export; use csv or parquet")
-    manifest = read_json(run.directory / MANIFEST, RunManifest)
-    time = int(datetime.fromisoformat(manifest.started_at).timestamp() * 1000) * MS
-    metrics, state = run.summary.metrics, MetricsState()
-    profile = metrics.get("m2_profile_accuracy")
-    for trace, rows in ((each.trace, each.rows) for each in run.dialogs()):
-        if not (trace.valid_dialog and trace.turns):
-            continue
-        by_turn = {row.turn_pair_id: row for row in rows}
+    started = read_json(run.directory / MANIFEST, RunManifest).started_at
+    time = int(datetime.fromisoformat(started).timestamp() * 1000) * _MS
+    state, profile = MetricsState(), run.summary.metrics["m2_profile_accuracy"]
+    for trace, rows in ((each.trace, {row.turn_pair_id: row for row in each.rows}) for each in run.dialogs()):
         turns: list[TimedTurn] = []
-        for turn in trace.turns:
-            end = time + round((turn.latency_ms or 0) * MS)
-            row = by_turn.get(turn.turn_pair_id)
+        for turn in trace.turns if trace.valid_dialog else ():
+            key, row = (trace, turn.turn_pair_id), rows.get(turn.turn_pair_id)
+            end = time + round((turn.latency_ms or 0) * _MS)
+            steps = [(digest(16, *key, number), step) for number, step in enumerate(_steps(turn, time))]
             found = [] if row is None else list(_evaluations(row, state))
-            turns.append(TimedTurn(turn, found, time, end, digest(16, trace, turn.turn_pair_id)))
-            time = end + _GAP
-        values = {} if profile is None else profile.by_dialog.get(trace.dialog_id, {})
-        measured = [
-            Evaluation(f"m2_profile_accuracy.{name}", value)
-            for name, value in values.items()
-            if profile is not None and name not in profile.not_measured
-        ]
-        yield TimedDialog(trace, measured, turns, digest(32, trace))
+            turns.append(TimedTurn(turn, time, end, digest(16, *key), steps, found))
+            time = end + _MS
+        if turns:
+            measured = [
+                Evaluation(f"{profile.metric_name}.{name}", value)
+                for name, value in profile.by_dialog.get(trace.dialog_id, {}).items()
+                if name not in profile.not_measured
+            ]
+            yield TimedDialog(trace, digest(32, trace), turns, measured)
 
 
 def digest(length: int, trace: DialogTrace, *parts: object) -> str:
@@ -99,19 +101,30 @@ def digest(length: int, trace: DialogTrace, *parts: object) -> str:
     return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()[:length]
 
 
+def _steps(turn: TurnTrace, start: int) -> Iterator[Step]:
+    """Yield recalls at the start of the turn, then tools from there on, a nanosecond after one another."""
+    recall = turn.recall
+    groups = groupby(recall.items, lambda item: item.source) if recall else ()
+    recalls = [(source, list(items)) for source, items in groups]
+    for source, items in recalls or [(None, [])] if recall else ():
+        records = [{"id": item.item_id, "content": item.content, "score": item.score} for item in items]
+        yield Step("search_memory", source, start, start, recall.query if recall else "", records)
+    for number, tool in enumerate(turn.tools, start):
+        end = number + round((tool.latency_ms or 0) * _MS)
+        yield Step("execute_tool", tool.tool_name, number, end, tool.args, tool.result_excerpt, tool.error)
+
+
 def _evaluations(row: TurnEvalRow, state: MetricsState) -> Iterator[Evaluation]:
     """Yield the values that a turn adds to the metrics, then its compliance label."""
     for metric in state.row_states(row):
         for share, hits, of in metric.units(row):
-            value = hits / of
-            passed = (value == share.low) is share.lower_is_better if share.name in _BINARY else None
-            label = None if passed is None else "pass" if passed else "fail"
-            yield Evaluation(
-                f"{metric.name}.{share.name}", value, label, _explanation(share.name, row), passed
-            )
+            name, value, is_binary = f"{metric.name}.{share.name}", hits / of, share.name in _BINARY
+            label = "pass" if (value == share.low) is share.lower_is_better else "fail"
+            about = _explanation(share.name, row)
+            yield Evaluation(name, value, label if is_binary else None, about, is_binary)
     if row.pred_compliance_label is not None:
-        found = _explanation("severe_violation_rate", row)
-        yield Evaluation("m4_compliance.label", label=row.pred_compliance_label, explanation=found)
+        about = _explanation("severe_violation_rate", row)
+        yield Evaluation("m4_compliance.label", label=row.pred_compliance_label, explanation=about)
 
 
 def _explanation(name: str, row: TurnEvalRow) -> str | None:
@@ -123,7 +136,7 @@ def _explanation(name: str, row: TurnEvalRow) -> str | None:
         missing = [key for key, hit in zip(keys, row.key_hit_flags, strict=False) if not hit]
     elif name in {"risk_coverage", "strict_risk_coverage_rate"}:
         met = met_risk_tags(row.risk_required_tags, row.risk_pred_tags)
-        missing = [tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in met]
+        missing = [tag for tag in row.risk_required_tags if tag not in met]
     elif name == "rubric_hit_rate":
         missing = [item for item in row.rubric_required if item not in row.rubric_hit_items]
     elif name == "contradiction_rate":
@@ -134,4 +147,5 @@ def _explanation(name: str, row: TurnEvalRow) -> str | None:
         found = row.forbidden_hits
     elif name == "compliance_label_acc":
         found = [f"{row.pred_compliance_label}, reference {row.gt_compliance_label}"]
-    return f"missing: {', '.join(missing)}" if missing else ", ".join(dict.fromkeys(found)) or None
+    words = ", ".join(dict.fromkeys(missing or found))
+    return f"missing: {words}" if missing else words or None

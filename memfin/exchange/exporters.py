@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+import msgspec
+
 from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.exchange.tables import TableFormat, export_tables
 from memfin.results import Results, read_run
 from memfin.sandbox.plugins import plugin_reference
-from memfin.sandbox.references import check_signature, describe, import_reference, kind_of
+from memfin.sandbox.references import check_signature, describe, import_reference
 
 Exporter = Callable[[Results[Any], Path], Mapping[str, int]]
 """Writes files of a run into an empty directory; returns their numbers of records by file name."""
@@ -22,7 +24,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
 """Modules of the exporters, imported only when one is named."""
 
 _FORMS: Final = ", ".join((*get_args(TableFormat), *BUILT_IN, "a plugin's name or pkg.module:function"))
-_EXPECTED: Final = "a function (run, out) that writes files and returns their numbers of records by name"
+_EXPECTED: Final = "a function (run, out) that returns the numbers of records by file name"
 
 
 def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
@@ -47,7 +49,7 @@ def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
     partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         partial.mkdir()
-        counts = _checked(label, _called(label, exporter, run, partial))
+        counts = _counts(label, exporter, run, partial)
         partial.rename(out)
     except OSError as problem:
         raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
@@ -56,18 +58,12 @@ def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
     return counts
 
 
-def _called(label: str, exporter: Exporter, run: Results[Any], out: Path) -> object:
+def _counts(label: str, exporter: Exporter, run: Results[Any], out: Path) -> dict[str, int]:
     try:
-        return exporter(run, out)
+        return msgspec.convert(exporter(run, out), dict[str, int])
     except MemfinError:
         raise
+    except msgspec.ValidationError as problem:
+        raise RunFault(f"{label}: returned no numbers of records by file name: {problem}") from problem
     except Exception as problem:
         raise RunFault(f"{label}: raised {describe(problem)}") from problem
-
-
-def _checked(label: str, counts: object) -> dict[str, int]:
-    if not isinstance(counts, Mapping) or not all(
-        isinstance(name, str) and isinstance(count, int) for name, count in counts.items()
-    ):
-        raise RunFault(f"{label}: returned {kind_of(counts)}; expected {_EXPECTED}")
-    return dict(counts)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import DialogTrace
-from memfin.exchange.evaluations import MS, Evaluation, TimedDialog, TimedTurn, digest, timed_dialogs
+from memfin.exchange.evaluations import Evaluation, TimedDialog, TimedTurn, digest, timed_dialogs
 from memfin.results import Results
 
 FILE: Final = "batches.jsonl"
@@ -55,52 +55,46 @@ def _dialog_events(dialog: TimedDialog) -> Iterator[dict[str, Any]]:
 
 
 def _turn_events(dialog: DialogTrace, session: str, turn: TimedTurn) -> Iterator[dict[str, Any]]:
-    """Yield the trace of a turn, the reply, recall and tools as observations, and the scores of the reply."""
-    trace, usage = turn.trace, turn.trace.usage or None
+    """Yield the trace of a turn, its reply, recalls and tools as observations, and the scores."""
+    trace, usage, start = turn.trace, turn.trace.usage or None, _time(turn.start)
     key = digest(32, dialog, trace.turn_pair_id)
-    start, end = _time(turn.start), _time(turn.end)
-    about = {"run_id": dialog.run_id, "dialog_id": dialog.dialog_id, "turn": trace.turn_pair_id}
     texts = {"input": trace.user_text, "output": trace.pred_assistant_text}
-    yield _event(
-        "trace-create",
-        turn.start,
-        {
-            "id": key,
-            "timestamp": start,
-            "name": f"turn {trace.turn_pair_id}",
-            "sessionId": session,
-            "userId": dialog.user_id,
-            "tags": [tag for tag in (dialog.scenario_type, dialog.difficulty) if tag],
-            "metadata": about,
-            **texts,
-        },
-    )
-    tokens = usage and {"input": usage.prompt_tokens, "output": usage.completion_tokens}
-    failed = trace.turn_status != "ok"
+    body = {
+        "id": key,
+        "timestamp": start,
+        "name": f"turn {trace.turn_pair_id}",
+        "sessionId": session,
+        "userId": dialog.user_id,
+        "tags": [tag for tag in (dialog.scenario_type, dialog.difficulty) if tag],
+        "metadata": {"run_id": dialog.run_id, "dialog_id": dialog.dialog_id, "turn": trace.turn_pair_id},
+        **texts,
+    }
+    yield _event("trace-create", turn.start, body)
     reply = {
         "id": turn.span_id,
         "traceId": key,
         "name": "reply",
         "startTime": start,
-        "endTime": end,
+        "endTime": _time(turn.end),
         "model": usage and usage.model,
-        "usageDetails": tokens,
-        **_level(trace.error or trace.turn_status if failed else None),
+        "usageDetails": usage and {"input": usage.prompt_tokens, "output": usage.completion_tokens},
+        **_level(None if trace.turn_status == "ok" else trace.error or trace.turn_status),
         **texts,
     }
     yield _event("generation-create", turn.start, reply)
-    details: list[dict[str, Any]] = []
-    if trace.recall is not None:
-        details.append(
-            {"name": "recall", "endTime": start, "input": trace.recall.query, "output": trace.recall.items}
-        )
-    for tool in trace.tools:
-        took = round((tool.latency_ms or 0) * MS)
-        ended = {"endTime": _time(turn.start + took), **_level(tool.error)}
-        details.append({"name": tool.tool_name, "input": tool.args, "output": tool.result_excerpt, **ended})
-    for number, detail in enumerate(details):
-        known = {"id": digest(16, dialog, trace.turn_pair_id, number), "traceId": key, "startTime": start}
-        yield _event("span-create", turn.start, {**known, "parentObservationId": turn.span_id, **detail})
+    for step_id, step in turn.steps:
+        body = {
+            "id": step_id,
+            "traceId": key,
+            "parentObservationId": turn.span_id,
+            "name": step.name or "recall",
+            "startTime": _time(step.start),
+            "endTime": _time(step.end),
+            "input": step.input,
+            "output": step.output,
+            **_level(step.error),
+        }
+        yield _event("span-create", step.start, body)
     for score in turn.evaluations:
         yield _score(dialog, score, turn.end, traceId=key, observationId=turn.span_id)
 
@@ -111,17 +105,13 @@ def _level(error: str | None) -> dict[str, str]:
 
 def _score(dialog: DialogTrace, score: Evaluation, time: int, **place: str) -> dict[str, Any]:
     """Return the score of a reply or a session: a label, a number, or 1 or 0 for true and false."""
-    kind = "NUMERIC"
-    if score.value is None:
-        kind = "CATEGORICAL"
-    elif score.passed is not None:
-        kind = "BOOLEAN"
+    number = "BOOLEAN" if score.is_binary else "NUMERIC"
     body = {
         "id": digest(32, dialog, score.name, *place.values()),
         **place,
         "name": score.name,
         "value": score.label if score.value is None else score.value,
-        "dataType": kind,
+        "dataType": "CATEGORICAL" if score.value is None else number,
         "comment": score.explanation,
     }
     return _event("score-create", time, body)

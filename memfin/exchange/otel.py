@@ -457,6 +457,7 @@ def _turn_at(node: _Node, turns: Sequence[_Turn], *, recall: bool) -> _Turn:
 
 
 def _trace_of(number: int, turn: _Turn) -> TurnTrace:
+    failed: TurnStatus = "timeout" if (turn.error or "").partition(":")[0] == "timeout" else "error"
     return TurnTrace(
         turn_pair_id=number,
         user_turn_abs_idx=2 * number - 2,
@@ -464,20 +465,13 @@ def _trace_of(number: int, turn: _Turn) -> TurnTrace:
         user_text=turn.user,
         gt_assistant_text="",
         gt_turn_tags=TurnTags(),
-        turn_status=_status(turn.error),
+        turn_status="ok" if turn.error is None else failed,
         pred_assistant_text=turn.reply,
         latency_ms=max((turn.end - turn.start) / 1e6, 0.0),
         error=turn.error,
         recall=_joined(turn.recalls) if turn.recalls else None,
         tools=turn.tools,
     )
-
-
-def _status(error: str | None) -> TurnStatus:
-    """Return the status of a turn; the type of an error is in front of its message."""
-    if error is None:
-        return "ok"
-    return "timeout" if error.partition(":")[0] == "timeout" else "error"
 
 
 def _joined(recalls: Iterable[RecallTrace]) -> RecallTrace:

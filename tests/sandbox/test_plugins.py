@@ -164,7 +164,11 @@ def test_exporters_have_names_too(install: Install, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     for name, kind, message in (
         ("broken", RunFault, "exporter 'broken': raised LookupError: no such sheet"),
-        ("countless", RunFault, "exporter 'countless': returned None; expected a function (run, out)"),
+        (
+            "countless",
+            RunFault,
+            "exporter 'countless': returned no numbers of records by file name: Expected",
+        ),
         ("agent", UsageError, "exporter 'agent': takes (text) and is called with (run, out)"),
     ):
         with pytest.raises(kind) as refused:
