@@ -124,4 +124,4 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     lists and mappings are JSON text.
     """
     for name, records in export_run(run_dir, out, form).items():
-        click.echo(f"{out / name}: {counted(records, 'record' if '.jsonl' in name else 'row')}")
+        click.echo(f"{out / name}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}")
