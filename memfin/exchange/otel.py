@@ -30,6 +30,8 @@ from memfin.errors import UsageError
 from memfin.exchange.otlp import Span, plain_attributes, read_spans
 
 CONVERSATION: Final = "gen_ai.conversation.id"
+TURN: Final = "memfin.turn"
+"""Number of a turn that MemFin exported, which is no repetition of another."""
 OTHER_ERROR: Final = "_OTHER"
 """Type of errors that have none."""
 
@@ -88,6 +90,7 @@ class _Part(Record):
     """Content of a span that the trace needs; ``asks`` is False where its last input is not the user's."""
 
     kind: Literal["turn", "tool", "recall"]
+    numbered: bool = False
     user: str | None = None
     asks: bool = True
     reply: str | None = None
@@ -231,6 +234,7 @@ def _part_of(span: Span, attributes: Mapping[str, Any], latency_ms: float) -> _P
     replies = [text for each in outputs if (text := _content(each))]
     return _Part(
         kind="turn",
+        numbered=TURN in attributes,
         user=users[-1] if users else None,
         asks=not inputs or inputs[-1].get("role") == "user",
         reply=replies[0] if replies else None,
@@ -394,7 +398,7 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
     1. An outermost span of a model or an agent is a turn; those within it tell what it does not. Those within
        a tool, such as an agent called as one, are no part of the dialogue.
     2. One whose last message is no user's, such as a tool's result, goes on with the turn before it, and so
-       does one that asks again after an error in the same trace.
+       does one that asks again after an error in the same trace, unless MemFin has numbered it.
     3. A tool or recall is of the turn under way at its start. Between two turns of its trace a tool is of the
        one before, a recall of the one after.
     """
@@ -412,10 +416,11 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
         replies = [part.reply for part in parts if part.reply]
         reply = top.part.reply or (replies[-1] if replies else None)
         before = turns[-1] if turns else None
+        retried = before is not None and before.trace == top.trace and not top.part.numbered
         if before is not None and (
             (user is None and before.trace == top.trace)
             or not top.part.asks
-            or (before.error is not None and before.trace == top.trace and before.user == user)
+            or (retried and before.error is not None and before.user == user)
         ):
             before.end = max(before.end, top.end)
             before.reply, before.error = reply or before.reply, top.part.error

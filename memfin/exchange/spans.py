@@ -8,7 +8,7 @@ import msgspec
 
 from memfin.contracts import ModelUsage
 from memfin.exchange.evaluations import Evaluation, TimedDialog, TimedTurn, digest, timed_dialogs
-from memfin.exchange.otel import CONVERSATION, OTHER_ERROR
+from memfin.exchange.otel import CONVERSATION, OTHER_ERROR, TURN
 from memfin.results import Results
 from memfin.version import __version__
 
@@ -63,7 +63,7 @@ def _turn_span(turn: TimedTurn, root: str, dialog_id: str) -> dict[str, Any]:
     about: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         CONVERSATION: dialog_id,
-        "memfin.turn": trace.turn_pair_id,
+        TURN: trace.turn_pair_id,
         "gen_ai.input.messages": _message("user", trace.user_text),
         "gen_ai.output.messages": None
         if reply is None

@@ -20,7 +20,7 @@ from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from tests.exchange.test_otel import LABELLED, UNKNOWN
-from tests.support import dataset, read_jsonl
+from tests.support import dataset, dialog, read_jsonl, write_jsonl
 
 
 def attributes(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +104,17 @@ def test_failed_turns_tools_and_recalls_are_imported_as_they_were(eventful_run: 
     assert found == seen(eventful_run / "dialog_trace.jsonl")
     assert {turn[2] for turn in found} == {"ok", "error"}
     assert [len(turn) for turn in found[:2]] == [8, 5]
+
+
+def test_a_question_repeated_after_a_failed_turn_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    asked = dialog("d0000", 3)
+    for turn in asked["turns"]:
+        turn["text"] = "好的" if turn["role"] == "user" else turn["text"]
+    data = write_jsonl(tmp_path / "data.jsonl", [asked])
+    run_eval_parallel(data, "r", agent_factory=Eventful, runs_dir=str(tmp_path), workers_score=0)
+    export_run(tmp_path / "r", tmp_path / "spans", "otel")
+    import_otel([tmp_path / "spans" / "spans.jsonl"], tmp_path / "imported.jsonl")
+    assert [turn[2] for turn in seen(tmp_path / "imported.jsonl")] == ["ok", "error", "ok"]
 
 
 def test_evaluations_are_events_of_the_turns(eventful_run: Path, tmp_path: Path) -> None:
