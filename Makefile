@@ -41,7 +41,7 @@ test-inspect: $(VENV)/.installed-inspect
 
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
-	$(BIN)/python -m pytest tests/test_frames.py
+	$(BIN)/python -m pytest tests/results/test_frames.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check

@@ -1,5 +1,6 @@
 """Recognition of Python objects as agents: factories, answering functions, instances, framework objects."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -14,12 +15,12 @@ Factory = Callable[[Session, Observer], Any]
 EXPECTED: Final = (
     "a class, or a factory function (session, observer), that gives an object with a method "
     "reply(user_text); a function (text) or (text, history) that answers; an object with reply; "
-    "or a LangChain runnable or LangGraph graph; docs/agents.md shows each"
+    "a LangChain runnable or LangGraph graph; or (client, model) of openai; docs/agents.md shows each"
 )
 
 _MODEL_CLIENT: Final = (
-    "is a client of openai and names no model; use openai:MODEL with MEMFIN_AGENT_BASE_URL, "
-    "or a function (text, history) that calls the client"
+    "is a client of openai and names no model; give (client, 'MODEL') or "
+    "functools.partial(client.chat.completions.create, model='MODEL')"
 )
 _SOLVER: Final = (
     "is an object of inspect_ai, which needs a task state; "
@@ -94,6 +95,18 @@ def factory_of(label: str, value: Any) -> Factory:
     check_signature(label, value, ("session", "observer"), EXPECTED)
     factory: Factory = value
     return factory
+
+
+def completions_of(value: object) -> tuple[Any, Callable[..., Any], dict[str, Any]] | None:
+    """Return a client of openai, its ``create`` and parameters, of a pair or a partial; None for others."""
+    if isinstance(value, tuple) and len(value) == 2 and _framework(value[0]) == "openai":  # noqa: PLR2004
+        client, model = value
+        return client, client.chat.completions.create, {"model": model}
+    if isinstance(value, functools.partial) and not value.args:
+        owner: Any = getattr(value.func, "__self__", None)
+        if type(owner).__name__ in {"Completions", "AsyncCompletions"} and _framework(owner) == "openai":
+            return owner._client, value.func, dict(value.keywords)  # noqa: SLF001 - there is no other way
+    return None
 
 
 def _takes_history(label: str, function: Callable[..., Any]) -> bool | None:

@@ -1,8 +1,7 @@
-"""``memfin import`` and ``export``: recorded conversations as traces, and records of a run as tables."""
+"""``memfin import`` and ``export``: recorded conversations as traces, and exports of runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
@@ -11,8 +10,8 @@ from memfin.chats import Unread, read_chats
 from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.exchange.exporters import export_run
 from memfin.exchange.otel import CONVERSATION, import_otel
-from memfin.exchange.tables import TableFormat, export_tables
 from memfin.journal.disk import Disk
 from memfin.validation.findings import file_text
 
@@ -106,20 +105,23 @@ def chat(file: Path, out: Path) -> None:
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "form", type=click.Choice(get_args(TableFormat)), required=True, help="Format of the tables."
+    "--to", "form", metavar="FORMAT", required=True, help="A name as above, or pkg.module:function."
 )
 @click.option(
     "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to create."
 )
-def export(run_dir: Path, form: TableFormat, out: Path) -> None:
-    """Write the rows of a run, a soak or a benchmark as tables, a file per kind.
+def export(run_dir: Path, form: str, out: Path) -> None:
+    """Write the records of a run as tables, as spans, or in the format of another tool.
 
     \b
     memfin export runs/my_run --to csv --out tables
     memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
+    memfin export runs/my_run --to otel --out spans          OTLP spans with evaluation results
+    memfin export runs/my_run --to langfuse --out batches    batches for the ingestion API
+    memfin export runs/my_run --to NAME --out DIR            an exporter of a plugin
 
-    A record within a row has columns of its own, such as recall.query; mappings are JSON text, as are lists
-    in CSV.
+    Tables have a column per field; a record within a row has columns of its own, such as recall.query;
+    mappings are JSON text, as are lists in CSV.
     """
-    for name, rows in export_tables(run_dir, out, form).items():
-        click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")
+    for name, records in export_run(run_dir, out, form).items():
+        click.echo(f"{out / name}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}")

@@ -24,11 +24,16 @@ from memfin.contracts import (
     ToolTrace,
     TurnTrace,
 )
+from memfin.contracts.base import TurnStatus
 from memfin.contracts.dataset import TurnTags
 from memfin.errors import UsageError
 from memfin.exchange.otlp import Span, plain_attributes, read_spans
 
 CONVERSATION: Final = "gen_ai.conversation.id"
+TURN: Final = "memfin.turn"
+"""Number of a turn that MemFin exported, which is no repetition of another."""
+OTHER_ERROR: Final = "_OTHER"
+"""Type of errors that have none."""
 
 _TURNS: Final = frozenset(
     {"chat", "text_completion", "generate_content", "invoke_agent", "invoke_workflow", "responses"}
@@ -85,6 +90,7 @@ class _Part(Record):
     """Content of a span that the trace needs; ``asks`` is False where its last input is not the user's."""
 
     kind: Literal["turn", "tool", "recall"]
+    numbered: bool = False
     user: str | None = None
     asks: bool = True
     reply: str | None = None
@@ -228,6 +234,7 @@ def _part_of(span: Span, attributes: Mapping[str, Any], latency_ms: float) -> _P
     replies = [text for each in outputs if (text := _content(each))]
     return _Part(
         kind="turn",
+        numbered=TURN in attributes,
         user=users[-1] if users else None,
         asks=not inputs or inputs[-1].get("role") == "user",
         reply=replies[0] if replies else None,
@@ -239,7 +246,7 @@ def _error(span: Span, attributes: Mapping[str, Any]) -> str | None:
     kind = _text(attributes.get("error.type"))
     if not span.failed and not kind:
         return None
-    return ": ".join(filter(None, (kind, span.status.message))) or "error"
+    return ": ".join(filter(None, (kind if kind != OTHER_ERROR else "", span.status.message))) or "error"
 
 
 def _messages(
@@ -391,7 +398,7 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
     1. An outermost span of a model or an agent is a turn; those within it tell what it does not. Those within
        a tool, such as an agent called as one, are no part of the dialogue.
     2. One whose last message is no user's, such as a tool's result, goes on with the turn before it, and so
-       does one that asks again after an error in the same trace.
+       does one that asks again after an error in the same trace, unless MemFin has numbered it.
     3. A tool or recall is of the turn under way at its start. Between two turns of its trace a tool is of the
        one before, a recall of the one after.
     """
@@ -409,10 +416,11 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
         replies = [part.reply for part in parts if part.reply]
         reply = top.part.reply or (replies[-1] if replies else None)
         before = turns[-1] if turns else None
+        retried = before is not None and before.trace == top.trace and not top.part.numbered
         if before is not None and (
             (user is None and before.trace == top.trace)
             or not top.part.asks
-            or (before.error is not None and before.trace == top.trace and before.user == user)
+            or (retried and before.error is not None and before.user == user)
         ):
             before.end = max(before.end, top.end)
             before.reply, before.error = reply or before.reply, top.part.error
@@ -454,6 +462,7 @@ def _turn_at(node: _Node, turns: Sequence[_Turn], *, recall: bool) -> _Turn:
 
 
 def _trace_of(number: int, turn: _Turn) -> TurnTrace:
+    failed: TurnStatus = "timeout" if (turn.error or "").partition(":")[0] == "timeout" else "error"
     return TurnTrace(
         turn_pair_id=number,
         user_turn_abs_idx=2 * number - 2,
@@ -461,7 +470,7 @@ def _trace_of(number: int, turn: _Turn) -> TurnTrace:
         user_text=turn.user,
         gt_assistant_text="",
         gt_turn_tags=TurnTags(),
-        turn_status="ok" if turn.error is None else "error",
+        turn_status="ok" if turn.error is None else failed,
         pred_assistant_text=turn.reply,
         latency_ms=max((turn.end - turn.start) / 1e6, 0.0),
         error=turn.error,

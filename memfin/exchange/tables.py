@@ -2,8 +2,6 @@
 
 import csv
 import importlib
-import os
-import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,38 +11,27 @@ import msgspec
 
 from memfin.contracts import Record
 from memfin.errors import UsageError
-from memfin.exchange.columns import Column
-from memfin.exchange.records import TABLES, Table, TableName
+from memfin.results.columns import Column
+from memfin.results.records import TABLES
 
 TableFormat = Literal["csv", "parquet"]
 
 _BATCH: Final = 1000
 
 
-def export_tables(directory: Path, out: Path, form: TableFormat) -> dict[TableName, int]:
-    """Write the tables whose files a run directory has, and return the number of rows of each by its name.
+def export_tables(directory: Path, out: Path, form: TableFormat) -> dict[str, int]:
+    """Write the tables whose files a run directory has, and return their numbers of rows by file name.
 
     Raises:
-        UsageError: there are no such files, one is broken, or ``out`` exists.
+        UsageError: there are no such files, or one is broken.
+        OSError: ``out`` cannot be written to.
     """
-    found: dict[TableName, Table] = {name: table for name, table in TABLES.items() if table.is_in(directory)}
+    found = {name: table for name, table in TABLES.items() if table.is_in(directory)}
     if not found:
         raise UsageError(f"{directory}: holds no rows; give the directory of a run, such as runs/RUN_ID")
-    if out.exists():
-        raise UsageError(f"{out} exists; remove it or name another directory")
-    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    counts: dict[TableName, int] = {}
     write = _write_csv if form == "csv" else _write_parquet
-    try:
-        partial.mkdir()
-        for name, table in found.items():
-            counts[name] = write(partial / f"{name}.{form}", table.columns, table.read(directory))
-        partial.rename(out)
-    except OSError as problem:
-        raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return counts
+    files = {f"{name}.{form}": table for name, table in found.items()}
+    return {name: write(out / name, table.columns, table.read(directory)) for name, table in files.items()}
 
 
 def _write_csv(path: Path, columns: list[Column], records: Iterator[Record]) -> int:

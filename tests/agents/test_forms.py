@@ -196,8 +196,14 @@ class Forgetful:
             "takes (text, history, key) and is called with (text, history); expected",
         ),
         (Forgetful(), ": reply: takes () and is called with (user_text); expected a class"),
-        (OpenAI(api_key="k"), "is a client of openai and names no model; use openai:MODEL"),
-        (AsyncOpenAI(api_key="k"), "is a client of openai and names no model; use openai:MODEL"),
+        (
+            OpenAI(api_key="k"),
+            "is a client of openai and names no model; give (client, 'MODEL') or functools.partial(",
+        ),
+        (
+            AsyncOpenAI(api_key="k"),
+            "is a client of openai and names no model; give (client, 'MODEL') or functools.partial(",
+        ),
         (StateGraph(MessagesState), "a StateGraph of langgraph cannot be called; compile the graph first"),
         (AIMessage("hello"), "a AIMessage of langchain_core cannot be called"),
     ],

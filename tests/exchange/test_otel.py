@@ -233,7 +233,7 @@ def test_errors_and_retries(recorder: Recorder, imported: Imported) -> None:
     ((trace,), _) = imported()
     assert [(turn.turn_status, turn.error, turn.pred_assistant_text) for turn in trace.turns] == [
         ("ok", None, "first"),
-        ("error", "timeout: no answer", None),
+        ("timeout", "timeout: no answer", None),
     ]
     assert trace.dialog_status == "partial"
 

@@ -11,9 +11,9 @@ import pytest
 from memfin.contracts import TurnEvalRow
 from memfin.contracts.catalog import CONTRACTS
 from memfin.errors import UsageError
-from memfin.exchange.columns import columns_of
-from memfin.exchange.records import TABLES
-from memfin.exchange.tables import export_tables
+from memfin.exchange.exporters import export_run
+from memfin.results.columns import columns_of
+from memfin.results.records import TABLES
 from memfin.runtime.api import run_eval_parallel
 from tests.support import dataset, read_jsonl
 
@@ -68,10 +68,11 @@ def test_every_file_of_records_is_a_table() -> None:
 
 
 def test_csv_holds_every_row(run_dir: Path, tmp_path: Path) -> None:
-    counts = export_tables(run_dir, tmp_path / "tables", "csv")
+    counts = export_run(run_dir, tmp_path / "tables", "csv")
     rows, traces = read_jsonl(run_dir / "turn_eval.jsonl"), read_jsonl(run_dir / "dialog_trace.jsonl")
     findings = [(row["turn_pair_id"], one["rule"]) for row in rows for one in row["findings"]]
-    assert counts == {"dialogs": 3, "turns": len(rows), "rows": len(rows), "findings": len(findings)}
+    sizes = {"dialogs": 3, "turns": len(rows), "rows": len(rows), "findings": len(findings)}
+    assert counts == {f"{name}.csv": size for name, size in sizes.items()}
     found = read_csv(tmp_path / "tables" / "rows.csv")
     for row, cells in zip(rows, found, strict=True):
         assert cells["turn_pair_id"] == str(row["turn_pair_id"])
@@ -92,10 +93,11 @@ def test_csv_holds_every_row(run_dir: Path, tmp_path: Path) -> None:
 
 def test_parquet_holds_the_same_with_types(run_dir: Path, tmp_path: Path) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
-    counts = export_tables(run_dir, tmp_path / "csv", "csv")
-    assert export_tables(run_dir, tmp_path / "parquet", "parquet") == counts
+    names = [name.removesuffix(".csv") for name in export_run(run_dir, tmp_path / "csv", "csv")]
+    files = export_run(run_dir, tmp_path / "parquet", "parquet")
+    assert list(files) == [f"{name}.parquet" for name in names]
     types: dict[str, str] = {}
-    for name in counts:
+    for name in names:
         table = parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")
         rows = [{key: shown(cell) for key, cell in row.items()} for row in table.to_pylist()]
         assert rows == read_csv(tmp_path / "csv" / f"{name}.csv")
@@ -111,19 +113,19 @@ def test_an_integer_beyond_64_bits_is_one_line(run_dir: Path, tmp_path: Path) ->
     lines[0]["scored_chars"] = 2**63
     (run_dir / "turn_eval.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(UsageError, match=r"^rows.parquet: not possible after row 0: "):
-        export_tables(run_dir, tmp_path / "out", "parquet")
+        export_run(run_dir, tmp_path / "out", "parquet")
     assert not (tmp_path / "out").exists()
 
 
 def test_unusable_input_leaves_nothing(run_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError, match=r"missing: holds no rows; give the directory of a run"):
-        export_tables(tmp_path / "missing", out, "csv")
+        export_run(tmp_path / "missing", out, "csv")
     with pytest.raises(UsageError, match=r"exists; remove it"):
-        export_tables(run_dir, run_dir, "csv")
+        export_run(run_dir, run_dir, "csv")
     with (run_dir / "turn_eval.jsonl").open("a") as file:
         file.write("{}\n")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(UsageError, match=r"turn_eval.jsonl:\d+: "):
-        export_tables(run_dir, out, "csv")
+        export_run(run_dir, out, "csv")
     assert sorted(tmp_path.iterdir()) == before

@@ -1,7 +1,7 @@
 """Names that packages offer in entry points."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,15 @@ import pytest
 
 from memfin.actors.measuring import resolve_metrics
 from memfin.agents.registry import resolve_agent
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
+from memfin.exchange.exporters import export_run
 from memfin.judges import resolve_judge
 from memfin.metrics.custom import TurnMetric
+from memfin.results import Results
+from memfin.runtime.api import run_eval_parallel
 from memfin.sandbox.plugins import Plugin, installed_plugins
 from memfin.scoring.user_detectors import importable_reference
+from tests.support import dataset
 
 Install = Callable[..., None]
 
@@ -130,3 +134,45 @@ def test_metrics_and_detectors_have_names_too(install: Install) -> None:
         resolve_metrics(["lenght"])
     with pytest.raises(UsageError, match="detector 'word'"):
         importable_reference("detector", "word")
+
+
+def replies(run: Results[Any], out: Path) -> Mapping[str, int]:
+    texts = [turn.pred_assistant_text or "" for turn in run.turns()]
+    (out / "replies.txt").write_text("\n".join(texts))
+    return {"replies.txt": len(texts)}
+
+
+def broken(run: Results[Any], out: Path) -> Mapping[str, int]:
+    (out / "half").write_text(run.run_id)
+    raise LookupError("no\nsuch sheet")
+
+
+def countless(run: Results[Any], out: Path) -> None:
+    (out / "whole").write_text(run.run_id)
+
+
+def test_exporters_have_names_too(install: Install, tmp_path: Path) -> None:
+    install(
+        "vendor_g",
+        *(f"exporters:{name}=vendor_g:{name}" for name in ("replies", "broken", "countless")),
+        "exporters:agent=vendor_g:agent",
+    )
+    run_eval_parallel(dataset(tmp_path / "data.jsonl", 2), "r", runs_dir=str(tmp_path), workers_score=0)
+    assert export_run(tmp_path / "r", tmp_path / "out", "replies") == {"replies.txt": 6}
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["replies.txt"]
+    assert export_run(tmp_path / "r", tmp_path / "out2", "vendor_g:replies") == {"replies.txt": 6}
+    before = sorted(tmp_path.iterdir())
+    for name, kind, message in (
+        ("broken", RunFault, "exporter 'broken': raised LookupError: no such sheet"),
+        (
+            "countless",
+            RunFault,
+            "exporter 'countless': returned no numbers of records by file name: Expected",
+        ),
+        ("agent", UsageError, "exporter 'agent': takes (text) and is called with (run, out)"),
+    ):
+        with pytest.raises(kind) as refused:
+            export_run(tmp_path / "r", tmp_path / "out3", name)
+        assert str(refused.value).startswith(message)
+        assert len(str(refused.value).splitlines()) == 1
+    assert sorted(tmp_path.iterdir()) == before

@@ -10,7 +10,7 @@ import pytest
 import memfin
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
-from memfin.exchange.tables import export_tables
+from memfin.exchange.exporters import export_run
 from memfin.runtime import run_eval_parallel
 
 LIBRARIES = ["pandas", "polars"]
@@ -125,10 +125,11 @@ def test_frames_of_several_runs_can_be_concatenated(run: memfin.Results[Any], tm
 def test_a_parquet_file_has_the_columns_of_a_frame(run: memfin.Results[Any], tmp_path: Path) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed; make test-frames runs this test")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    tables = export_tables(run.directory, tmp_path / "tables", "parquet")
-    assert set(tables) == {"dialogs", "turns", "rows", "findings"}
+    tables = export_run(run.directory, tmp_path / "tables", "parquet")
+    assert set(tables) == {f"{name}.parquet" for name in ("dialogs", "turns", "rows", "findings")}
     for name in tables:
-        assert polars.read_parquet(tmp_path / "tables" / f"{name}.parquet").equals(run.to_polars(name))
+        what: Any = name.removesuffix(".parquet")
+        assert polars.read_parquet(tmp_path / "tables" / name).equals(run.to_polars(what))
 
 
 def test_an_unknown_table_is_one_line(run: memfin.Results[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,9 @@ from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import RagSummary, read_sums
 from memfin.contracts.reading import read_json
 from memfin.errors import UsageError
-from memfin.exchange.columns import Column
-from memfin.exchange.records import (
+from memfin.journal.artifacts import CONFIG
+from memfin.results.columns import Column
+from memfin.results.records import (
     TABLES,
     DialogResult,
     DialogTurn,
@@ -33,7 +34,6 @@ from memfin.exchange.records import (
     TableName,
     dialog_results,
 )
-from memfin.journal.artifacts import CONFIG
 
 if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingImports]

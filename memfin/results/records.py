@@ -19,8 +19,8 @@ from memfin.contracts import (
 from memfin.contracts.base import Difficulty
 from memfin.contracts.rag import RagJudgement
 from memfin.contracts.reading import iter_jsonl, open_input
-from memfin.exchange.columns import Column, columns_of
 from memfin.journal import layout
+from memfin.results.columns import Column, columns_of
 
 TableName = Literal[
     "dialogs", "turns", "rows", "findings", "judgements", "results", "answers", "rag_judgements", "epochs"
