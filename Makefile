@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-frames test-inspect test-junit test-mcp test-llama-cpp lint audit bench generated clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -42,6 +42,10 @@ test-inspect: $(VENV)/.installed-inspect
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
 	$(BIN)/python -m pytest tests/test_frames.py
+
+# The server of memfin mcp and the client of the official SDK, which is 25 MB with what it needs.
+test-mcp: $(VENV)/.installed-mcp
+	$(BIN)/python -m pytest tests/web/test_mcp.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -93,6 +97,10 @@ $(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
 
 $(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt
 	$(PIP) install --require-hashes --requirement requirements/frames.txt
+	touch $@
+
+$(VENV)/.installed-mcp: $(VENV)/.installed-test requirements/mcp.txt
+	$(PIP) install --require-hashes --requirement requirements/mcp.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt
