@@ -156,8 +156,9 @@ class RunServer:
         self._check, self._agents = check, agents
         self._evaluating = False
         self._threads = CapacityLimiter(_THREADS)
-        functions = [self.list_runs, self.run_summary, self.worst_turns, self.read_dialog, self.compare_runs]
-        functions += [self.check_reply, *([self.run_evaluation] if agents else [])]
+        reading = (self.list_runs, self.run_summary, self.worst_turns, self.read_dialog, self.compare_runs)
+        functions: tuple[Callable[..., Any], ...] = (*reading, self.check_reply)
+        functions += (self.run_evaluation,) if agents else ()
         self._tools = {each.__name__: _tool(each) for each in functions}
 
     def list_runs(
@@ -318,7 +319,7 @@ class RunServer:
             data = await self._call(context, params.name, params.arguments or {})
         except Exception as problem:  # noqa: BLE001 - the client gets every problem
             return types.CallToolResult(content=[types.TextContent(text=self._line(problem))], is_error=True)
-        content = [types.TextContent(text=data.decode())]
+        content: list[Any] = [types.TextContent(text=data.decode())]
         return types.CallToolResult(content=content, structured_content=msgspec.json.decode(data))
 
     async def list_resources(self, _context: Any, _params: Any) -> types.ListResourcesResult:
@@ -342,7 +343,7 @@ class RunServer:
         except Exception as problem:  # noqa: BLE001 - as above
             raise MCPError(types.INVALID_PARAMS, self._line(problem)) from None
         text = text.encode()[:MAX_BYTES].decode(errors="ignore")
-        contents = [types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)]
+        contents: list[Any] = [types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)]
         return types.ReadResourceResult(contents=contents)
 
     async def _call(self, context: Any, name: str, values: dict[str, Any]) -> bytes:
@@ -397,7 +398,7 @@ class RunServer:
             return RunView(run_id=path.name, state="unreadable", problem=self._line(problem))
         if (run := soak or manifest) is None:
             return None
-        ended = soak.state == "finished" if soak else manifest.ended_at is not None
+        ended = run.state == "finished" if soak else run.ended_at is not None
         settings = config.settings if config else {}
         data = settings.get("dataset") or settings.get("benchmark") or "builtin"
         return RunView(
@@ -462,7 +463,8 @@ def _values(results: Results[Any]) -> Iterator[Value]:
 
 
 def _failed_gates(results: Results[Any]) -> list[str]:
-    summary, config = results.summary, results.config
+    summary = results.summary
+    config: Any = results.config
     if results.suite == "soak":
         return list(summary.gates)
     if results.suite == "rag":
