@@ -1,5 +1,6 @@
 """``memfin mcp``: runs and detectors for coding assistants, over the Model Context Protocol."""
 
+import signal
 from pathlib import Path
 
 import anyio
@@ -54,6 +55,7 @@ def command(runs_dir: Path, *, allow_run: bool, agents: tuple[str, ...], dataset
         raise UsageError(f"{problem}; memfin mcp needs the extra: pip install 'memfin[mcp]'") from problem
     from memfin.web.mcp import RunServer, serve  # noqa: PLC0415 - needs the extra
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK would wait for the next line of a thread's stdin
     note(f"serving the runs of {runs_dir} to an MCP client on stdin and stdout")
     allowed = (agents or ("builtin",)) if allow_run else ()
     anyio.run(serve, RunServer(runs_dir, _check, allowed, datasets))

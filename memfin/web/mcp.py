@@ -43,7 +43,6 @@ MAX_BYTES: Final = 256 * 1024
 
 _USER_LIMIT: Final = 1000
 _REPLY_LIMIT: Final = 2000
-_THREADS: Final = 2
 _REPORTS: Final = "memfin://runs/{run_id}/report"
 _NAMES: Final = ("rule", "value", "field")
 _FOLDERS: Final = re.compile(r"(?<![\w./:])/(?:[^\s/:'\"]+/)+")
@@ -155,7 +154,7 @@ class RunServer:
         self._runs, self._datasets = runs.resolve(), datasets and datasets.resolve()
         self._check, self._agents = check, agents
         self._evaluating = False
-        self._threads = CapacityLimiter(_THREADS)
+        self._threads = CapacityLimiter(2)
         reading = (self.list_runs, self.run_summary, self.worst_turns, self.read_dialog, self.compare_runs)
         functions: tuple[Callable[..., Any], ...] = (*reading, self.check_reply)
         functions += (self.run_evaluation,) if agents else ()
@@ -207,10 +206,7 @@ class RunServer:
         without = empty_rankings(results.summary.metrics, results.config.judge)
         worst = WorstTurns(limit, without=labels("rankings").keys() - {criterion} if criterion else without)
         for row in results.rows():
-            names = (
-                row.pred_compliance_label,
-                *(getattr(one, name) for one in row.findings for name in _NAMES),
-            )
+            names = (row.pred_compliance_label, *(one[name] for one in row.findings for name in _NAMES))
             facts = stats.facts.get(row.dialog_id)
             if label in (None, *names) and scenario in (None, facts and facts.scenario):
                 worst.add(row)
@@ -218,14 +214,12 @@ class RunServer:
         rows: dict[Key, TurnEvalRow] = {}
         for ranking in worst.rankings():
             for _, words, row in ranking.entries:
-                key = (row.dialog_id, row.turn_pair_id)
-                if key in rows or len(rows) < limit:
-                    rows[key] = row
-                    whys.setdefault(key, []).append(words)
-        turns = _turns(results.directory, rows, rows, stats.facts)
-        totals = {ranking.title: ranking.total for ranking in worst.rankings()}
+                rows[row.dialog_id, row.turn_pair_id] = row
+                whys.setdefault((row.dialog_id, row.turn_pair_id), []).append(words)
+        turns = _turns(results.directory, [*rows][:limit], rows, stats.facts)
         return TurnList(
-            totals=totals, turns=[each.replace(why=whys[each.dialog_id, each.turn]) for each in turns]
+            totals={ranking.title: ranking.total for ranking in worst.rankings()},
+            turns=[each.replace(why=whys[each.dialog_id, each.turn]) for each in turns],
         )
 
     def read_dialog(
@@ -328,9 +322,7 @@ class RunServer:
 
     async def list_templates(self, _context: Any, _params: Any) -> types.ListResourceTemplatesResult:
         """Describe the reports."""
-        report = types.ResourceTemplate(
-            uri_template=_REPORTS, name="Report of a run", mime_type="text/markdown"
-        )
+        report = types.ResourceTemplate(uri_template=_REPORTS, name="report", mime_type="text/markdown")
         return types.ListResourceTemplatesResult(resource_templates=[report])
 
     async def read(self, _context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -338,7 +330,7 @@ class RunServer:
         uri = str(params.uri)
         run_id = uri.removeprefix(_REPORTS.partition("{")[0]).removesuffix("/report")
         try:
-            path = self._results(run_id).directory
+            path = self._results(run_id if uri == _REPORTS.format(run_id=run_id) else uri).directory
             text = render_markdown_report(await self._in_thread(load_report, path))
         except Exception as problem:  # noqa: BLE001 - as above
             raise MCPError(types.INVALID_PARAMS, self._line(problem)) from None
@@ -391,9 +383,8 @@ class RunServer:
     def _identity(self, path: Path) -> RunView | None:
         """Return a run without values, None for a directory that is none."""
         try:
-            config, soak, manifest = (
-                reader.read_optional(path / name, kind) for name, kind in _FILES.items()
-            )
+            files = (reader.read_optional(path / name, kind) for name, kind in _FILES.items())
+            config, soak, manifest = files
         except MemfinError as problem:
             return RunView(run_id=path.name, state="unreadable", problem=self._line(problem))
         if (run := soak or manifest) is None:
@@ -450,11 +441,8 @@ def _values(results: Results[Any]) -> Iterator[Value]:
                 not_measured=row.missing,
             )
     elif results.suite == "rag":
-        shares = {
-            "score": summary.overall_score / (summary.max_score or 1),
-            "pass_rate": summary.pass_rate,
-        }
-        for name, share in shares.items():
+        score = summary.overall_score / (summary.max_score or 1)
+        for name, share in (("score", score), ("pass_rate", summary.pass_rate)):
             yield Value(name=name, value=share, ci95=summary.ci95.get(name), higher_is_better=True)
     else:
         yield from (Value(name=name, value=drift.mean) for name, drift in summary.metrics.items())
@@ -490,7 +478,7 @@ def _turns(
             reply = text.pred_assistant_text or ""
             view = view.replace(
                 status=text.outcome,
-                user_text=visible(text.user_text[:_USER_LIMIT]),
+                user_text=visible(text.user_text[:_USER_LIMIT]) + "…" * (len(text.user_text) > _USER_LIMIT),
                 reply=visible(reply[:_REPLY_LIMIT]),
                 reply_length=len(reply),
                 cut=len(reply) > _REPLY_LIMIT,
