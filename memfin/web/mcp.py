@@ -326,17 +326,23 @@ class RunServer:
         return types.ListResourceTemplatesResult(resource_templates=[report])
 
     async def read(self, _context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """Return the report of a run, cut to `MAX_BYTES`."""
-        uri = str(params.uri)
-        run_id = uri.removeprefix(_REPORTS.partition("{")[0]).removesuffix("/report")
+        """Return the report of a run."""
         try:
-            path = self._results(run_id if uri == _REPORTS.format(run_id=run_id) else uri).directory
-            text = render_markdown_report(await self._in_thread(load_report, path))
+            text = await self._in_thread(self._report, params.uri)
         except Exception as problem:  # noqa: BLE001 - as above
             raise MCPError(types.INVALID_PARAMS, self._line(problem)) from None
-        text = text.encode()[:MAX_BYTES].decode(errors="ignore")
-        contents: list[Any] = [types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)]
+        contents: list[Any] = [
+            types.TextResourceContents(uri=params.uri, mime_type="text/markdown", text=text)
+        ]
         return types.ReadResourceResult(contents=contents)
+
+    def _report(self, uri: str) -> str:
+        """Return a report as Markdown, cut to `MAX_BYTES`."""
+        run_id = uri.removeprefix("memfin://runs/").removesuffix("/report")
+        if uri != _REPORTS.format(run_id=run_id):
+            raise UsageError(f"resource {one_line(uri, 80)!r}: no such run; use {_REPORTS}")
+        text = render_markdown_report(load_report(self._results(run_id).directory))
+        return text.encode()[:MAX_BYTES].decode(errors="ignore")
 
     async def _call(self, context: Any, name: str, values: dict[str, Any]) -> bytes:
         if (tool := self._tools.get(name)) is None:

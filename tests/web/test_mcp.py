@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -20,6 +21,8 @@ mcp = pytest.importorskip("mcp", reason="mcp is not installed; make test-mcp run
 
 ROOT = Path(__file__).resolve().parents[2]
 READING = ["list_runs", "run_summary", "worst_turns", "read_dialog", "compare_runs", "check_reply"]
+COMMAND = ("-m", "memfin", "mcp")
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path)), "PYTHONDONTWRITEBYTECODE": ""}
 KEYS = "m1_context_continuity.key_coverage"
 
 AGENT = """
@@ -71,13 +74,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @asynccontextmanager
-async def client(*arguments: object, cwd: Path | None = None) -> AsyncIterator[Any]:
-    """A client of a server of its own; a line on stdout that is no message would break it."""
-    words = [str(each) for each in ("-m", "memfin", "mcp", *arguments)]
-    environment = {"PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path)), "PYTHONDONTWRITEBYTECODE": ""}
-    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=cwd)
+async def client(*arguments: object, cwd: Path | None = None, mode: str = "auto") -> AsyncIterator[Any]:
+    """A client of a server of its own; the mode ``legacy`` is that of protocols before 2026."""
+    words = [str(each) for each in (*COMMAND, *arguments)]
+    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=ENVIRONMENT, cwd=cwd)
     with anyio.fail_after(90):
-        async with mcp.Client(server) as connected:
+        async with mcp.Client(server, mode=mode) as connected:
             yield connected
 
 
@@ -183,7 +185,7 @@ async def test_comparisons_checks_and_reports_are_those_of_the_commands(runs: Pa
 
 
 async def test_what_is_hostile_or_broken_is_refused_in_one_line(runs: Path) -> None:
-    async with client(runs) as connected:
+    async with client(runs, mode="legacy") as connected:
         for run_id in (
             "../a",
             "a/../../x",
@@ -208,13 +210,14 @@ async def test_what_is_hostile_or_broken_is_refused_in_one_line(runs: Path) -> N
         assert "20000" in await refused(connected, "check_reply", text="x" * 30_000)
         assert "no such dialogue" in await refused(connected, "read_dialog", run_id="a", dialog_id="../x")
         assert "unknown" in await refused(connected, "run_evaluation", agent="os:system")
-        for uri in ("memfin://runs/..%2Fa/report", "memfin://runs/a/../report", "file:///etc/passwd"):
+        for uri in ("memfin://runs/..%2Fa/report", "memfin://runs/a/../report", "file:///etc/passwd", "a"):
             with pytest.raises(mcp.MCPError, match="no such run"):
                 await connected.read_resource(uri)
         assert await ask(connected, "run_summary", run_id="a")  # it still serves
 
 
-async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path, mode: str) -> None:
     (tmp_path / "noisy.py").write_text(AGENT)
     data = tmp_path / "data"
     data.mkdir()
@@ -222,7 +225,7 @@ async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path)
     shutil.copy(SAMPLE, tmp_path / "secret.jsonl")
     (data / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     arguments = ("runs", "--allow-run", "--agent", "noisy:Noisy", "--agent", "builtin", "--datasets", "data")
-    async with client(*arguments, cwd=tmp_path) as connected:
+    async with client(*arguments, cwd=tmp_path, mode=mode) as connected:
         assert [each.name for each in (await connected.list_tools()).tools] == [*READING, "run_evaluation"]
         assert "noisy:Noisy, builtin" in await refused(connected, "run_evaluation", agent="os:system")
         for name in ("../secret.jsonl", "link.jsonl", str(tmp_path / "secret.jsonl"), "absent", "."):
@@ -249,3 +252,43 @@ async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path)
         assert {run["run_id"]: run["state"] for run in listed}.pop(again["run_id"]) == "finished"
         assert [run["state"] for run in listed] == ["finished", "unfinished"]
         assert (tmp_path / "runs" / again["run_id"] / "report.html").is_file()
+
+
+def test_stdout_carries_the_protocol_alone_and_its_end_ends_a_run_in_order(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(AGENT)
+    client_info = {"name": "test", "version": "0"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info}
+    call = {"name": "run_evaluation", "arguments": {"limit": 2}, "_meta": {"progressToken": "p"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    command = (sys.executable, *COMMAND, "runs", "--allow-run", "--agent", "noisy:Noisy")
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, **ENVIRONMENT},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        assert server.stderr
+        server.stdin.writelines(json.dumps({"jsonrpc": "2.0", **each}) + "\n" for each in messages)
+        server.stdin.flush()
+        for line in server.stdout:
+            message = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("method") == "notifications/progress":
+                break
+        server.stdin.close()
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in server.stdout)
+        assert server.wait(20) == 0
+        errors = server.stderr.read()
+    assert "a line on stdout" in errors
+    assert "Traceback" not in errors
+    (log,) = (tmp_path / "runs" / "logs").glob("progress_*.jsonl")
+    assert json.loads(log.read_text().splitlines()[-1])["event"] == "run_interrupted"
