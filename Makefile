@@ -45,7 +45,7 @@ test-frames: $(VENV)/.installed-frames
 
 # The server of memfin mcp and the client of the official SDK, which is 25 MB with what it needs.
 test-mcp: $(VENV)/.installed-mcp
-	$(BIN)/python -m pytest tests/web/test_mcp.py
+	$(BIN)/python -m pytest tests/web/test_run_server.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check

@@ -53,7 +53,7 @@ def command(runs_dir: Path, *, allow_run: bool, agents: tuple[str, ...], dataset
         import mcp.server.lowlevel  # noqa: F401, PLC0415 # pyright: ignore[reportMissingImports]
     except ImportError as problem:
         raise UsageError(f"{problem}; memfin mcp needs the extra: pip install 'memfin[mcp]'") from problem
-    from memfin.web.mcp import RunServer, serve  # noqa: PLC0415 - needs the extra
+    from memfin.web.run_server import RunServer, serve  # noqa: PLC0415 - needs the extra
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK would wait for the next line of a thread's stdin
     note(f"serving the runs of {runs_dir} to an MCP client on stdin and stdout")

@@ -259,7 +259,7 @@ def test_stdout_carries_the_protocol_alone_and_its_end_ends_a_run_in_order(tmp_p
     client_info = {"name": "test", "version": "0"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info}
     call = {"name": "run_evaluation", "arguments": {"limit": 2}, "_meta": {"progressToken": "p"}}
-    messages = [
+    messages: list[dict[str, object]] = [
         {"id": 1, "method": "initialize", "params": hello},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": call},
