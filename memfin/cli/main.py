@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
+    "mcp": "Serve runs to coding assistants (MCP).",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
 """Subcommands, each the ``command`` of the module of its name unless `PLACES` has it, imported on use."""

@@ -11,8 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from memfin.contracts import (
-    HEURISTIC_JUDGE,
-    NO_JUDGE,
     ConfigFile,
     DetectorResult,
     EvalSummary,
@@ -35,7 +33,7 @@ from memfin.report.glossary import (
     missing,
 )
 from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.worst_turns import WorstTurns
+from memfin.report.worst_turns import WorstTurns, empty_rankings
 from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
@@ -78,11 +76,8 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     values = _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     stats.judge = settings.judge if settings else stats.judge
-    memory = summary.metrics.get("m1_context_continuity")
-    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
-    without |= {"scores"} if stats.judge in (NO_JUDGE, HEURISTIC_JUDGE) else set()
     worst, baselines, judged, limits = (
-        WorstTurns(without=without),
+        WorstTurns(without=empty_rankings(summary.metrics, stats.judge)),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),

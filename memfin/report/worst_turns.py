@@ -10,11 +10,18 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts import DETECTOR_PREFIX, RecallTrace, TurnEvalRow, met_risk_tags
+from memfin.contracts import (
+    DETECTOR_PREFIX,
+    HEURISTIC_JUDGE,
+    NO_JUDGE,
+    RecallTrace,
+    TurnEvalRow,
+    met_risk_tags,
+)
 from memfin.language import marked, tr
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.glossary import format_value, labels, word
+from memfin.report.glossary import format_value, labels, missing, word
 from memfin.report.model import Case, Cases, Evidence, Item, Segment, segments
 from memfin.text.lines import flat, one_line
 
@@ -123,6 +130,13 @@ class WorstTurns:
             if ranking.total > len(cases):
                 total += tr(", the worst {count}", count=len(cases))
             yield Cases(title=ranking.title, total=total, answered=tr("Reply"), cases=tuple(cases))
+
+
+def empty_rankings(metrics: Mapping[str, reader.Figures], judge: str | None) -> set[str]:
+    """Return the rankings that say nothing about a run without recall, or without a model as the judge."""
+    memory = metrics.get("m1_context_continuity")
+    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
+    return without | ({"scores"} if judge in (NO_JUDGE, HEURISTIC_JUDGE) else set())
 
 
 def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
