@@ -3,13 +3,25 @@
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import isroutine
 from itertools import islice, pairwise
 from math import isnan
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import (
+    Any,
+    BinaryIO,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 import msgspec
 
@@ -26,11 +38,16 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import RunFault, UsageError
-from memfin.sandbox.references import describe
+from memfin.sandbox.plugins import plugin_reference
+from memfin.sandbox.references import describe, import_object
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
+D = TypeVar("D")
+
+_FORMS: Final = "path of a JSONL file, pkg.module:name"
+_NAME: Final = re.compile(r"[^/\\.\0]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _PIECE: Final = 1024 * 1024
 _SHOWN: Final = 80
 
@@ -285,6 +302,30 @@ def check_dataset_file(path: Path) -> None:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     except ValueError as problem:
         raise UsageError(f"dataset {str(path)!r}: {problem}") from problem
+
+
+def named_dataset(dataset: D) -> "D | DatasetLike":
+    """Return the dataset of a plugin's name or a reference ``pkg.module:name``, and any other as it is.
+
+    A path that exists is one, as is a text with a suffix or a slash. A function is called.
+
+    Raises:
+        UsageError: the name is unknown, the reference does not import, or the function fails.
+    """
+    if not isinstance(dataset, str) or os.path.exists(dataset) or not _NAME.fullmatch(dataset):  # noqa: PTH110
+        return dataset
+    reference = plugin_reference("dataset", dataset, _FORMS, "memfin.datasets")
+    found = import_object("dataset", reference, _FORMS)
+    if isinstance(found, type) or isroutine(found):
+        try:
+            found = found()
+        except Exception as problem:
+            raise UsageError(
+                f"dataset {dataset!r}: {reference} cannot be made: {describe(problem)}"
+            ) from problem
+    if found is None:
+        raise UsageError(f"dataset {dataset!r}: {reference} is None; give a list or a source of dialogues")
+    return cast("DatasetLike", found)
 
 
 class SpooledDataset:
