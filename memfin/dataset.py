@@ -383,6 +383,9 @@ def _lines_of(dataset: Any) -> Iterator[bytes]:
     An exception of the source becomes a `UsageError` while iterating.
     """
     name, rows = type(dataset).__name__, None
+    hugging_face = type(dataset).__module__.partition(".")[0] == "datasets"
+    if hugging_face and isinstance(dataset, Mapping):
+        raise UsageError(f"dataset: {name} has the splits {', '.join(dataset)}; give one of them")
     known = any(hasattr(dataset, method) for method in ("read", "iter_rows", "itertuples", "__iter__"))
     if not known or isinstance(dataset, Mapping | bytes | bytearray):
         raise UsageError(
@@ -396,13 +399,14 @@ def _lines_of(dataset: Any) -> Iterator[bytes]:
             columns = [*map(str, dataset.columns)]
             rows = dataset.itertuples(index=False, name=None)
             items = (dict(zip(columns, row, strict=True)) for row in rows)
+        elif hugging_face and hasattr(dataset, "with_format"):  # else rows may be frames or tensors
+            items = iter(dataset.with_format(None))
         else:  # an open file is iterable, too, over its lines
             items = iter(dataset if hasattr(dataset, "__iter__") else dataset.read())
     except Exception as problem:
         raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
     # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
-    columnar = rows is not None or type(dataset).__module__.partition(".")[0] == "datasets"
-    return _encoded(items, columnar=columnar)
+    return _encoded(items, columnar=rows is not None or hugging_face)
 
 
 def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:

@@ -77,12 +77,22 @@ class PolarsLike:
 
 
 class HuggingFaceLike:
-    """An iterable of rows, as those of the package ``datasets``."""
+    """An iterable of rows, as those of the package ``datasets``, with a format in which they are frames."""
 
     __module__ = "datasets.arrow_dataset"
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return PolarsLike().iter_rows(named=True)
+    def __init__(self, kind: str | None = "pandas") -> None:
+        self._kind = kind
+
+    def with_format(self, kind: str | None) -> "HuggingFaceLike":
+        return HuggingFaceLike(kind)
+
+    def __iter__(self) -> Iterator[Any]:
+        return PolarsLike().iter_rows(named=True) if self._kind is None else iter([PolarsLike()])
+
+
+class Splits(UserDict[str, Any]):
+    __module__ = "datasets.dataset_dict"
 
 
 SOURCES: Mapping[str, Any] = {
@@ -171,6 +181,10 @@ CIRCLE["self"] = CIRCLE
         (failing(), "dataset item 2: cannot be read: RuntimeError: the database is gone"),
         ([], "dataset: there are no dialogues in it"),
         (DIALOGS[0], "dataset: dict is neither a path nor an iterable of dictionaries"),
+        (
+            Splits(train=DIALOGS, test=DIALOGS),
+            "dataset: Splits has the splits train, test; give one of them",
+        ),
         (b"data.jsonl", "dataset: bytes is neither"),
         (7, "dataset: int is neither"),
         (nothing_async(), "dataset: async_generator is neither"),
