@@ -331,15 +331,15 @@ def named_dataset(dataset: D) -> "D | DatasetLike":
 class SpooledDataset:
     """Dialogues from memory as an unnamed JSONL file, until a run directory holds them under ``path``."""
 
-    def __init__(self, dataset: DatasetLike, path: Path) -> None:
-        """Write all dialogues; an unnamed file leaves nothing behind.
+    def __init__(self, dataset: DatasetLike, path: Path, noun: str = "dialogues") -> None:
+        """Write all dialogues, or what ``noun`` names; an unnamed file leaves nothing behind.
 
         Raises:
             UsageError: an item is no dialogue, or the source itself fails; the message has the number.
             RunFault: the file system refuses.
         """
         self.path = path.absolute()
-        lines = _lines_of(dataset)
+        lines = _lines_of(dataset, noun)
         try:
             place = next(each for each in self.path.parents if each.is_dir())
             self._file: BinaryIO = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
@@ -377,7 +377,7 @@ class SpooledDataset:
         self._file.close()
 
 
-def _lines_of(dataset: Any) -> Iterator[bytes]:
+def _lines_of(dataset: Any, noun: str) -> Iterator[bytes]:
     """Return the lines of a dataset in memory; raise `UsageError` at once where there are none to iterate.
 
     An exception of the source becomes a `UsageError` while iterating.
@@ -406,10 +406,10 @@ def _lines_of(dataset: Any) -> Iterator[bytes]:
     except Exception as problem:
         raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
     # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
-    return _encoded(items, columnar=rows is not None or hugging_face)
+    return _encoded(items, noun, columnar=rows is not None or hugging_face)
 
 
-def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:
+def _encoded(items: Iterator[Any], noun: str, *, columnar: bool) -> Iterator[bytes]:
     number = 0
     while True:
         number += 1
@@ -417,7 +417,7 @@ def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:
             item = next(items)
         except StopIteration:
             if number == 1:
-                raise UsageError("dataset: there are no dialogues in it") from None
+                raise UsageError(f"dataset: there are no {noun} in it") from None
             return
         except Exception as problem:
             raise UsageError(f"dataset item {number}: cannot be read: {describe(problem)}") from problem

@@ -15,7 +15,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import EvalSummary, RunConfig, RunStats
+from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
 from memfin.dataset import (
     SAMPLE,
     DatasetLike,
@@ -257,4 +257,5 @@ def spooled(dataset: DatasetLike | SpooledDataset, config: C) -> tuple[C, Spoole
         return config.replace(dataset=str(dataset.path)), dataset
     config = config.replace(run_id=config.run_id or new_run_id())
     place = Path(config.runs_dir) / str(config.run_id) / DATASET
-    return config.replace(dataset=str(place)), SpooledDataset(dataset, place)
+    noun = "questions" if isinstance(config, BenchConfig) else "dialogues"
+    return config.replace(dataset=str(place)), SpooledDataset(dataset, place, noun)

@@ -241,12 +241,6 @@ async def test_a_run_that_was_killed_is_resumed_from_the_command_line(tmp_path: 
     assert summary["dataset_path"] == "runs/k/dataset.jsonl"
 
 
-def test_a_benchmark_of_objects_is_refused_in_one_line() -> None:
-    objects: Any = [{"questions": []}]
-    with pytest.raises(UsageError, match="setting dataset: must be a string, not a list"):
-        memfin.BenchmarkRunner(objects).run_benchmark()
-
-
 async def test_a_soak_reads_a_generator_once_and_goes_on_without_it(tmp_path: Path) -> None:
     limits, root = SoakLimits(epochs=1), tmp_path / "s"
     plan = make_soak_plan(iter(DIALOGS), limits=limits, agent=Agent, runs_dir=str(tmp_path), run_id="s")
