@@ -29,7 +29,9 @@ RULES: Final = MappingProxyType({**RUN_RULES, **rag.RAG_RULES})
 _BOM: Final = b"\xef\xbb\xbf"
 _OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
 _OF_DIALOGUES: Final = frozenset({"turns", "profile_gt"})
-_QUESTION_KEY: Final = re.compile(rb'"(?:benchmark_type|questions)"\s*:')
+_QUESTION_KEY: Final = re.compile(
+    rb'"(?:benchmark_type|questions)"\s*:|"type"\s*:\s*"(?:fact_exact|evidence_set|conflict_gap)"'
+)
 _DIALOGUE_KEY: Final = re.compile(rb'"(?:dialog_id|turns|profile_gt)"\s*:')
 _HEAD_BYTES: Final = 64 * 1024
 _PIECE: Final = 1 << 20
@@ -79,7 +81,10 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
         entry = _contract_of_first_line(path)
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
-    yield from validate_artifact(path, entry, RULES[entry.name]())
+    if entry is QUESTIONS:
+        yield from validate_benchmark(path)
+    else:
+        yield from validate_artifact(path, entry, RULES[entry.name]())
 
 
 def validate_artifact(
@@ -150,9 +155,9 @@ def _violations(line: reading.Line, entry: Contract, rules: RunRules) -> Iterato
 
 
 def holds_questions(path: str | Path) -> bool:
-    """Return True if a JSON file is in a folder of question files, or begins as one."""
+    """Return True if a file of JSON or JSON Lines is in a folder of question files, or begins as one."""
     place = Path(path)
-    if place.suffix.lower() != ".json":
+    if place.suffix.lower() not in (".json", *rag.JSON_LINES):
         return False
     if place.parent.name == rag.FOLDER:
         return True

@@ -129,3 +129,6 @@ def test_questions_may_be_lines_of_a_file(document: Path, tmp_path: Path) -> Non
     wrong = [ITEMS[0], gap("g2") | {"required_quote": "nowhere"}]
     (found,) = check_benchmark(write_jsonl(path, wrong), document)
     assert (found.line, found.path) == (2, "$.required_quote")
+    assert list(validate_path(path)) == []
+    path.write_text(json.dumps({"type": "fact_exact", "id": "f"}) + "\n{\n")
+    assert [(each.line, each.path) for each in validate_path(path)] == [(1, "$.question"), (2, "$")]
