@@ -12,14 +12,12 @@ import msgspec
 
 from memfin.cli.options import with_language
 from memfin.cli.output import counted, note
-from memfin.cli.writing import LEVELS, ask, ask_exchanges, compose, given_answers, read_dialogs
+from memfin.cli.writing import LEVELS, ask, ask_exchanges, compose, given_answers, is_known, read_dialogs
 from memfin.contracts import Dialog, TurnTags
 from memfin.dataset import align_turn_pairs, check_dataset_file, read_entries, unscored_pairs, usable_id
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.disk import Disk
 from memfin.language import tr
-from memfin.scoring.keys import resolve_memory_required_key
-from memfin.scoring.risk import canonical_risk_tag
 from memfin.validation import Finding, validate_path
 from memfin.validation.findings import finding
 
@@ -50,6 +48,8 @@ def new(file: Path) -> None:
     """
     if file.exists():
         raise UsageError(f"{file} exists already; memfin dataset add {file} appends a dialogue")
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: there is no directory {file.parent}")
     written = 0
     try:
         while (exchanges := ask_exchanges()) is not None:
@@ -113,7 +113,8 @@ def add(
     else:
         exchanges = ask_exchanges()
         dialogs = [] if exchanges is None else [compose(exchanges, ask)]
-    append_dialogs(file, dialogs)
+    if dialogs:
+        append_dialogs(file, dialogs)
     note(tr("dialogues written to {path}: {count}", count=len(dialogs), path=file))
 
 
@@ -169,11 +170,7 @@ def _labels(dialog: Dialog, counts: Counter[str]) -> Iterator[tuple[str, str, tu
         counts["unlabelled"] += tags == TurnTags()
         for field, values in dict(tags).items():
             for index, value in enumerate(values if isinstance(values, list) else [values] if values else ()):
-                known = True
-                if field == "memory_required_keys_gt":
-                    known = resolve_memory_required_key(value, dialog, pair.turn_pair_id).resolvable
-                elif field == "risk_disclosure_required_gt":
-                    known = canonical_risk_tag(value) is not None
+                known = is_known(field, value, dialog)
                 yield field, value, ("turns", pair.gt_assistant_abs_idx, "turn_tags", field, index), known
 
 
@@ -210,7 +207,10 @@ def _lines(dialogs: Sequence[Mapping[str, Any]], name: str, ids: set[str]) -> It
             identity, number = f"{name}-{number}", number + 1
         ids.add(identity)
         rest = {field: value for field, value in dialog.items() if field != "dialog_id"}
-        yield msgspec.json.encode({"dialog_id": identity, **rest}) + b"\n"
+        try:
+            yield msgspec.json.encode({"dialog_id": identity, **rest}) + b"\n"
+        except UnicodeEncodeError as problem:
+            raise UsageError(f"dialogue {identity}: holds bytes that are not UTF-8") from problem
 
 
 def _pieces(before: BinaryIO, lines: Sequence[bytes]) -> Iterator[bytes]:

@@ -7,9 +7,9 @@ from typing import Any, Final
 import click
 import msgspec
 
-from memfin.agents.builtin.profile import ClientProfile, extract, profile_rules, read_clauses
 from memfin.cli.check import open_replies
 from memfin.cli.output import note
+from memfin.contracts import Dialog
 from memfin.contracts.catalog import COMPLIANCE_LABELS, HORIZONS, LIQUIDITY_NEEDS, RISK_LEVELS
 from memfin.contracts.reading import BOM
 from memfin.dataset import detect_language
@@ -46,7 +46,6 @@ QUESTIONS: Final[Mapping[str, str]] = {
 }
 
 Exchanges = Sequence[tuple[str, str]]
-
 
 Choose = Callable[[str, int, Sequence[str], Callable[[Sequence[str]], str | None]], Sequence[str]]
 """Source of the values of a field: of its name, the number of the turn pair or 0, the suggested values, and a
@@ -154,15 +153,16 @@ def _problem(field: str, items: Sequence[str], dialog: Mapping[str, Any]) -> str
     if allowed and (len(items) > 1 or (not items and field in _PROFILE_LEVELS)):
         return tr("give one of {values}", values=", ".join(allowed))
     for item in items:
-        if allowed:
-            known = item in allowed
-        elif field == "memory_required_keys_gt":
-            known = resolve_memory_required_key(item, dialog, 0).resolvable
-        else:
-            known = field != "risk_disclosure_required_gt" or canonical_risk_tag(item) is not None
-        if not known:
+        if item not in allowed if allowed else not is_known(field, item, dialog):
             return tr("{value!r} is not known, or does not resolve", value=item)
     return None
+
+
+def is_known(field: str, label: str, dialog: Dialog | Mapping[str, Any]) -> bool:
+    """Return False for a label without effect: an unknown risk tag, or a key that does not resolve."""
+    if field == "memory_required_keys_gt":
+        return resolve_memory_required_key(label, dialog, 0).resolvable
+    return field != "risk_disclosure_required_gt" or canonical_risk_tag(label) is not None
 
 
 _PROFILE_LEVELS: Final = ("risk_level_gt", "horizon_gt", "liquidity_need_gt")
@@ -170,9 +170,12 @@ _PROFILE_LEVELS: Final = ("risk_level_gt", "horizon_gt", "liquidity_need_gt")
 
 def suggested_profile(words: Sequence[str], language: str) -> dict[str, list[str]]:
     """Return the values of the fields of a profile that the client's messages state."""
-    rules, profile = profile_rules("zh" if language == "zh" else "en"), ClientProfile()
+    from memfin.agents.builtin import profile as profiles  # noqa: PLC0415 - needed at a prompt only
+
+    rules = profiles.profile_rules("zh" if language == "zh" else "en")
+    profile = profiles.ClientProfile()
     for text in words:
-        profile = profile.after(extract(read_clauses(text, rules), rules, profile))
+        profile = profile.after(profiles.extract(profiles.read_clauses(text, rules), rules, profile))
     found: dict[str, list[str]] = {}
     for field in _PROFILE_LEVELS:
         level, values = profile.levels.get(field.removesuffix("_gt")), LEVELS[field]
@@ -219,8 +222,11 @@ def read_dialogs(source: str) -> list[dict[str, Any]]:
             found = msgspec.json.decode(data)
         except msgspec.DecodeError:
             found = msgspec.json.Decoder(dict[str, Any]).decode_lines(data)
-        return msgspec.convert(found if isinstance(found, list) else [found], list[dict[str, Any]])
+        dialogs = msgspec.convert(found if isinstance(found, list) else [found], list[dict[str, Any]])
     except (ValueError, RecursionError) as problem:
         raise UsageError(
             f"--from {source}: no JSON object, array of objects or JSON Lines: {problem}"
         ) from None
+    if not dialogs:
+        raise UsageError(f"--from {source}: there are no dialogues in it")
+    return dialogs

@@ -110,6 +110,8 @@ def test_dialogues_of_json_are_appended_with_their_ids(tmp_path: Path, indent: i
             "",
             "Memory keys: 'history_turn_index:9' is not known, or does not resolve",
         ),
+        (["--user", "\udcff", "--assistant", "b", *LEVELS], "", "holds bytes that are not UTF-8"),
+        (["--from", "-"], "[]", "--from -: there are no dialogues in it"),
         (["--from", "-"], "{", "--from -: no JSON object"),
         (["--from", "-"], "7", "--from -: no JSON object"),
         (["--from", "-"], '{"turns": []}', "dialogue 1: $.turns: the list is empty"),
@@ -127,6 +129,15 @@ def test_what_cannot_be_added_is_one_line_and_the_file_stays(
     assert line in done.stderr
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+def test_what_could_not_be_written_is_not_asked_for(tmp_path: Path) -> None:
+    done = run_command("dataset", "new", tmp_path / "gone" / "d.jsonl")
+    assert (done.returncode, "there is no directory" in done.stderr) == (2, True)
+    path = write_jsonl(tmp_path / "d.jsonl", [dialog("d0", 1)])
+    done = run_command("dataset", "add", path, "--lang", "en", stdin=b"\n")
+    assert (done.returncode, done.stderr.endswith(f"dialogues written to {path}: 0\n")) == (0, True)
+    assert len(read_jsonl(path)) == 1
 
 
 def test_a_file_that_is_not_there_is_not_made_by_add(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_what_is_installed_is_used_by_name(environment: dict[str, str], tmp_path: Path) -> None:
-    words = ["run", "example", "--agent", "example", "--judge", "example", "--run-id", "r"]
+    (tmp_path / "memfin.toml").write_text('dataset = "example"\n')
+    words = ["run", "--agent", "example", "--judge", "example", "--run-id", "r"]
     run = Command(*words, cwd=tmp_path, env=environment)
     _, errors = run.communicate()
     assert run.returncode == 0, errors

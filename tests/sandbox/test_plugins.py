@@ -9,11 +9,13 @@ import pytest
 
 from memfin.actors.measuring import resolve_metrics
 from memfin.agents.registry import resolve_agent
+from memfin.contracts import SoakLimits
 from memfin.dataset import named_dataset
 from memfin.errors import UsageError
 from memfin.judges import resolve_judge
 from memfin.metrics.custom import TurnMetric
 from memfin.runtime.api import run_eval_parallel
+from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.plugins import Plugin, installed_plugins
 from memfin.scoring.user_detectors import importable_reference
 from tests.support import dialog, read_jsonl, write_jsonl
@@ -162,6 +164,10 @@ def test_a_dataset_by_name_is_kept_in_the_run(install: Install, tmp_path: Path, 
         summary = run_eval_parallel(given, run, agent_factory="echo", runs_dir=str(tmp_path))
         assert summary.counters.valid_dialogs == 2
         assert len(read_jsonl(tmp_path / run / "dataset.jsonl")) == 2
+    limits = SoakLimits(epochs=1)
+    soak = make_soak_plan("desk", limits=limits, agent="echo", runs_dir=str(tmp_path), run_id="s")
+    assert soak.spool is not None
+    soak.spool.close()
 
 
 def test_a_path_that_exists_wins_over_a_dataset_of_its_name(
