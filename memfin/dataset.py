@@ -46,7 +46,7 @@ SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 
 D = TypeVar("D")
 
-_FORMS: Final = "path of a JSONL file, pkg.module:name"
+_FORMS: Final = "path of an existing JSONL file, pkg.module:name"
 _NAME: Final = re.compile(r"[^/\\.\0]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _PIECE: Final = 1024 * 1024
 _SHOWN: Final = 80

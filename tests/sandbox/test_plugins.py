@@ -183,7 +183,10 @@ def test_a_path_that_exists_wins_over_a_dataset_of_its_name(
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("dask", "dataset 'dask': unknown reference; known forms: path of a JSONL file, pkg.module:name"),
+        (
+            "dask",
+            "dataset 'dask': unknown reference; known forms: path of an existing JSONL file, pkg.module:name",
+        ),
         ("desk", "dataset 'desk': vendor_d:broken cannot be made: RuntimeError: no database"),
         ("none", "dataset 'none': vendor_d:nothing is None"),
         ("vendor_d:gone", "dataset 'vendor_d:gone': module 'vendor_d' has no 'gone'"),
