@@ -3,15 +3,15 @@
 import hashlib
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
 from memfin.contracts.reading import BOM, Line, decode_part, open_input, read_document, shown
-from memfin.dataset import SpooledDataset
+from memfin.dataset import SpooledDataset, digest_dataset
 from memfin.errors import UsageError
 from memfin.rag.document import TEXT_SUFFIXES, load_document
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
@@ -120,13 +120,9 @@ def load_benchmark(path: str | Path | SpooledDataset) -> Benchmark:
     return Benchmark(place, files, questions, document, name, _digest(files))
 
 
-def _opened(file: Path | SpooledDataset) -> AbstractContextManager[BinaryIO]:
-    return file.open() if isinstance(file, SpooledDataset) else open_input(file)
-
-
 def _texts(file: Path | SpooledDataset, path: Path) -> Iterator[tuple[Line, Steps]]:
     """Yield the texts of a question file, those of JSONL as `question_lines`."""
-    with _opened(file) as opened:
+    with file.open() if isinstance(file, SpooledDataset) else open_input(file) as opened:
         if path.suffix.lower() in JSON_LINES:
             yield from question_lines(opened)
         else:
@@ -188,8 +184,7 @@ def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
 def _digest(files: Iterable[Path | SpooledDataset]) -> str:
     sha256 = hashlib.sha256()
     for file in files:
-        with _opened(file) as opened:
-            content = hashlib.sha256(read_document(opened)).digest()
+        content = bytes.fromhex(digest_dataset(file)[0])
         sha256.update(_path_of(file).name.encode(errors="surrogateescape") + b"\0" + content)
     return sha256.hexdigest()
 

@@ -134,27 +134,22 @@ def make_bench_plan(
 ) -> BenchPlan:
     """Resolve and check everything a benchmark run needs; reads the questions and the document.
 
-    Questions that are no path are spooled, and kept in the run directory.
-
-    The arguments are those of `memfin.runtime.bench.BenchEvaluation`.
+    Questions that are no path are spooled, and kept in the run directory. The arguments are those of
+    `memfin.runtime.bench.BenchEvaluation`.
 
     Raises:
         UsageError: a setting, the benchmark, the document, the system or the judge is unusable; one line
             says why.
     """
-    named = path is None or isinstance(path, str | os.PathLike)
-    given = {
-        "dataset": path if named else None,
-        "document": document,
-        "agent": rag if isinstance(rag, str) else "",
-    }
+    place, items = _split(path)
+    given = {"dataset": place, "document": document, "agent": rag if isinstance(rag, str) else ""}
     config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
             raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")
     spool: SpooledDataset | None = None
-    if not named:
-        config, spool = spooled(questions_of(path), config)
+    if items is not None:
+        config, spool = spooled(items, config)
     try:
         return _made(config, spool, rag, judge)
     except BaseException:
@@ -219,9 +214,11 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
     )
 
 
-def questions_of(path: Any) -> Any:
-    """Return a benchmark that is no path as something to iterate."""
-    return [path] if isinstance(path, Mapping) else path
+def _split(benchmark: Any) -> tuple[str | os.PathLike[str] | None, Any]:
+    """Return the path of a benchmark and None, or None and the items of one that is no path."""
+    if benchmark is None or isinstance(benchmark, str | os.PathLike):
+        return benchmark, None
+    return None, [benchmark] if isinstance(benchmark, Mapping) else benchmark
 
 
 def _warnings(
@@ -315,10 +312,9 @@ def make_bench_soak_plan(
 
     The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
     """
-    named = path is None or isinstance(path, str | os.PathLike)
-    given = {"dataset": path if named else None, "document": document}
-    config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
-    return new_soak(SOAK, config, limits, None if named else questions_of(path), rag=rag, judge=judge)
+    place, items = _split(path)
+    config = checked_config({**settings, "dataset": place, "document": document}, BenchConfig, DIRECTIONS)
+    return new_soak(SOAK, config, limits, items, rag=rag, judge=judge)
 
 
 def make_bench_soak_resume_plan(
