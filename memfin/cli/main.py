@@ -24,7 +24,7 @@ THREADS_END: Final = 0.2  # seconds that threads which are about to end have for
 COMMANDS: Final = {
     "init": "Write a starter dataset, an agent and memfin.toml.",
     "import": "Make a dataset of chat logs.",
-    "dataset": "Check a dataset and count its labels.",
+    "dataset": "Start, extend and check a dataset.",
     "run": "Evaluate an agent on a dataset.",
     "resume": "Continue an interrupted run.",
     "soak": "Evaluate again and again, and see what drifts.",

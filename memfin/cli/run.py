@@ -75,7 +75,7 @@ SCORE_OPTIONS: Final = setting_options(
 @with_language(variable=True)
 @with_ci(variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
-    """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
+    """Evaluate an agent on DATASET, a JSONL file of dialogues or a plugin; by default on the sample.
 
     \b
     memfin run

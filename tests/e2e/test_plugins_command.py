@@ -27,8 +27,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
-def test_an_installed_agent_and_judge_are_used_by_name(environment: dict[str, str], tmp_path: Path) -> None:
-    words = ["run", "--agent", "example", "--judge", "example", "--limit", "2", "--run-id", "r"]
+def test_what_is_installed_is_used_by_name(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "memfin.toml").write_text('dataset = "example"\n')
+    words = ["run", "--agent", "example", "--judge", "example", "--run-id", "r"]
     run = Command(*words, cwd=tmp_path, env=environment)
     _, errors = run.communicate()
     assert run.returncode == 0, errors
@@ -37,7 +38,10 @@ def test_an_installed_agent_and_judge_are_used_by_name(environment: dict[str, st
     rows = read_jsonl(tmp_path / "runs" / "r" / "turn_eval.jsonl")
     assert all(row["judge_score_1_5"] >= 1 for row in rows)
     traces = read_jsonl(tmp_path / "runs" / "r" / "dialog_trace.jsonl")
-    assert {trace["dialog_status"] for trace in traces} == {"ok"}
+    assert [(trace["dialog_id"], trace["dialog_status"]) for trace in traces] == [
+        ("股票基金", "ok"),
+        ("黄金", "ok"),
+    ]
 
 
 def test_the_command_lists_what_is_installed(environment: dict[str, str], tmp_path: Path) -> None:
@@ -47,12 +51,14 @@ def test_the_command_lists_what_is_installed(environment: dict[str, str], tmp_pa
     common = {"name": "example", "package": "memfin-example-plugin", "version": "0.1.0"}
     assert json.loads(output) == [
         {"group": "memfin.agents", **common, "reference": "memfin_example:ExampleAgent"},
+        {"group": "memfin.datasets", **common, "reference": "memfin_example:dialogues"},
         {"group": "memfin.judges", **common, "reference": "memfin_example:judge"},
     ]
     table = Command("plugins", cwd=tmp_path, env=environment)
     assert [line.split() for line in table.communicate()[0].splitlines()] == [
         ["GROUP", "NAME", "PACKAGE", "VERSION", "REFERENCE"],
         ["memfin.agents", "example", "memfin-example-plugin", "0.1.0", "memfin_example:ExampleAgent"],
+        ["memfin.datasets", "example", "memfin-example-plugin", "0.1.0", "memfin_example:dialogues"],
         ["memfin.judges", "example", "memfin-example-plugin", "0.1.0", "memfin_example:judge"],
     ]
 

@@ -1,5 +1,6 @@
-"""An agent and a judge that an installed package offers to MemFin."""
+"""An agent, a judge and a dataset that an installed package offers to MemFin."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from memfin.agents.protocol import Observer, Session
@@ -34,3 +35,13 @@ def judge(request: JudgeRequest) -> dict[str, Any]:
     found = [item for item in request.rubric_required if item in request.detected_items]
     share = len(found) / len(request.rubric_required) if request.rubric_required else 0.0
     return {"score": 1 + round(4 * share), "rubric_items": found}
+
+
+def dialogues() -> Iterator[dict[str, Any]]:
+    """Yield dialogues of one turn pair, which could as well come from a database."""
+    profile = {"risk_level_gt": "稳健", "horizon_gt": "2年以上", "liquidity_need_gt": "中"}
+    for product in ("股票基金", "黄金"):
+        tags = {"risk_disclosure_required_gt": ["market_uncertainty"], "explainability_rubric_gt": ["边界声明"]}
+        user = {"role": "user", "text": f"我是稳健型，想买{product}。"}
+        turns = [user, {"role": "assistant", "text": MARKET_RISK, "turn_tags": tags}]
+        yield {"dialog_id": product, "profile_gt": profile, "turns": turns}
