@@ -55,7 +55,7 @@ def nested(value: Any) -> Any:
     """Return data with dotted keys as nested objects, and objects with only numbers for keys as lists."""
     if isinstance(value, list):
         return [nested(each) for each in value]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     found: dict[str, Any] = {}
     for key, each in value.items():
@@ -82,9 +82,9 @@ def _listed(found: dict[str, Any]) -> Any:
     return found
 
 
-def mapping_of(value: object) -> Mapping[str, Any]:
+def mapping_of(value: object) -> dict[str, Any]:
     """Return an object; one without keys for anything else."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def value_at(attributes: Mapping[str, Any], path: str) -> Any:
