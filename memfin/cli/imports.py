@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar, get_args
+from typing import get_args
 
 import click
 import msgspec
@@ -35,14 +35,7 @@ def command() -> None:
     """
 
 
-class _Import(Protocol):
-    def __call__(self, files: Sequence[Path], out: Path, *, run_id: str) -> ImportStats: ...
-
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
-
-def _span_options(command: _Command) -> _Command:
+def _span_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments of the commands that import spans."""
     for add in (
         click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of."),
@@ -55,7 +48,9 @@ def _span_options(command: _Command) -> _Command:
     return command
 
 
-def _import(source: _Import, files: Sequence[Path], out: Path, run_id: str, strays: tuple[str, str]) -> None:
+def _import(
+    source: Callable[..., ImportStats], files: Sequence[Path], out: Path, run_id: str, strays: tuple[str, str]
+) -> None:
     """Import spans and report the counts; ``strays`` names what may be left out, and what it lacks."""
     if not RUN_ID.match(run_id):
         raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")

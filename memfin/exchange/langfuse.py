@@ -41,9 +41,16 @@ def _records(where: str, record: Mapping[str, Any]) -> Iterator[SpanRecord | Lef
     1. A page of the API has them under ``data``, a download of a trace has ``trace`` and ``observations``.
     2. A session has ``traces``, a trace may have ``observations`` and ``scores``; in lists they are only ids.
     """
-    trace = record.get("trace")
+    if _value(record, "dataType") and "name" in record:
+        yield LeftOut(where, "score")
+        return
     session = _value(record, "sessionId") or (_value(record, "id") if "traces" in record else None)
-    for inside in (record.get("data"), record.get("traces"), [trace], record.get("observations")):
+    for inside in (
+        record.get("data"),
+        record.get("traces"),
+        [record.get("trace")],
+        record.get("observations"),
+    ):
         for each in inside if isinstance(inside, list) else ():
             if isinstance(each, Mapping):
                 yield from _records(where, {"sessionId": session, **each} if session else each)
@@ -51,9 +58,6 @@ def _records(where: str, record: Mapping[str, Any]) -> Iterator[SpanRecord | Lef
     if isinstance(scores, list) and scores:
         yield LeftOut(where, "score", len(scores))
     if any(isinstance(record.get(key), list | Mapping) for key in ("data", "traces", "trace")):
-        return
-    if _value(record, "dataType") and "name" in record:
-        yield LeftOut(where, "score")
         return
     with errors_at(where):
         found = _span(where, record)
@@ -99,4 +103,5 @@ def _part(record: Mapping[str, Any], *, root: bool, latency_ms: float) -> Part |
 
 def _turn(record: Mapping[str, Any], error: str | None, *, whole: bool = False) -> Part:
     inputs, outputs = messages_in(record.get("input"), "user"), messages_in(record.get("output"), "assistant")
-    return turn_part(inputs, outputs, error=error, whole=whole)
+    history = not _value(record, "sessionId")
+    return turn_part(inputs, outputs, error=error, whole=whole, history=history)

@@ -98,8 +98,9 @@ def turn_part(
     *,
     error: str | None = None,
     whole: bool = False,
+    history: bool = False,
 ) -> Part:
-    """Return the part of a span that answers the last user message of its input."""
+    """Return the part of a span that answers the last user message; with ``history`` it has those before."""
     users = [text for role, text in inputs if role == "user" and text]
     after = _rounds([("user", ""), *outputs])[-1]
     return Part(
@@ -108,7 +109,7 @@ def turn_part(
         asks=not inputs or inputs[-1][0] == "user",
         reply=after[1] or None,
         error=error,
-        history=_rounds(inputs)[:-1],
+        history=_rounds(inputs)[:-1] if history else [],
         whole=whole,
     )
 
@@ -144,24 +145,24 @@ def arguments(value: object) -> dict[str, Any] | str:
     return found if isinstance(found, dict) else text_of(value)
 
 
-def recall_part(query: object, found: object) -> Part:
+def recall_part(query: object, found: object, source: str | None = None) -> Part:
     """Return the part of a search: its documents are in a list, or in the first list of an object."""
     queries = [text for _, text in messages_in(query, "user") if text]
     value = json_value(found)
     if isinstance(value, Mapping):
         value = next((each for each in value.values() if isinstance(each, list)), [value])
     documents = value if isinstance(value, list) else [value] if value else []
-    items = [item for each in documents if (item := _recalled(each)) is not None]
+    items = [item for each in documents if (item := _recalled(each, source)) is not None]
     return Part(kind="recall", recall=RecallTrace(query=queries[-1] if queries else "", items=items))
 
 
-def _recalled(found: object) -> RecallItem | None:
+def _recalled(found: object, source: str | None) -> RecallItem | None:
     """Return a document: a text, an object, one within an object, or a pair with its score."""
     match found:
         case [document, int() | float() as rated]:
             found = {"document": document, "score": rated}
     if not isinstance(found, Mapping):
-        return RecallItem(content=text_of(found)) if found else None
+        return RecallItem(content=text_of(found), source=source) if found else None
     for key in ("document", "node"):
         if isinstance(inner := found.get(key), Mapping):
             found = {**found, **inner}
@@ -174,4 +175,5 @@ def _recalled(found: object) -> RecallItem | None:
         content=text_of(texts[0]) if texts else "",
         item_id=text_of(ids[0]) if ids else None,
         score=score,
+        source=source,
     )

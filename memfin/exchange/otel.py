@@ -4,9 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.contracts import RecallItem, RecallTrace
 from memfin.exchange.conversations import ImportStats, Part, Source, SpanRecord, import_spans
-from memfin.exchange.messages import content_of, json_value, objects, text_of, tool_part
+from memfin.exchange.messages import (
+    content_of,
+    json_value,
+    objects,
+    recall_part,
+    text_of,
+    tool_part,
+    turn_part,
+)
 from memfin.exchange.openinference import KIND, SESSION, nested, openinference_part
 from memfin.exchange.otlp import Span, plain_attributes, read_spans
 from memfin.exchange.records import errors_at
@@ -62,19 +69,12 @@ def _part_of(span: Span, attributes: Mapping[str, Any], latency_ms: float) -> Pa
         args, result = (attributes.get(f"gen_ai.tool.call.{key}") for key in ("arguments", "result"))
         return tool_part(name, args, result, latency_ms, error)
     if operation in _RECALLS:
-        return Part(kind="recall", recall=_recall(attributes))
+        return _recall(attributes)
     inputs, outputs = _messages(span, attributes)
     if operation not in _TURNS and not (inputs or outputs):
         return None
-    users = [text for each in inputs if each.get("role") == "user" and (text := content_of(each))]
-    replies = [text for each in outputs if (text := content_of(each))]
-    return Part(
-        kind="turn",
-        user=users[-1] if users else None,
-        asks=not inputs or inputs[-1].get("role") == "user",
-        reply=replies[0] if replies else None,
-        error=error,
-    )
+    replies = [("assistant", text) for each in outputs if (text := content_of(each))]
+    return turn_part([(str(each.get("role")), content_of(each)) for each in inputs], replies[:1], error=error)
 
 
 def _error(span: Span, attributes: Mapping[str, Any]) -> str | None:
@@ -114,23 +114,13 @@ def _both(attributes: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[
     return inputs, outputs
 
 
-def _recall(attributes: Mapping[str, Any]) -> RecallTrace:
-    kind = "memory" if "gen_ai.memory.records" in attributes else "retrieval"
-    names = ("gen_ai.memory.store.name", "gen_ai.memory.store.id", "gen_ai.data_source.id")
-    source = next((text_of(attributes[name]) for name in names if name in attributes), None)
-    found = objects(
-        attributes.get("gen_ai.memory.records" if kind == "memory" else "gen_ai.retrieval.documents")
-    )
-    queries = ("gen_ai.memory.query.text", "gen_ai.retrieval.query.text")
-    return RecallTrace(
-        query=next((text_of(attributes[name]) for name in queries if name in attributes), ""),
-        items=[
-            RecallItem(
-                content=text_of(each.get("content")),
-                item_id=None if each.get("id") is None else text_of(each["id"]),
-                score=score if isinstance(score := each.get("score"), int | float) else None,
-                source=source,
-            )
-            for each in found
-        ],
+def _recall(attributes: Mapping[str, Any]) -> Part:
+    def first(*names: str) -> Any:
+        return next((attributes[name] for name in names if name in attributes), None)
+
+    source = first("gen_ai.memory.store.name", "gen_ai.memory.store.id", "gen_ai.data_source.id")
+    return recall_part(
+        first("gen_ai.memory.query.text", "gen_ai.retrieval.query.text"),
+        first("gen_ai.memory.records", "gen_ai.retrieval.documents"),
+        None if source is None else text_of(source),
     )

@@ -20,7 +20,7 @@ def import_phoenix(files: Sequence[Path], out: Path, *, run_id: str = "imported"
     """Write the sessions in exports of Phoenix as a dialogue trace; see `import_spans`."""
     source = Source(
         read=_read,
-        no_dialog=f"no span of a model, a chain or an agent has {SESSION}; have the agent set it",
+        no_dialog=f"no span of a model, a chain or an agent has {SESSION}; have it set",
         no_text="no span of a session has the user's text (input.value, llm.input_messages)",
     )
     return import_spans(source, files, out, run_id=run_id)

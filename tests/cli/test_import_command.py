@@ -72,6 +72,5 @@ def test_what_langfuse_and_phoenix_have_beside_turns_is_left_out_with_a_warning(
     failed = run_command("import", "phoenix", "spans.jsonl", "--out", "other.jsonl", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,
-        "memfin: spans.jsonl: no span of a model, a chain or an agent has session.id; "
-        "have the agent set it\n",
+        "memfin: spans.jsonl: no span of a model, a chain or an agent has session.id; have it set\n",
     )

@@ -247,7 +247,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         {"id": "s", "createdAt": "2025-03-01", "countTraces": 2},
         trace("t1", 1, "q", "a", scores=[score, score]),
         trace("t2", 2, {"unknown": 1, "keys": 2}, "a"),
-        score,
+        {**score, "trace": {"userId": "u"}},
     ]
     _, stats = imported(tmp_path, ("rows.jsonl", rows))
     rows_file = tmp_path / "rows.jsonl"
