@@ -13,6 +13,7 @@ from memfin.exchange.records import errors_at, nanoseconds, read_records
 
 _MODELS: Final = frozenset({"GENERATION", "AGENT"})
 _STEPS: Final = frozenset({"SPAN", "CHAIN", "EVENT"})
+_MAX_LATENCY: Final = 1e9
 _ASIDES: Final = frozenset({"EVALUATOR", "GUARDRAIL"})
 
 
@@ -78,7 +79,10 @@ def _span(where: str, record: Mapping[str, Any]) -> SpanRecord | None:
         return None
     session = str(_value(record, "sessionId") or "").strip() or None
     if not trace:
-        end = start + round(float(record.get("latency") or 0) * 1e9)
+        latency = float(record.get("latency") or 0)
+        if not 0 <= latency < _MAX_LATENCY:
+            raise ValueError(f"the latency {latency} is no number of seconds")
+        end = start + round(latency * 1e9)
         return SpanRecord(where, key, key, "", session, start, end, _turn(record, None, whole=True))
     end = nanoseconds(_value(record, "endTime")) or start
     parent = str(_value(record, "parentObservationId") or "")

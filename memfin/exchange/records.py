@@ -32,7 +32,7 @@ def errors_at(where: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise UsageError(f"{where}: nested too deeply") from None
-    except (ValueError, OverflowError, msgspec.ValidationError) as problem:
+    except (ValueError, TypeError, OverflowError, msgspec.ValidationError) as problem:
         raise UsageError(f"{where}: {problem}") from None
 
 
@@ -101,7 +101,8 @@ def _array(path: Path, file: BinaryIO) -> Iterator[tuple[str, Any]]:
             if rest.startswith("]", start):
                 return
             try:
-                element, place = decoder.raw_decode(rest, start)
+                place = decoder.raw_decode(rest, start)[1]
+                element = msgspec.json.decode(rest[start:place])  # as the lines of a file are
             except ValueError as problem:
                 rest, place = rest[start:], 0
                 more = text.read(max(_CHUNK, len(rest))) if len(rest) < MAX_RECORD_BYTES else ""

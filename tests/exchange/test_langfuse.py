@@ -274,6 +274,18 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ("rows.json", b'["\xff"]', r"rows.json:1: no JSON: "),
         ("rows.jsonl", b'{"id": "t", "timestamp": "noon"}', r"rows.jsonl:1: 'noon' is no time since 1970"),
         ("rows.jsonl", b'{"id": "t", "timestamp": 1, "latency": "x"}', r"rows.jsonl:1: .*'x'"),
+        (
+            "rows.jsonl",
+            b'{"id": "t", "timestamp": 1, "latency": 1e300}',
+            r"rows.jsonl:1: the latency 1e\+300 ",
+        ),
+        ("rows.jsonl", b'{"id": "t", "timestamp": 1, "latency": {"s": 1}}', r"rows.jsonl:1: float.* 'dict'"),
+        ("rows.json", b'[{"id": "\\ud800"}]', r"rows.json:1: no JSON: "),
+        (
+            "rows.json",
+            b'[{"id": "t", "timestamp": 1, "input": ' + b"[" * 500 + b'"q"' + b"]" * 500 + b"}]",
+            r"rows.json:1: nested too deeply",
+        ),
         ("rows.csv", b"id,timestamp\nt\n", r"rows.csv:2: the row has not the columns of the header"),
         ("rows.csv", b'id\n"x\n', r"rows.csv:2: no CSV: "),
         ("rows.jsonl", b"", r"rows.jsonl: no trace and no observation of Langfuse"),
