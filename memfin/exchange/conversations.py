@@ -48,14 +48,14 @@ UPDATE span SET conversation = coalesce(
 CREATE INDEX place ON span (conversation, start, end DESC);
 """
 _MAKE_TRACES: Final = """
-INSERT OR IGNORE INTO span SELECT trace, trace, '', NULL, min(start), max(end), min(origin), ?
+INSERT OR IGNORE INTO span SELECT trace, '', '', NULL, min(start), max(end), min(origin), ?
 FROM span GROUP BY trace
 """
 _JOIN_TRACES: Final = """
-UPDATE span SET parent = trace WHERE id != trace AND NOT EXISTS (
+UPDATE span SET parent = '' WHERE id != '' AND NOT EXISTS (
     SELECT 1 FROM span AS above WHERE above.trace = span.trace AND above.id = span.parent
 );
-UPDATE span SET end = (SELECT max(end) FROM span AS within WHERE within.trace = span.trace) WHERE id = trace;
+UPDATE span SET end = (SELECT max(end) FROM span AS within WHERE within.trace = span.trace) WHERE id = '';
 """
 
 
@@ -121,7 +121,8 @@ class LeftOut(NamedTuple):
 class Source:
     """A system whose spans are read; the texts are the errors for files without a turn.
 
-    ``by_trace`` makes each trace a turn, and one without a conversation a dialogue.
+    ``by_trace`` makes each trace a turn, and one without a conversation a dialogue. The record of a trace has
+    an empty span id, which is the parent of its outermost spans.
     """
 
     read: Callable[[Path], Iterator[SpanRecord | LeftOut]]

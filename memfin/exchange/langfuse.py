@@ -72,7 +72,7 @@ def _value(record: Mapping[str, Any], key: str) -> Any:
 
 
 def _span(where: str, record: Mapping[str, Any]) -> SpanRecord | None:
-    """Return a trace, whose span has its id, or an observation; None for anything else."""
+    """Return a trace or an observation; None for anything else."""
     key, trace = str(_value(record, "id") or ""), str(_value(record, "traceId") or "")
     start = nanoseconds(_value(record, "startTime") if trace else record.get("timestamp"))
     if start is None or not key:
@@ -83,7 +83,7 @@ def _span(where: str, record: Mapping[str, Any]) -> SpanRecord | None:
         if not 0 <= latency < _MAX_LATENCY:
             raise ValueError(f"the latency {latency} is no number of seconds")
         end = start + round(latency * 1e9)
-        return SpanRecord(where, key, key, "", session, start, end, _turn(record, None, whole=True))
+        return SpanRecord(where, key, "", "", session, start, end, _turn(record, None, whole=True))
     end = nanoseconds(_value(record, "endTime")) or start
     parent = str(_value(record, "parentObservationId") or "")
     part = _part(record, root=not parent, latency_ms=(end - start) / 1e6)

@@ -20,7 +20,7 @@ _INSIDE: Final = (
     *("query", "question", "prompt", "user_input", "output", "outputs", "answer", "response", "reply"),
     *("result", "text", "content", "value"),
 )
-"""Keys of an object that hold what was said, the first that does."""
+"""Keys of an object that may hold messages or a text, by preference."""
 
 _DOCUMENT_TEXTS: Final = ("content", "page_content", "pageContent", "text", "chunk", "document", "value")
 _DOCUMENT_IDS: Final = ("id", "document_id", "doc_id", "id_", "node_id", "chunk_id")

@@ -213,6 +213,7 @@ def test_a_trace_without_a_session_is_a_dialogue_with_its_history(tmp_path: Path
     rows = [
         observation("GENERATION", "g", "t1", (1, 2), input=history, output="third"),
         observation("TOOL", "quote", "t1", (1.5, 1.6)),
+        observation("SPAN", "t2", "t2", (5, 6)),  # LangChain's handler gives it the id of the trace
         trace("t2", 5, "alone", "yes"),
         trace("t3", 6, history, "third", sessionId="s"),
     ]
@@ -221,6 +222,7 @@ def test_a_trace_without_a_session_is_a_dialogue_with_its_history(tmp_path: Path
     assert [turn.latency_ms for turn in many.turns] == [None, None, 1000]
     assert [len(turn.tools) for turn in many.turns] == [0, 0, 1]
     assert (alone.dialog_id, texts(alone)) == ("t2", [("alone", "yes")])
+    assert alone.turns[0].latency_ms == 1000
     assert texts(session) == [("three", "third")]
 
 
