@@ -1,6 +1,6 @@
 """``memfin import`` and ``export``: recorded conversations as traces, and exports of runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -10,8 +10,12 @@ from memfin.chats import Unread, read_chats
 from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.exchange.conversations import ImportStats
 from memfin.exchange.exporters import export_run
+from memfin.exchange.langfuse import import_langfuse
+from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
+from memfin.exchange.phoenix import import_phoenix
 from memfin.journal.disk import Disk
 from memfin.validation.findings import file_text
 
@@ -22,18 +26,49 @@ def command() -> None:
 
     \b
     memfin import otel spans.jsonl --out dialog_trace.jsonl
+    memfin import langfuse traces.jsonl observations.jsonl --out dialog_trace.jsonl
+    memfin import phoenix spans.parquet --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
 
     memfin import COMMAND --help has the details.
     """
 
 
+def _span_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments of the commands that import spans."""
+    for add in (
+        click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of."),
+        click.option(
+            "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
+        ),
+        click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)),
+    ):
+        command = add(command)
+    return command
+
+
+def _import(
+    source: Callable[..., ImportStats], files: Sequence[Path], out: Path, run_id: str, strays: tuple[str, str]
+) -> None:
+    """Import spans and report the counts; ``strays`` names what may be left out, and what it lacks."""
+    if not RUN_ID.match(run_id):
+        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
+    stats = source(files, out, run_id=run_id)
+    noun, lack = strays
+    for count, first, of_what in (
+        (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
+        (stats.silent, stats.first_silent, f"{counted(stats.silent, 'turn')} without the user's text"),
+        (stats.scores, stats.first_score, f"{counted(stats.scores, 'score')} of Langfuse"),
+    ):
+        if count:
+            note(f"warning: {first}: {of_what} left out, this the first")
+    if stats.unanswered:
+        note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
+    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+
+
 @command.command("otel")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
-)
-@click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of.")
+@_span_options
 def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     """Turn OpenTelemetry spans in OTLP FILEs into a dialogue trace.
 
@@ -42,20 +77,40 @@ def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     memfin score dialog_trace.jsonl --out scored
 
     Files are JSON as the collector's file exporter writes it, or protobuf (.pb, .binpb, .bin), with gzip or
-    without. Spans with gen_ai.conversation.id become dialogues, ordered by time.
+    without. Spans with gen_ai.conversation.id, or with session.id of OpenInference, become dialogues, ordered
+    by time.
     """
-    if not RUN_ID.match(run_id):
-        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
-    stats = import_otel(files, out, run_id=run_id)
-    if stats.strays:
-        spans = counted(stats.strays, "span")
-        note(f"warning: {stats.first_stray}: {spans} without {CONVERSATION} left out, this the first")
-    if stats.silent:
-        turns = counted(stats.silent, "turn")
-        note(f"warning: {stats.first_silent}: {turns} without the user's text left out, this the first")
-    if stats.unanswered:
-        note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
-    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+    _import(import_otel, files, out, run_id, ("span", f"without {CONVERSATION}"))
+
+
+@command.command("langfuse")
+@_span_options
+def langfuse(files: tuple[Path, ...], out: Path, run_id: str) -> None:
+    """Turn exports of Langfuse in FILEs into a dialogue trace.
+
+    \b
+    memfin import langfuse traces.jsonl observations.jsonl --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Files are JSON, JSONL, CSV or Parquet of traces and observations: answers of the API, exports of the
+    pages or of blob storage. A session becomes a dialogue, each of its traces a turn.
+    """
+    _import(import_langfuse, files, out, run_id, ("record", "of other kinds"))
+
+
+@command.command("phoenix")
+@_span_options
+def phoenix(files: tuple[Path, ...], out: Path, run_id: str) -> None:
+    """Turn exports of Arize Phoenix in FILEs into a dialogue trace.
+
+    \b
+    memfin import phoenix spans.parquet --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Files are JSON, JSONL, CSV or Parquet of get_spans_dataframe, answers of the API, or OTLP in JSON. Spans
+    with session.id become dialogues, ordered by time.
+    """
+    _import(import_phoenix, files, out, run_id, ("span", f"without {SESSION}"))
 
 
 @command.command("chat")

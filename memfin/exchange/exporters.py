@@ -19,8 +19,8 @@ Exporter = Callable[[Results[Any], Path], Mapping[str, int]]
 """Writes files of a run into an empty directory; returns their numbers of records by file name."""
 
 BUILT_IN: Final[Mapping[str, str]] = {
-    "otel": "memfin.exchange.spans:export",
-    "langfuse": "memfin.exchange.langfuse:export",
+    "otel": "memfin.exchange.export_otel:export",
+    "langfuse": "memfin.exchange.export_langfuse:export",
 }
 """Modules of the exporters, imported only when one is named."""
 

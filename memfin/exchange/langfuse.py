@@ -1,128 +1,111 @@
-"""Export of a run as batches for Langfuse's ingestion API, one per line."""
+"""Exports of traces and observations from Langfuse as dialogue traces.
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+Keys are those of its API and of the exports of its pages (``sessionId``) or of blob storage (``session_id``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+from memfin.exchange.conversations import ImportStats, LeftOut, Part, Source, SpanRecord, import_spans
+from memfin.exchange.messages import json_value, messages_in, recall_part, tool_part, turn_part
+from memfin.exchange.records import errors_at, nanoseconds, read_records
 
-from memfin.contracts import DialogTrace
-from memfin.exchange.evaluations import Evaluation, TimedDialog, TimedTurn, digest, timed_dialogs
-from memfin.results import Results
-
-FILE: Final = "batches.jsonl"
-
-_MAX_BATCH: Final = 1_000_000  # bytes; Langfuse takes 3.5 MB
-_MAX_SESSION: Final = 200  # characters, of US-ASCII
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MODELS: Final = frozenset({"GENERATION", "AGENT"})
+_STEPS: Final = frozenset({"SPAN", "CHAIN", "EVENT"})
+_MAX_LATENCY: Final = 1e9
+_ASIDES: Final = frozenset({"EVALUATOR", "GUARDRAIL"})
 
 
-def export(run: Results[Any], out: Path) -> dict[str, int]:
-    """Write the dialogues as sessions with a trace per turn; count batches."""
-    batches = 0
-    with (out / FILE).open("wb") as file:
-        for batch in _batches(event for dialog in timed_dialogs(run) for event in _dialog_events(dialog)):
-            file.write(b'{"batch":[' + b",".join(batch) + b"]}\n")
-            batches += 1
-    return {FILE: batches}
+def import_langfuse(files: Sequence[Path], out: Path, *, run_id: str = "imported") -> ImportStats:
+    """Write the sessions in exports of Langfuse as a dialogue trace; see `import_spans`.
+
+    Each trace is a turn. One without a session is a dialogue, with the turns that its input repeats.
+    """
+    source = Source(
+        read=_read,
+        no_dialog="no trace and no observation of Langfuse; export traces or observations",
+        no_text="no trace has the user's text as its input, and no observation of it has",
+        by_trace=True,
+    )
+    return import_spans(source, files, out, run_id=run_id)
 
 
-def _batches(events: Iterator[dict[str, Any]]) -> Iterator[list[bytes]]:
-    """Yield encoded events in lists of at most `_MAX_BATCH` bytes; one that is larger has its own."""
-    batch: list[bytes] = []
-    size = 0
-    for event in events:
-        encoded = msgspec.json.encode(event)
-        if batch and size + len(encoded) > _MAX_BATCH:
-            yield batch
-            batch, size = [], 0
-        batch.append(encoded)
-        size += len(encoded) + 1
-    if batch:
-        yield batch
+def _read(path: Path) -> Iterator[SpanRecord | LeftOut]:
+    for where, record in read_records(path):
+        yield from _records(where, record)
 
 
-def _dialog_events(dialog: TimedDialog) -> Iterator[dict[str, Any]]:
-    trace = dialog.trace
-    session = f"{trace.run_id}/{trace.dialog_id}"
-    if len(session) > _MAX_SESSION or not session.isascii():
-        session = dialog.trace_id
-    for turn in dialog.turns:
-        yield from _turn_events(trace, session, turn)
-    for score in dialog.evaluations:
-        yield _score(trace, score, dialog.turns[-1].end, sessionId=session)
+def _records(where: str, record: Mapping[str, Any]) -> Iterator[SpanRecord | LeftOut]:
+    """Yield the traces and observations of a record.
+
+    1. A page of the API has them under ``data``, a download of a trace has ``trace`` and ``observations``.
+    2. A session has ``traces``, a trace may have ``observations`` and ``scores``; in lists they are only ids.
+    """
+    if _value(record, "dataType") and "name" in record:
+        yield LeftOut(where, "score")
+        return
+    session = _value(record, "sessionId") or (_value(record, "id") if "traces" in record else None)
+    for inside in (
+        record.get("data"),
+        record.get("traces"),
+        [record.get("trace")],
+        record.get("observations"),
+    ):
+        for each in inside if isinstance(inside, list) else ():
+            if isinstance(each, Mapping):
+                yield from _records(where, {"sessionId": session, **each} if session else each)
+    scores = record.get("scores")
+    if isinstance(scores, list) and scores:
+        yield LeftOut(where, "score", len(scores))
+    if any(isinstance(record.get(key), list | Mapping) for key in ("data", "traces", "trace")):
+        return
+    with errors_at(where):
+        found = _span(where, record)
+    yield found or LeftOut(where, "stray")
 
 
-def _turn_events(dialog: DialogTrace, session: str, turn: TimedTurn) -> Iterator[dict[str, Any]]:
-    """Yield the trace of a turn, its reply, recalls and tools as observations, and the scores."""
-    trace, usage, start = turn.trace, turn.trace.usage or None, _time(turn.start)
-    key = digest(32, dialog, trace.turn_pair_id)
-    texts = {"input": trace.user_text, "output": trace.pred_assistant_text}
-    body = {
-        "id": key,
-        "timestamp": start,
-        "name": f"turn {trace.turn_pair_id}",
-        "sessionId": session,
-        "userId": dialog.user_id,
-        "tags": [tag for tag in (dialog.scenario_type, dialog.difficulty) if tag],
-        "metadata": {"run_id": dialog.run_id, "dialog_id": dialog.dialog_id, "turn": trace.turn_pair_id},
-        **texts,
-    }
-    yield _event("trace-create", turn.start, body)
-    reply = {
-        "id": turn.span_id,
-        "traceId": key,
-        "name": "reply",
-        "startTime": start,
-        "endTime": _time(turn.end),
-        "model": usage and usage.model,
-        "usageDetails": usage and {"input": usage.prompt_tokens, "output": usage.completion_tokens},
-        **_level(None if trace.turn_status == "ok" else trace.error or trace.turn_status),
-        **texts,
-    }
-    yield _event("generation-create", turn.start, reply)
-    for step_id, step in turn.steps:
-        body = {
-            "id": step_id,
-            "traceId": key,
-            "parentObservationId": turn.span_id,
-            "name": step.name or "recall",
-            "startTime": _time(step.start),
-            "endTime": _time(step.end),
-            "input": step.input,
-            "output": step.output,
-            **_level(step.error),
-        }
-        yield _event("span-create", step.start, body)
-    for score in turn.evaluations:
-        yield _score(dialog, score, turn.end, traceId=key, observationId=turn.span_id)
+def _value(record: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a key in either spelling."""
+    value = record.get(key)
+    return record.get("".join(f"_{c.lower()}" if c.isupper() else c for c in key)) if value is None else value
 
 
-def _level(error: str | None) -> dict[str, str]:
-    return {} if error is None else {"level": "ERROR", "statusMessage": error}
+def _span(where: str, record: Mapping[str, Any]) -> SpanRecord | None:
+    """Return a trace or an observation; None for anything else."""
+    key, trace = str(_value(record, "id") or ""), str(_value(record, "traceId") or "")
+    start = nanoseconds(_value(record, "startTime") if trace else record.get("timestamp"))
+    if start is None or not key:
+        return None
+    session = str(_value(record, "sessionId") or "").strip() or None
+    if not trace:
+        latency = float(record.get("latency") or 0)
+        if not 0 <= latency < _MAX_LATENCY:
+            raise ValueError(f"the latency {latency} is no number of seconds")
+        end = start + round(latency * 1e9)
+        return SpanRecord(where, key, "", "", session, start, end, _turn(record, None, whole=True))
+    end = nanoseconds(_value(record, "endTime")) or start
+    parent = str(_value(record, "parentObservationId") or "")
+    part = _part(record, root=not parent, latency_ms=(end - start) / 1e6)
+    return SpanRecord(where, trace, key, parent, session, start, end, part)
 
 
-def _score(dialog: DialogTrace, score: Evaluation, time: int, **place: str) -> dict[str, Any]:
-    """Return the score of a reply or a session: a label, a number, or 1 or 0 for true and false."""
-    number = "BOOLEAN" if score.is_binary else "NUMERIC"
-    body = {
-        "id": digest(32, dialog, score.name, *place.values()),
-        **place,
-        "name": score.name,
-        "value": score.label if score.value is None else score.value,
-        "dataType": "CATEGORICAL" if score.value is None else number,
-        "comment": score.explanation,
-    }
-    return _event("score-create", time, body)
+def _part(record: Mapping[str, Any], *, root: bool, latency_ms: float) -> Part | None:
+    """Return what the trace needs of an observation; of a step in between that is nothing."""
+    kind = str(record.get("type") or "").upper()
+    failed = str(record.get("level") or "").upper() == "ERROR"
+    error = (_value(record, "statusMessage") or "error") if failed else None
+    if kind in _MODELS or (kind in _STEPS and root):
+        return _turn(record, error)
+    if kind == "TOOL":
+        name, result = str(record.get("name") or ""), record.get("output")
+        return tool_part(name, record.get("input"), result, latency_ms, error)
+    if kind == "RETRIEVER":
+        return recall_part(record.get("input"), json_value(record.get("output")))
+    return Part(kind="aside") if kind in _ASIDES else None
 
 
-def _event(kind: str, time: int, body: dict[str, Any]) -> dict[str, Any]:
-    """Return an event without fields that are None; its id is that of what it makes."""
-    known = {name: value for name, value in body.items() if value is not None}
-    return {"id": f"{kind}-{body['id']}", "type": kind, "timestamp": _time(time), "body": known}
-
-
-def _time(nanoseconds: int) -> str:
-    moment = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _turn(record: Mapping[str, Any], error: str | None, *, whole: bool = False) -> Part:
+    inputs, outputs = messages_in(record.get("input"), "user"), messages_in(record.get("output"), "assistant")
+    history = not _value(record, "sessionId")
+    return turn_part(inputs, outputs, error=error, whole=whole, history=history)
