@@ -10,6 +10,7 @@ import pytest
 
 from memfin.agents.protocol import AgentReply
 from memfin.contracts import ModelUsage, RecallItem
+from memfin.exchange import export_langfuse
 from memfin.exchange.exporters import export_run
 from memfin.runtime.api import run_eval_parallel
 from tests.support import dataset
