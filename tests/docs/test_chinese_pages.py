@@ -9,6 +9,7 @@ from tests.support import each_case
 DOCS = ROOT / "docs"
 CHINESE = sorted((DOCS / "zh").glob("*.md"))
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
+IDENTIFIER = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 def test_there_are_chinese_pages() -> None:
@@ -48,7 +49,7 @@ def test_the_blocks_of_code_are_the_same(page: Path) -> None:
 @each_case("page", CHINESE)
 def test_the_identifiers_are_the_same(page: Path) -> None:
     named, expected = (
-        {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", prose(found))}
+        {" ".join(name.split()) for _, name in IDENTIFIER.findall(prose(found))}
         for found in (page, DOCS / page.name)
     )
     assert named == expected
