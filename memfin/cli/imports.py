@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import click
 import msgspec
@@ -11,9 +11,11 @@ from memfin.chats import Unread, read_chats
 from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.exchange import inspect_logs
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.tables import TableFormat, export_tables
 from memfin.journal.disk import Disk
+from memfin.results import read_run
 from memfin.validation.findings import file_text
 
 
@@ -106,12 +108,16 @@ def chat(file: Path, out: Path) -> None:
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "form", type=click.Choice(get_args(TableFormat)), required=True, help="Format of the tables."
+    "--to",
+    "form",
+    type=click.Choice([*get_args(TableFormat), "inspect"]),
+    required=True,
+    help="Format of the tables.",
 )
 @click.option(
     "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to create."
 )
-def export(run_dir: Path, form: TableFormat, out: Path) -> None:
+def export(run_dir: Path, form: str, out: Path) -> None:
     """Write the rows of a run, a soak or a benchmark as tables, a file per kind.
 
     \b
@@ -120,5 +126,13 @@ def export(run_dir: Path, form: TableFormat, out: Path) -> None:
 
     A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
     """
-    for name, rows in export_tables(run_dir, out, form).items():
+    if form == "inspect":
+        run = read_run(run_dir)
+        if out.exists():
+            raise UsageError(f"{out} exists; remove it or name another directory")
+        out.mkdir(parents=True)
+        for name, count in inspect_logs.export(run, out).items():
+            click.echo(f"{out / name}: {counted(count, 'sample')}")
+        return
+    for name, rows in export_tables(run_dir, out, cast("TableFormat", form)).items():
         click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")
