@@ -12,7 +12,7 @@ from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.exchange import inspect_logs
-from memfin.exchange.otel import CONVERSATION, import_otel
+from memfin.exchange.otel import CONVERSATION, ImportStats, import_otel
 from memfin.exchange.tables import TableFormat, export_tables
 from memfin.journal.disk import Disk
 from memfin.results import read_run
@@ -50,6 +50,34 @@ def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     if not RUN_ID.match(run_id):
         raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
     stats = import_otel(files, out, run_id=run_id)
+    _report(stats, out)
+
+
+@command.command("inspect")
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
+)
+@click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of.")
+def inspect(log: Path, out: Path, run_id: str) -> None:
+    """Turn the samples of the inspect_ai LOG (.eval, .json) into a dialogue trace.
+
+    \b
+    memfin import inspect logs/task.eval --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Needs pip install 'memfin[inspect]'. Each sample becomes a dialogue with a turn per user message.
+    """
+    if not RUN_ID.match(run_id):
+        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
+    stats = inspect_logs.import_inspect(log, out, run_id=run_id)
+    if stats.unfinished:
+        note(f"warning: {log}: its status is {stats.unfinished}: only finished samples are in it")
+    _report(stats, out)
+
+
+def _report(stats: ImportStats, out: Path) -> None:
+    """Print what an import has left out and written."""
     if stats.strays:
         spans = counted(stats.strays, "span")
         note(f"warning: {stats.first_stray}: {spans} without {CONVERSATION} left out, this the first")

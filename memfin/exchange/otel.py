@@ -70,6 +70,7 @@ class ImportStats(Record):
 
     Spans without a conversation and turns without the user's text are left out; ``first_stray`` and
     ``first_silent`` say where the first of them is.
+    ``unfinished`` is the status of a log that is not complete.
     """
 
     dialogs: int = 0
@@ -79,6 +80,7 @@ class ImportStats(Record):
     silent: int = 0
     first_silent: str = ""
     unanswered: int = 0
+    unfinished: str = ""
 
 
 class _Part(Record):

@@ -1,5 +1,6 @@
-"""Runs as logs of inspect_ai, read back by the library where it is installed."""
+"""Runs as logs of inspect_ai and logs as traces, through the library where it is installed."""
 
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -11,15 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from memfin import read_run
+from memfin.cli.imports import command
 from memfin.cli.imports import export as export_command
+from memfin.cli.run import score
 from memfin.contracts import SoakLimits
 from memfin.errors import UsageError
-from memfin.exchange.inspect_logs import export
+from memfin.exchange.inspect_logs import export, import_inspect
 from memfin.report.comparison import compare_runs
 from memfin.runtime.api import run_eval_parallel
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan
-from tests.support import dataset
+from tests.support import dataset, read_jsonl
 
 NEEDED = "the extra memfin[inspect] is not installed"
 
@@ -126,3 +129,81 @@ def test_a_failed_dialogue_is_a_sample_with_an_error(tmp_path: Path, library: An
     (sample,) = library.read_eval_log(str(tmp_path / "b.eval")).samples
     assert "no answer" in sample.error.message
     assert compare_runs(tmp_path / "b.eval", tmp_path / "b.eval").values["failed"].a == 1.0
+
+
+@pytest.fixture(scope="module")
+def talks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory with the logs of `inspect_conversation_factory`."""
+    pytest.importorskip("inspect_ai", reason=NEEDED)
+    directory = tmp_path_factory.mktemp("inspect")
+    factory = Path(__file__).with_name("inspect_conversation_factory.py")
+    done = subprocess.run([sys.executable, factory, directory], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+@pytest.mark.parametrize("name", ["talk.eval", "talk.json"])
+def test_samples_become_dialogues_with_turns_tools_and_times(talks: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "trace.jsonl"
+    done = CliRunner().invoke(command, ["inspect", str(talks / name), "--out", str(out), "--run-id", "mine"])
+    assert (done.exit_code, done.output) == (0, f"4 dialogues, 8 turns: {out}\n")
+    traces = {each["dialog_id"]: each for each in read_jsonl(out)}
+    assert set(traces) == {"tool_epoch_1", "tool_epoch_2", "given_epoch_1", "given_epoch_2"}
+    trace = traces["tool_epoch_2"]
+    assert (trace["run_id"], trace["dialog_status"], trace["valid_dialog"]) == ("mine", "ok", True)
+    asked, then = trace["turns"]
+    assert (asked["user_text"], asked["pred_assistant_text"]) == ("price A", "Guaranteed profit: A 12.5")
+    assert (then["user_text"], then["pred_assistant_text"]) == ("and then?", "Guaranteed profit: and then?")
+    (call,) = asked["tools"]
+    assert (call["tool_name"], call["args"], call["result_excerpt"]) == ("price", {"fund": "A"}, "A 12.5")
+    assert asked["latency_ms"] >= call["latency_ms"] >= 0
+    assert (asked["recall"], asked["gt_assistant_text"], then["tools"]) == (None, "", [])
+    given = traces["given_epoch_1"]["turns"]
+    assert [turn["user_text"] for turn in given] == ["price none", "and then?"]
+    assert given[0]["tools"][0]["error"] == "no such fund"
+
+
+def test_an_imported_log_is_scored_and_what_has_no_label_is_not_measured(talks: Path, tmp_path: Path) -> None:
+    import_inspect(talks / "talk.eval", tmp_path / "trace.jsonl")
+    done = CliRunner().invoke(score, [str(tmp_path / "trace.jsonl"), "--out", str(tmp_path / "scored")])
+    assert done.exit_code == 0, done.output
+    metrics = read_run(tmp_path / "scored").summary.metrics
+    assert metrics["m4_compliance"].micro["severe_violation_rate"] > 0
+    assert metrics["m1_context_continuity"].not_measured.keys() >= {"key_coverage"}
+
+
+def test_an_unfinished_log_gives_what_is_finished_and_a_warning(talks: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        command, ["inspect", str(talks / "stopped.eval"), "--out", str(tmp_path / "trace.jsonl")]
+    )
+    assert "stopped.eval: its status is error: only finished samples are in it" in done.output
+    last = {each["dialog_id"]: each for each in read_jsonl(tmp_path / "trace.jsonl")}["stop"]
+    assert (last["dialog_status"], last["turns"][0]["turn_status"]) == ("failed", "error")
+    assert "no answer" in last["turns"][0]["error"]
+
+
+def test_an_exported_run_is_imported_with_the_same_replies(
+    run_dir: Path, tmp_path: Path, library: Any
+) -> None:
+    export(read_run(run_dir), tmp_path)
+    import_inspect(tmp_path / "r.eval", tmp_path / "trace.jsonl")
+    fields = ("user_text", "pred_assistant_text", "turn_status")
+    found, wanted = (
+        {each["dialog_id"]: [[turn[name] for name in fields] for turn in each["turns"]] for each in traces}
+        for traces in (read_jsonl(tmp_path / "trace.jsonl"), read_jsonl(run_dir / "dialog_trace.jsonl"))
+    )
+    assert found == wanted
+
+
+def test_files_that_cannot_be_imported_are_one_line(talks: Path, tmp_path: Path) -> None:
+    whole = (talks / "talk.eval").read_bytes()
+    files = {"half.eval": whole[: len(whole) // 2], "empty.eval": b"", "list.json": b"[]", "a.txt": b"a"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for name in (*files, "missing.eval"):
+        with pytest.raises(UsageError, match=name) as problem:
+            import_inspect(tmp_path / name, tmp_path / "trace.jsonl")
+        assert "\n" not in str(problem.value)
+        assert not (tmp_path / "trace.jsonl").exists()
+    with pytest.raises(UsageError, match=r"empty\.eval exists; remove it or name another file"):
+        import_inspect(talks / "talk.eval", tmp_path / "empty.eval")
