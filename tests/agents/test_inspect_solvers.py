@@ -1,8 +1,11 @@
-"""Solvers and agents of inspect_ai as agents under test, with its mock model where it is installed."""
+"""Solvers and agents of inspect_ai as agents under test, with a model of their own, where it is installed."""
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from memfin import read_run
@@ -17,7 +20,11 @@ agents, models, solvers, tools, util = (
     pytest.importorskip(f"inspect_ai.{name}") for name in ("agent", "model", "solver", "tool", "util")
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the library's own
+Evaluations = pytest.importorskip("memfin.agents.adapters.inspect_ai").Evaluations
+pytestmark = [  # the library's own
+    pytest.mark.filterwarnings(f"ignore::{name}")
+    for name in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
+]
 
 
 @tools.tool  # type: ignore[untyped-decorator, unused-ignore]
@@ -35,24 +42,29 @@ def price() -> Any:
     return execute
 
 
-def answer(messages: Any, *_: Any) -> Any:
+def answer(messages: Any) -> Any:
     """Return a call of a tool for a user's words, the last text and the number of messages after a tool."""
     if messages[-1].role == "user":
         fund = "none" if "q2" in messages[-1].text else "A"
-        output = models.ModelOutput.for_tool_call("mockllm/model", "price", {"fund": fund})
+        output = models.ModelOutput.for_tool_call("funds/model", "price", {"fund": fund})
     else:
         users = sum(each.role == "user" for each in messages)
-        output = models.ModelOutput.from_content("mockllm/model", f"{messages[-1].text} ({users})")
+        output = models.ModelOutput.from_content("funds/model", f"{messages[-1].text} ({users})")
     output.usage = models.ModelUsage(input_tokens=10, output_tokens=2, total_tokens=12)
     return output
 
 
+@models.modelapi(name="funds")  # type: ignore[untyped-decorator, unused-ignore]
+class Funds(models.ModelAPI):  # type: ignore[misc, name-defined, unused-ignore]
+    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
+        return answer(input)
+
+
 @pytest.fixture(autouse=True)
-def model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INSPECT_EVAL_MODEL", "mockllm/model")
-    made = models.get_model("mockllm/model", custom_outputs=answer, memoize=False)
-    monkeypatch.setattr("inspect_ai.model.get_model", lambda *_, **__: made)
-    monkeypatch.setattr("inspect_ai.agent._react.get_model", lambda *_, **__: made)
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("INSPECT_EVAL_MODEL", "funds/model")
+    yield
+    gc.collect()  # the library's streams, which are never closed, while their warnings are ignored
 
 
 @solvers.solver  # type: ignore[untyped-decorator, unused-ignore]
@@ -86,8 +98,12 @@ async def traces(agent: Any, path: Path, **settings: Any) -> list[DialogTrace]:
     return list(read_run(path / "r").traces())
 
 
-async def test_a_solver_answers_every_turn_with_tools_history_and_a_store(tmp_path: Path) -> None:
-    for trace in await traces(chained(), tmp_path, trace_version="v1.1"):
+async def test_a_solver_answers_every_turn_with_tools_history_and_a_store(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = await traces(chained(), tmp_path, trace_version="v1.1")
+    assert capfd.readouterr().out == ""
+    for trace in found:
         assert {turn.turn_status for turn in trace.turns} == {"ok"}, trace.turns[0].error
         for number, turn in enumerate(trace.turns, 1):
             assert turn.pred_assistant_text == f"A costs 12.5 ({number}) turn {number}"
@@ -104,7 +120,7 @@ async def test_a_solver_answers_every_turn_with_tools_history_and_a_store(tmp_pa
             )
             assert turn.recall.packed_context.startswith("system: Be brief.\nuser: ")
             assert turn.usage
-            assert (turn.usage.model, turn.usage.calls, turn.usage.prompt_tokens) == ("mockllm/model", 2, 20)
+            assert (turn.usage.model, turn.usage.calls, turn.usage.prompt_tokens) == ("funds/model", 2, 20)
 
 
 @pytest.mark.parametrize("agent", [adviser, adviser()])
@@ -119,6 +135,47 @@ async def test_an_agent_answers_and_remembers_the_reference_in_forced_history(
             assert said == [each.gt_assistant_text for each in trace.turns[: number - 1]]
 
 
+@agents.agent  # type: ignore[untyped-decorator, unused-ignore]
+def researcher() -> Any:
+    return agents.react(tools=[price()], submit=False)
+
+
+async def test_an_agent_that_runs_in_samples_only_answers(tmp_path: Path) -> None:
+    for trace in await traces(researcher, tmp_path):
+        assert [turn.turn_status for turn in trace.turns] == ["ok"] * len(trace.turns), trace.turns[0].error
+        assert {call.tool_name for turn in trace.turns for call in turn.tools} == {"price"}
+
+
+async def test_a_turn_is_evaluated_again_when_another_of_its_evaluation_is_cancelled() -> None:
+    started = anyio.Event()
+
+    @solvers.solver  # type: ignore[untyped-decorator, unused-ignore]
+    def slow() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            if not started.is_set():
+                started.set()
+                await anyio.sleep_forever()
+            state.output = models.ModelOutput.from_content("m", f"re: {state.input_text}")
+            return state
+
+        return solve
+
+    evaluations, replies = Evaluations(slow()), []
+
+    async def ask(text: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            sample = await evaluations.sample_of([models.ChatMessageUser(content=text)], {})
+            replies.append(sample.output.completion)
+
+    async with anyio.create_task_group() as group:
+        first, second = anyio.CancelScope(), anyio.CancelScope()
+        group.start_soon(ask, "a", first)
+        group.start_soon(ask, "b", second)
+        await started.wait()
+        first.cancel()
+    assert replies == ["re: b"]
+
+
 async def test_an_error_of_a_solver_is_that_of_the_turn(tmp_path: Path) -> None:
     @solvers.solver  # type: ignore[untyped-decorator, unused-ignore]
     def broken() -> Any:
@@ -128,7 +185,8 @@ async def test_an_error_of_a_solver_is_that_of_the_turn(tmp_path: Path) -> None:
         return solve
 
     (turn, *_), _ = [trace.turns for trace in await traces(broken(), tmp_path)]
-    assert (turn.turn_status, turn.error) == ("error", "RuntimeError: no answer")
+    assert turn.turn_status == "error"
+    assert "no answer" in (turn.error or "")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +204,6 @@ def test_other_objects_of_the_library_are_one_line(value: Any, reason: str) -> N
 
 
 def test_a_missing_model_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
     monkeypatch.delenv("INSPECT_EVAL_MODEL", raising=False)
     with pytest.raises(UsageError, match=r"No model specified .*name its model in INSPECT_EVAL_MODEL"):
         resolve_agent(chained())

@@ -1,27 +1,31 @@
 """Solvers and agents of inspect_ai as agents under test.
 
 ``memfin run --agent my_eval:my_solver`` evaluates what ``@solver`` or ``@agent`` decorates, with the model
-that ``INSPECT_EVAL_MODEL`` names. The object is called at every turn with the dialogue so far.
+that ``INSPECT_EVAL_MODEL`` names. Every turn is a sample of an evaluation by inspect_ai itself, since many
+of its agents, `react` among them, run nowhere else.
 """
 
 import importlib
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+import anyio
 import msgspec
 
-from memfin.agents.adapters.transport import translated_errors
 from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
 from memfin.contracts import ModelUsage, RecallTrace, ShortTermTurn, ToolTrace
-from memfin.sandbox.calls import is_async
+from memfin.sandbox.calls import CallFailed, is_async
 from memfin.sandbox.references import describe
 from memfin.secrets import scrubber_of_environment
 
 try:
-    _agents, _log, _models, _solvers, _tools, _util = (
-        importlib.import_module(f"inspect_ai.{name}")
-        for name in ("agent", "log", "model", "solver", "tool", "util")
+    _inspect, _data, _log, _models, _solvers, _util = (
+        importlib.import_module(f"inspect_ai{name}")
+        for name in ("", ".dataset", ".log", ".model", ".solver", ".util")
     )
 except ModuleNotFoundError as problem:
     raise ModuleNotFoundError(
@@ -31,80 +35,116 @@ except ModuleNotFoundError as problem:
 EXCERPT: Final = 500
 """Characters of a tool's result that are kept."""
 
+_GATHER: Final = 0.02
+"""Seconds in which turns that are about to be asked can join an evaluation."""
+
+_lock: Final = anyio.Lock()  # the library evaluates once at a time in a process
+
+
+@_solvers.solver  # type: ignore[untyped-decorator, unused-ignore]
+def _restored_store() -> Any:
+    """Return a solver that fills the store with what the dialogue's last turn left in it."""
+
+    async def solve(state: Any, generate: Any) -> Any:
+        del generate
+        for key, value in state.metadata.items():
+            state.store.set(key, value)
+        return state
+
+    return solve
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A turn that waits for an evaluation, or its sample in the log of one."""
+
+    messages: list[Any]
+    store: Mapping[str, Any]
+    sample: Any = None
+
+
+class Evaluations:
+    """Evaluations of a solver, one after another; each takes all turns that wait for one."""
+
+    def __init__(self, solver: Any) -> None:
+        self._solver = solver
+        self._waiting: list[_Turn] = []
+
+    async def sample_of(self, messages: list[Any], store: Mapping[str, Any]) -> Any:
+        """Return the sample of a turn once it is evaluated.
+
+        A turn whose evaluation was cancelled with another turn of it is evaluated again.
+        """
+        turn = _Turn(messages, store)
+        self._waiting.append(turn)
+        try:
+            async with _lock:
+                if turn.sample is None:
+                    await anyio.sleep(_GATHER)
+                    await self._evaluate([each for each in self._waiting if each.sample is None])
+        finally:
+            self._waiting.remove(turn)
+        return turn.sample
+
+    async def _evaluate(self, turns: list[_Turn]) -> None:
+        samples = [
+            _data.Sample(id=str(place), input=turn.messages, metadata=dict(turn.store))
+            for place, turn in enumerate(turns)
+        ]
+        task = _inspect.Task(
+            dataset=_data.MemoryDataset(samples), setup=_restored_store(), solver=self._solver, name="memfin"
+        )
+        with tempfile.TemporaryDirectory(prefix="memfin-") as folder:
+            (log,) = await _inspect.eval_async(
+                task,
+                log_dir=folder,
+                log_format="eval",
+                log_realtime=False,
+                fail_on_error=False,
+                max_samples=len(turns),
+                score=False,
+            )
+            for sample in log.samples or ():
+                turns[int(sample.id)].sample = _log.resolve_sample_attachments(sample, "full")
+        if any(turn.sample is None for turn in turns):
+            raise CallFailed(log.error.message if log.error else f"evaluation ended as {log.status}")
+
 
 class SolverAgent:
     """One dialogue with a solver: it gets the history at every turn, and keeps its store."""
 
-    def __init__(self, solver: Any, session: Session, observer: Observer) -> None:
-        self._solver = solver
-        self._session = session
+    def __init__(self, evaluations: Evaluations, observer: Observer) -> None:
+        self._evaluations = evaluations
         self._observer = observer
-        self._model = _models.get_model()
-        self._history: list[tuple[type[Any], str]] = []
-        self._pending: str | None = None
-        self._store: dict[str, Any] = {}
+        self._history: list[Any] = []
+        self._pending: Any = None
+        self._store: Mapping[str, Any] = {}
 
     async def reply(self, user_text: str) -> AgentReply:
         """Run the solver and observe its models and tools, with the environment's keys masked.
 
         Raises:
-            TransportError: the model could not be reached or asked for a retry.
+            CallFailed: the solver failed.
         """
-        self._pending = user_text
-        messages = [kind(content=text) for kind, text in self._history]
-        messages.append(_models.ChatMessageUser(content=user_text, source="input"))
-        state = _solvers.TaskState(
-            model=_models.ModelName(self._model),
-            sample_id=self._session.dialog_id,
-            epoch=1,
-            input=messages,
-            messages=list(messages),
-            store=dict(self._store),
+        self._pending = _models.ChatMessageUser(content=user_text)
+        messages = [each.model_copy() for each in (*self._history, self._pending)]
+        sample = await self._evaluations.sample_of(messages, self._store)
+        scrubber = scrubber_of_environment()
+        usage = self._observe(user_text, sample.events)
+        if sample.error is not None:
+            raise CallFailed(scrubber.scrub(sample.error.message))
+        self._store = sample.store
+        texts = [each.text for each in sample.messages if each.role == "assistant" and each.source != "input"]
+        return AgentReply(
+            text=scrubber.scrub(sample.output.completion or (texts[-1] if texts else "")), usage=usage
         )
-        events: list[Any] = []
-
-        async def solve() -> None:
-            nonlocal state
-            try:
-                state = await self._solver(state, self._generate)
-            finally:
-                events.extend(_log.transcript().events)
-
-        try:
-            with translated_errors():  # a subtask has a transcript and a store of its own
-                await _util.subtask(name="turn", store=state.store, input={})(solve)()
-        finally:
-            usage = self._observe(user_text, events)
-        self._store = dict(state.store.items())
-        texts = [each.text for each in state.messages[len(messages) :] if each.role == "assistant"]
-        text = state.output.completion or (texts[-1] if texts else "")
-        return AgentReply(text=scrubber_of_environment().scrub(text), usage=usage)
 
     async def commit(self, assistant_text: str) -> None:
         """Add the turn's user text and its effective reply to the history."""
         if self._pending is not None:
-            self._history.append((_models.ChatMessageUser, self._pending))
+            self._history.append(self._pending)
             self._pending = None
-        self._history.append((_models.ChatMessageAssistant, assistant_text))
-
-    async def _generate(self, state: Any, tool_calls: str = "loop", cache: Any = False, **config: Any) -> Any:
-        """Call the model and its tools as the function does that inspect_ai hands to solvers."""
-        settings, choice = _models.GenerateConfig(**config), state.tool_choice
-        while True:
-            state.output = await self._model.generate(
-                state.messages, tools=state.tools, tool_choice=choice, config=settings, cache=cache
-            )
-            state.messages.append(state.output.message)
-            if tool_calls == "none" or not state.output.message.tool_calls or state.completed:
-                return state
-            results, output = await _models.execute_tools(
-                state.messages, state.tools, settings.max_tool_output
-            )
-            state.messages.extend(results)
-            state.output = output or state.output
-            if tool_calls == "single" or state.completed:
-                return state
-            choice = "auto" if isinstance(choice, _tools.ToolFunction) else choice  # forced once
+        self._history.append(_models.ChatMessageAssistant(content=assistant_text))
 
     def _observe(self, user_text: str, events: list[Any]) -> ModelUsage | None:
         """Report the turn's tools and the prompt of its last model call; return the usage of models."""
@@ -160,8 +200,7 @@ def solver_agent(value: Any) -> Callable[[Session, Observer], SolverAgent]:
     if kind not in ("solver", "agent"):
         raise ValueError(f"is a {kind} of inspect_ai; give a solver or an agent")
     try:
-        made = value if is_async(value) else value()
-        solver = _agents.as_solver(made) if kind == "agent" else made
+        solver = value if is_async(value) else value()
         _models.get_model()
     except Exception as problem:
         raise ValueError(
@@ -169,8 +208,13 @@ def solver_agent(value: Any) -> Callable[[Session, Observer], SolverAgent]:
             "in INSPECT_EVAL_MODEL (none/none where it has its own)"
         ) from problem
 
+    os.environ.setdefault("INSPECT_DISPLAY", "none")  # else evaluations write to the terminal
+    _util.display_type()
+    evaluations = Evaluations(solver)
+
     def create(session: Session, observer: Observer) -> SolverAgent:
-        return SolverAgent(solver, session, observer)
+        del session
+        return SolverAgent(evaluations, observer)
 
     return create
 
