@@ -1,6 +1,5 @@
 """Logs of inspect_ai: runs as ``.eval`` logs, and samples of logs as dialogue traces."""
 
-import importlib
 from collections.abc import Iterator, Mapping
 from math import fsum
 from pathlib import Path
@@ -13,7 +12,9 @@ from memfin.contracts import (
     ConfigFile,
     DialogTrace,
     EvalSummary,
+    MetricResult,
     RunManifest,
+    RunStats,
     ToolTrace,
     TurnEvalRow,
     TurnTrace,
@@ -27,7 +28,7 @@ from memfin.metrics.m1_context import M1State
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
-from memfin.report.inspect_log import call_library, is_log
+from memfin.report.inspect_log import call_library, is_log, load_library
 from memfin.scoring import compliance, contradiction, risk, rubric
 
 if TYPE_CHECKING:
@@ -45,20 +46,6 @@ _UNREAD: Final = {"store", "timelines"}
 """Large parts of a sample that a trace does not need."""
 
 
-class _Library:
-    """The modules of inspect_ai that make a log."""
-
-    def __init__(self) -> None:
-        try:
-            self.log, self.model, self.scorer, self.tool = (
-                importlib.import_module(f"inspect_ai.{name}") for name in ("log", "model", "scorer", "tool")
-            )
-        except ImportError as problem:
-            raise UsageError(
-                f"{problem}; inspect_ai logs need the extra: pip install 'memfin[inspect]'"
-            ) from None
-
-
 def export(run: "Results[Any]", out: Path) -> Mapping[str, int]:
     """Write a run of dialogues as ``RUN_ID.eval``: a sample per dialogue, an epoch per epoch of a soak.
 
@@ -72,158 +59,70 @@ def export(run: "Results[Any]", out: Path) -> Mapping[str, int]:
     """
     if run.suite == "rag" or run.summary.get("suite") == "rag":
         raise UsageError(f"{run.directory}: is of a benchmark; --to inspect is for runs of dialogues")
-    library, epochs = _Library(), list(run.epochs())
+    library, epochs = load_library("memfin export --to inspect"), list(run.epochs())
     if not epochs:
         raise UsageError(f"{run.directory}: keeps no complete epoch")
-    manifest = read_json(epochs[0].directory / "run_manifest.json", RunManifest)
-    last = read_json(epochs[-1].directory / "run_manifest.json", RunManifest)
+    manifests = [read_json(each.directory / "run_manifest.json", RunManifest) for each in epochs]
+    model = manifests[0].model_name
     samples = [
-        _sample(library, number, each.summary, manifest.model_name, one.trace, one.rows)
+        library.EvalSample.model_validate(_sample(number, each.summary, model, one.trace, one.rows))
         for number, each in enumerate(epochs, 1)
         for one in each.dialogs()
         if one.trace.valid_dialog
     ]
-    summaries = [each.summary for each in epochs]
-    used = [usage for sample in samples for usage in sample.model_usage.values()]
-    log = library.log.EvalLog(
+    used = [read_json(each.directory / "run_stats.json", RunStats).usage for each in epochs]
+    tokens = [
+        sum(getattr(each, f"{kind}_tokens") for each in used if each) for kind in ("prompt", "completion")
+    ]
+    usage = {"input_tokens": tokens[0], "output_tokens": tokens[1], "total_tokens": sum(tokens)}
+    log = library.EvalLog(
         status="success",
-        eval=_spec(library, run, manifest, samples, len(epochs)),
-        plan=library.log.EvalPlan(steps=[library.log.EvalPlanStep(solver=manifest.model_name)]),
-        results=_results(library, summaries, samples),
-        stats=library.log.EvalStats(
-            started_at=manifest.started_at,
-            completed_at=last.ended_at or "",
-            model_usage={manifest.model_name: sum(used[1:], used[0])} if used else {},
-        ),
+        eval=_spec(epochs[0].directory, run.run_id, manifests[0], [each.id for each in samples], len(epochs)),
+        plan={"steps": [{"solver": model}]},
+        results=_results([each.summary for each in epochs], samples),
+        stats={
+            "started_at": manifests[0].started_at,
+            "completed_at": manifests[-1].ended_at or "",
+            "model_usage": {model: usage} if any(used) else {},
+        },
         samples=samples,
     )
     path = out / f"{run.run_id}.eval"
-    library.log.write_eval_log(log, str(path.resolve()))
+    library.write_eval_log(log, str(path.resolve()))
     return {path.name: len(samples)}
 
 
 def _spec(
-    library: _Library, run: "Results[Any]", manifest: RunManifest, samples: list[Any], epochs: int
-) -> Any:
-    config = read_json(next(run.epochs()).directory / "config.json", ConfigFile)
-    inputs = config.fingerprint_inputs
-    ids = list(dict.fromkeys(sample.id for sample in samples))
-    return library.log.EvalSpec(
-        eval_id=run.run_id,
-        run_id=run.run_id,
-        created=manifest.started_at,
-        task="memfin",
-        task_id=config.config_fingerprint,
-        task_args={
-            "dataset_sha256": inputs.get("dataset_sha256"),
-            "history": config.settings.history,
-            "judge": config.settings.judge,
-            "seed": config.settings.seed,
+    directory: Path, run_id: str, manifest: RunManifest, samples: list[str], epochs: int
+) -> dict[str, Any]:
+    config = read_json(directory / "config.json", ConfigFile)
+    ids = list(dict.fromkeys(samples))
+    return {
+        "eval_id": run_id,
+        "run_id": run_id,
+        "created": manifest.started_at,
+        "task": "memfin",
+        "task_id": config.config_fingerprint,
+        "task_args": {
+            "dataset_sha256": config.fingerprint_inputs.get("dataset_sha256"),
+            **{name: config.settings[name] for name in ("history", "judge", "seed")},
         },
-        dataset=library.log.EvalDataset(
-            name=Path(manifest.dataset_path.removeprefix("builtin:")).stem,
-            location=manifest.dataset_path,
-            samples=len(ids),
-            sample_ids=ids,
-        ),
-        model=manifest.model_name,
-        config=library.log.EvalConfig(epochs=epochs),
-        packages={"memfin": config.memfin_version},
-        metadata={
-            "config_fingerprint": config.config_fingerprint,
-            "fingerprint_inputs": inputs,
-            "settings": msgspec.to_builtins(config.settings),
+        "dataset": {
+            "name": Path(manifest.dataset_path.removeprefix("builtin:")).stem,
+            "location": manifest.dataset_path,
+            "samples": len(ids),
+            "sample_ids": ids,
         },
-    )
+        "model": manifest.model_name,
+        "config": {"epochs": epochs},
+        "packages": {"memfin": config.memfin_version},
+        "metadata": msgspec.to_builtins(config),
+    }
 
 
 def _sample(
-    library: _Library,
-    epoch: int,
-    summary: EvalSummary,
-    model: str,
-    trace: DialogTrace,
-    rows: list[TurnEvalRow],
-) -> Any:
-    inputs = [library.model.ChatMessageUser(content=turn.user_text, source="input") for turn in trace.turns]
-    messages = [
-        message
-        for user, turn in zip(inputs, trace.turns, strict=True)
-        for message in (user, *_answer(library, model, turn))
-    ]
-    answered = [turn.pred_assistant_text for turn in trace.turns if turn.pred_assistant_text is not None]
-    errors = [turn.error for turn in trace.turns if turn.error]
-    error = trace.dialog_error or (errors[0] if errors else trace.dialog_status)
-    usage = [turn.usage for turn in trace.turns if turn.usage is not msgspec.UNSET]
-    log, seconds = library.log, fsum(turn.latency_ms or 0.0 for turn in trace.turns) / 1000
-    return log.EvalSample(
-        id=trace.dialog_id,
-        epoch=epoch,
-        input=inputs,
-        target=[turn.gt_assistant_text for turn in trace.turns],
-        messages=messages,
-        output=library.model.ModelOutput.from_content(model, answered[-1] if answered else ""),
-        scores=_scores(library, summary, trace, rows),
-        metadata={
-            "scenario_type": trace.scenario_type,
-            "difficulty": trace.difficulty,
-            "dialog_status": trace.dialog_status,
-            "rows": msgspec.to_builtins(rows),
-        },
-        model_usage={
-            model: library.model.ModelUsage(
-                input_tokens=sum(each.prompt_tokens for each in usage),
-                output_tokens=sum(each.completion_tokens for each in usage),
-                total_tokens=sum(each.prompt_tokens + each.completion_tokens for each in usage),
-            )
-        }
-        if usage
-        else {},
-        total_time=seconds,
-        working_time=seconds,
-        error=_error(error) if trace.dialog_status == "failed" else None,
-    )
-
-
-def _error(message: str) -> dict[str, str]:
-    return {"message": message, "traceback": message, "traceback_ansi": message}
-
-
-def _answer(library: _Library, model: str, turn: TurnTrace) -> Iterator[Any]:
-    """Yield the messages of a turn after the user's: a call and a result per tool, and the reply."""
-    for number, tool in enumerate(turn.tools, 1):
-        key = f"{turn.turn_pair_id}.{number}"
-        arguments = tool.args if isinstance(tool.args, dict) else {"arguments": tool.args}
-        call = library.tool.ToolCall(id=key, function=tool.tool_name, arguments=arguments)
-        yield library.model.ChatMessageAssistant(
-            content="", tool_calls=[call], model=model, source="generate"
-        )
-        yield library.model.ChatMessageTool(
-            content=tool.result_excerpt,
-            tool_call_id=key,
-            function=tool.tool_name,
-            error=library.tool.ToolCallError("unknown", tool.error) if tool.error is not None else None,
-            metadata={"latency_ms": tool.latency_ms},
-        )
-    if turn.pred_assistant_text is not None or turn.error is not None:
-        yield library.model.ChatMessageAssistant(
-            content=turn.pred_assistant_text or "",
-            model=model,
-            source="generate",
-            metadata={
-                "turn": turn.turn_pair_id,
-                "turn_status": turn.turn_status,
-                "latency_ms": turn.latency_ms,
-                "error": turn.error,
-                "recall": msgspec.to_builtins(turn.recall),
-            },
-        )
-
-
-def _scores(
-    library: _Library, summary: EvalSummary, trace: DialogTrace, rows: list[TurnEvalRow]
+    epoch: int, summary: EvalSummary, model: str, trace: DialogTrace, rows: list[TurnEvalRow]
 ) -> dict[str, Any]:
-    """Return the values of a dialogue by metric, explained by the findings of the detectors."""
     replies = {turn.turn_pair_id: turn.pred_assistant_text or "" for turn in trace.turns}
     evidence: dict[str, list[str]] = {}
     for row in rows:
@@ -231,51 +130,94 @@ def _scores(
             words = replies.get(row.turn_pair_id, "")[one.start : one.end]
             line = f"turn {row.turn_pair_id}: {one.value}: “{words}” ({one.rule})"
             evidence.setdefault(_EVIDENCE.get(one.field, one.field), []).append(line)
+    messages = [message for turn in trace.turns for message in _messages(model, turn)]
+    error = trace.dialog_error or next((turn.error for turn in trace.turns if turn.error), "failed")
+    failure = {"message": error, "traceback": error, "traceback_ansi": error}
+    last = {"role": "assistant", "content": next(reversed(replies.values()), "")}
     return {
-        name: library.scorer.Score(
-            value=result.by_dialog[trace.dialog_id],
-            explanation="\n".join(evidence[name]) if name in evidence else None,
-        )
-        for name, result in summary.metrics.items()
-        if trace.dialog_id in result.by_dialog
+        "id": trace.dialog_id,
+        "epoch": epoch,
+        "input": [message for message in messages if message["role"] == "user"],
+        "target": [turn.gt_assistant_text for turn in trace.turns],
+        "messages": messages,
+        "output": {"model": model, "choices": [{"message": last}]},
+        "scores": {
+            name: {
+                "value": result.by_dialog[trace.dialog_id],
+                "explanation": "\n".join(evidence.get(name, ())) or None,
+            }
+            for name, result in summary.metrics.items()
+            if trace.dialog_id in result.by_dialog
+        },
+        "metadata": {
+            "scenario_type": trace.scenario_type,
+            "difficulty": trace.difficulty,
+            "dialog_status": trace.dialog_status,
+            "rows": msgspec.to_builtins(rows),
+        },
+        "total_time": fsum(turn.latency_ms or 0.0 for turn in trace.turns) / 1000,
+        "error": failure if trace.dialog_status == "failed" else None,
     }
 
 
-def _results(library: _Library, summaries: list[EvalSummary], samples: list[Any]) -> Any:
+def _messages(model: str, turn: TurnTrace) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a turn: the user's, a call and a result per tool, and the reply."""
+    yield {"role": "user", "content": turn.user_text, "source": "input"}
+    reply = {"role": "assistant", "model": model, "source": "generate"}
+    for number, tool in enumerate(turn.tools, 1):
+        key = f"{turn.turn_pair_id}.{number}"
+        arguments = tool.args if isinstance(tool.args, dict) else {"arguments": tool.args}
+        call = {"id": key, "function": tool.tool_name, "arguments": arguments}
+        yield {**reply, "content": "", "tool_calls": [call]}
+        yield {
+            "role": "tool",
+            "content": tool.result_excerpt,
+            "tool_call_id": key,
+            "function": tool.tool_name,
+            "error": None if tool.error is None else {"type": "unknown", "message": tool.error},
+            "metadata": {"latency_ms": tool.latency_ms},
+        }
+    about = {
+        "turn": turn.turn_pair_id,
+        "turn_status": turn.turn_status,
+        "latency_ms": turn.latency_ms,
+        "error": turn.error,
+        "recall": msgspec.to_builtins(turn.recall),
+    }
+    yield {**reply, "content": turn.pred_assistant_text or "", "metadata": about}
+
+
+def _results(summaries: list[EvalSummary], samples: list[Any]) -> dict[str, Any]:
     """Return the values of the summary, of several epochs their means; what was not measured is metadata."""
-    log = library.log
-    found: dict[tuple[str, str], list[tuple[dict[str, float], Mapping[str, Any]]]] = {}
+    found: dict[tuple[str, str], list[MetricResult]] = {}
     not_measured: dict[str, str] = {}
     for summary in summaries:
         for name, result in summary.metrics.items():
             not_measured |= {f"{name}.{key}": reason for key, reason in result.not_measured.items()}
             for key in result.micro.keys() - result.not_measured.keys():
-                values = {"micro": result.micro[key]}
-                values |= {"macro": result.macro[key]} if key in result.macro else {}
-                bounds = {"ci95": result.ci95[key]} if key in result.ci95 else {}
-                found.setdefault((name, key), []).append((values, bounds))
+                found.setdefault((name, key), []).append(result)
     scores = []
-    for (name, key), each in sorted(found.items()):
-        scored = sum(name in sample.scores and key in sample.scores[name].value for sample in samples)
+    for (name, key), results in sorted(found.items()):
+        values = {
+            kind: fsum(getattr(each, kind)[key] for each in results) / len(results)
+            for kind in ("micro", "macro")
+            if key in getattr(results[0], kind)
+        }
+        bounds = results[0].ci95.get(key) if len(summaries) == 1 else None
         scores.append(
-            log.EvalScore(
-                name=key,
-                scorer=name,
-                scored_samples=scored,
-                unscored_samples=len(samples) - scored,
-                metrics={
-                    kind: log.EvalMetric(name=kind, value=fsum(one[kind] for one, _ in each) / len(each))
-                    for kind in each[0][0]
-                },
-                metadata=dict(each[0][1]) if len(summaries) == 1 else None,
-            )
+            {
+                "name": key,
+                "scorer": name,
+                "metrics": {kind: {"name": kind, "value": value} for kind, value in values.items()},
+                "metadata": {"ci95": bounds} if bounds else None,
+            }
         )
-    return log.EvalResults(
-        total_samples=len(samples),
-        completed_samples=sum(sample.error is None for sample in samples),
-        scores=scores,
-        metadata={"not_measured": not_measured},
-    )
+    return {
+        "total_samples": len(samples),
+        "completed_samples": sum(sample.error is None for sample in samples),
+        "scores": scores,
+        "metadata": {"not_measured": not_measured},
+    }
 
 
 # ---- logs as traces
@@ -294,22 +236,23 @@ def import_inspect(path: Path, out: Path, *, run_id: str = "imported") -> Import
     header = call_library(path, "read_eval_log", header_only=True)
     stats = ImportStats(unfinished="" if header.status == "success" else header.status)
 
+    repeated = (header.eval.config.epochs or 1) > 1
+
     def lines() -> Iterator[bytes]:
         nonlocal stats
         for sample in _samples_of(path):
             turns, silent = _turns(sample)
-            first = f"{path}: sample {sample.id}, epoch {sample.epoch}"
+            answered = sum(turn.error is None for turn in turns)
+            unanswered = sum(turn.pred_assistant_text is None and turn.error is None for turn in turns)
+            place = f"{path}: sample {sample.id}, epoch {sample.epoch}" if silent else ""
             stats = stats.replace(
                 dialogs=stats.dialogs + bool(turns),
                 turns=stats.turns + len(turns),
                 silent=stats.silent + silent,
-                first_silent=stats.first_silent or (first if silent else ""),
-                unanswered=stats.unanswered
-                + sum(turn.pred_assistant_text is None and turn.error is None for turn in turns),
+                first_silent=stats.first_silent or place,
+                unanswered=stats.unanswered + unanswered,
             )
             if turns:
-                answered = sum(turn.error is None for turn in turns)
-                repeated = (header.eval.config.epochs or 1) > 1
                 trace = DialogTrace(
                     trace_version=TRACE_VERSION,
                     run_id=run_id,

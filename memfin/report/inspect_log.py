@@ -197,14 +197,19 @@ def read_replies(path: Path, ids: Sequence[tuple[int | str, int]]) -> list[Reply
     return found
 
 
-def call_library(path: Path, function: str, *args: Any, **settings: Any) -> Any:
-    """Call a function of `inspect_ai.log` on a file; raise `UsageError` for whatever it raises."""
+def load_library(needed_by: object) -> Any:
+    """Return `inspect_ai.log`; raise `UsageError` where it is not installed."""
     try:
-        library = importlib.import_module("inspect_ai.log")
+        return importlib.import_module("inspect_ai.log")
     except ModuleNotFoundError as problem:
         raise UsageError(
-            f"{path}: {problem}; inspect_ai logs need the extra: pip install 'memfin[inspect]'"
+            f"{needed_by}: {problem}; inspect_ai logs need the extra: pip install 'memfin[inspect]'"
         ) from None
+
+
+def call_library(path: Path, function: str, *args: Any, **settings: Any) -> Any:
+    """Call a function of `inspect_ai.log` on a file; raise `UsageError` for whatever it raises."""
+    library = load_library(path)
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
