@@ -151,6 +151,7 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     \b
     memfin export runs/my_run --to csv --out tables
     memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
+    memfin export runs/my_run --to inspect --out logs        needs pip install 'memfin[inspect]'
 
     A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
     """

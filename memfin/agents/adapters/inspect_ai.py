@@ -15,9 +15,10 @@ from typing import Any, Final
 import anyio
 import msgspec
 
+from memfin.agents.adapters.transport import translated_errors
 from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.contracts import ModelUsage, RecallTrace, ShortTermTurn, ToolTrace
+from memfin.contracts import ModelUsage, RecallTrace, ShortTermTurn
 from memfin.sandbox.calls import CallFailed, is_async
 from memfin.sandbox.references import describe
 from memfin.secrets import scrubber_of_environment
@@ -128,7 +129,8 @@ class SolverAgent:
         """
         self._pending = _models.ChatMessageUser(content=user_text)
         messages = [each.model_copy() for each in (*self._history, self._pending)]
-        sample = await self._evaluations.sample_of(messages, self._store)
+        with translated_errors():
+            sample = await self._evaluations.sample_of(messages, self._store)
         scrubber = scrubber_of_environment()
         usage = self._observe(user_text, sample.events)
         if sample.error is not None:
@@ -152,14 +154,14 @@ class SolverAgent:
         for event in events:
             if event.event == "tool":
                 result = event.result if isinstance(event.result, str) else _json(event.result)
-                trace = ToolTrace(
-                    tool_name=event.function,
-                    args=event.arguments,
-                    result_excerpt=result[:EXCERPT],
-                    latency_ms=_milliseconds(event),
-                    error=event.error.message[:EXCERPT] if event.error else None,
-                )
-                self._observer.tool(**scrub(msgspec.to_builtins(trace)))
+                fields = {
+                    "tool_name": event.function,
+                    "args": event.arguments,
+                    "result_excerpt": result[:EXCERPT],
+                    "latency_ms": _milliseconds(event),
+                    "error": event.error.message[:EXCERPT] if event.error else None,
+                }
+                self._observer.tool(**scrub(fields))
         calls = [event for event in events if event.event == "model" and event.output.choices]
         if not calls:
             return None
