@@ -235,7 +235,6 @@ def import_inspect(path: Path, out: Path, *, run_id: str = "imported") -> Import
         raise UsageError(f"{path}: is no file named .eval or .json, as logs of inspect_ai are")
     header = call_library(path, "read_eval_log", header_only=True)
     stats = ImportStats(unfinished="" if header.status == "success" else header.status)
-
     repeated = (header.eval.config.epochs or 1) > 1
 
     def lines() -> Iterator[bytes]:

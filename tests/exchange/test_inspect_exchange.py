@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from memfin import read_run
+from memfin import AgentReply, read_run
 from memfin.cli.imports import command
 from memfin.cli.imports import export as export_command
 from memfin.cli.run import score
@@ -39,12 +39,15 @@ def library() -> Any:
     return pytest.importorskip("inspect_ai.log", reason=NEEDED)
 
 
-def test_an_export_without_the_extra_is_one_line(
+def test_commands_without_the_extra_are_one_line(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"inspect_ai logs need the extra: pip install 'memfin\[inspect\]'"):
         export(read_run(run_dir), tmp_path)
+    (tmp_path / "a.eval").touch()
+    with pytest.raises(UsageError, match=r"a\.eval: .* need the extra: pip install 'memfin\[inspect\]'"):
+        import_inspect(tmp_path / "a.eval", tmp_path / "trace.jsonl")
 
 
 def test_a_log_holds_every_value_row_and_message(run_dir: Path, tmp_path: Path, library: Any) -> None:
@@ -90,11 +93,17 @@ def test_a_log_holds_every_value_row_and_message(run_dir: Path, tmp_path: Path, 
 def test_logs_of_two_runs_compare_like_those_of_the_library(
     run_dir: Path, tmp_path: Path, library: Any
 ) -> None:
-    run_eval_parallel(tmp_path / "data.jsonl", "e", agent_factory="echo", runs_dir=str(tmp_path))
+    def metered(text: str) -> AgentReply:
+        return AgentReply(text=text, usage={"calls": 1, "prompt_tokens": 3, "completion_tokens": 2})
+
+    run_eval_parallel(tmp_path / "data.jsonl", "e", agent_factory=metered, runs_dir=str(tmp_path))
     for name in ("r", "e"):
         export(read_run(tmp_path / name), tmp_path)
     found = compare_runs(tmp_path / "r.eval", tmp_path / "e.eval")
     assert (found.suite, found.pairs, found.inputs_changed) == ("samples", 3, ["solver"])
+    usage = library.read_eval_log(str(tmp_path / "e.eval"), header_only=True).stats.model_usage
+    turns = len(list(read_run(tmp_path / "e").turns()))
+    assert [(each.input_tokens, each.total_tokens) for each in usage.values()] == [(3 * turns, 5 * turns)]
     macro = {
         f"{name}.{key}": value
         for name, result in read_run(run_dir).summary.metrics.items()
