@@ -35,9 +35,11 @@ test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
 test-llama-cpp: $(VENV)/.installed-llama
 	$(BIN)/python -m pytest tests/e2e/test_llama_cpp.py
 
-# Comparisons of logs that inspect_ai writes with its mock model; the package and what it needs are 230 MB.
+# Logs that inspect_ai writes with its mock model, and its solvers as agents; the package and what it needs are
+# 230 MB.
 test-inspect: $(VENV)/.installed-inspect
-	$(BIN)/python -m pytest tests/report/test_inspect_logs.py
+	$(BIN)/python -m pytest tests/report/test_inspect_logs.py tests/exchange/test_inspect_exchange.py \
+		tests/agents/test_inspect_solvers.py
 
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
