@@ -56,7 +56,7 @@ def test_a_log_holds_every_value_row_and_message(run_dir: Path, tmp_path: Path, 
         export_command, [str(run_dir), "--to", "inspect", "--out", str(tmp_path / "out")]
     )
     assert done.exit_code == 0, done.output
-    assert done.output == f"{tmp_path / 'out' / 'r.eval'}: 3 samples\n"
+    assert done.output == f"{tmp_path / 'out' / 'r.eval'}: 3 records\n"
     log, run = library.read_eval_log(str(tmp_path / "out" / "r.eval")), read_run(run_dir)
     assert (log.status, log.eval.model, log.eval.dataset.name) == ("success", "builtin", "data")
     assert log.eval.metadata["settings"]["agent"] == "builtin"
