@@ -10,10 +10,13 @@ import click
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
+    FLAGS,
     REPEATS,
     RUN_OPTIONS,
     SettingsCommand,
+    config_option,
     output_flags,
+    read_config,
     setting_options,
     soak_limits,
     with_language,
@@ -59,13 +62,18 @@ SCORE_OPTIONS: Final = setting_options(
     RunConfig,
     ("fail_under", "fail_over", "gate", "fail_on_judge_error", "history", "seed", "turn_timeout"),
     groups=("Judge", "Scoring"),
-    prefix=None,
     history={
         "default": None,
         "help": "History mode of the recorded run.  [default: that of its files, or free]",
+        "extra": {"group": "Evaluation", "variable": None},
     },
 )
-"""Settings of a run that scoring has, too."""
+"""Settings of a run that scoring has, too; what the recorded run was comes from flags alone."""
+
+
+def _read_score_config(path: Path) -> dict[str, Any]:
+    names = {*(option.name for option in SCORE_OPTIONS), *FLAGS.values(), "lang"} - {"history"}
+    return {name: value for name, value in read_config(path).items() if name in names}
 
 
 @click.command("run", cls=SettingsCommand)
@@ -110,9 +118,9 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
 )
-@with_options(*SCORE_OPTIONS)
-@output_flags("the metrics summary")
-@with_language()
+@with_options(*SCORE_OPTIONS, config_option(_read_score_config))
+@output_flags("the metrics summary", variables=True)
+@with_language(variable=True)
 @with_ci()
 def score(
     dialog_trace: Path,
@@ -130,7 +138,8 @@ def score(
     memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
     memfin score imported.jsonl --out scored
 
-    The directory gets everything that a run writes, so that it can be reported and compared.
+    The directory gets everything that a run writes, so that it can be reported and compared. Judge, rules,
+    metrics, detectors and gates can also be set in memfin.toml or in variables, as for memfin run.
     """
     try:
         plan = make_rescore_plan(dialog_trace, dataset, out, **settings)
