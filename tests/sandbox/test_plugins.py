@@ -13,7 +13,7 @@ from memfin.errors import UsageError
 from memfin.judges import resolve_judge
 from memfin.metrics.custom import TurnMetric
 from memfin.sandbox.plugins import Plugin, installed_plugins
-from memfin.scoring.user_detectors import importable_reference
+from memfin.scoring.user_detectors import importable_reference, load_detectors
 
 Install = Callable[..., None]
 
@@ -126,6 +126,7 @@ def test_metrics_and_detectors_have_names_too(install: Install) -> None:
     install("vendor_f", "metrics:length=vendor_f:Length", "detectors:words=vendor_f:Words")
     assert list(resolve_metrics(["length"])) == ["length"]
     assert importable_reference("detector", "words") == "vendor_f:Words"
+    assert load_detectors(["words"]) == {"x:words": ("vendor_f:Words", "1")}
     with pytest.raises(UsageError, match="metric 'lenght'"):
         resolve_metrics(["lenght"])
     with pytest.raises(UsageError, match="detector 'word'"):
