@@ -135,7 +135,10 @@ def test_a_gate_of_another_form_is_refused(text: str) -> None:
 def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
     for name, known in (
         ("m3_risk_coverage.coverage", r"did you mean m3_risk_coverage\.risk_coverage or "),
-        ("m3_risk_coverage.none_of_them", r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.strict_"),
+        (
+            "m3_risk_coverage.none_of_them",
+            r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.strict_",
+        ),
         ("risk_coverage", r"did you mean m3_risk_coverage\.risk_coverage or "),
         ("m4_compliance.sever_rate", r"did you mean m4_compliance\.severe_violation_rate\?"),
         ("m9.coverage", r"m1_context_continuity\.key_coverage, "),
