@@ -39,7 +39,7 @@ from memfin.contracts import (
 )
 from memfin.errors import GateFailed, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
 from memfin.runtime.gates import (
     custom_directions,
     gated_values,
@@ -56,6 +56,7 @@ from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.references import one_line
 
 S = TypeVar("S", bound=Record)
+_TURNS: Final = marked("1 turn"), marked("{count:,} turns")
 
 
 SCORE_OPTIONS: Final = setting_options(
@@ -283,18 +284,18 @@ def present(
         print_table(summary_table(summary, config))
         for line in detector_lines(summary):
             click.echo(line)
-        turns = sum(stats.turns_by_status.values())
+        turns, counters = sum(stats.turns_by_status.values()), summary.counters
         line = tr(
-            "{dialogs} dialogues, {turns} turns in {seconds:.1f} s; {failed} turns failed, "
-            "{skipped} lines skipped",
-            dialogs=summary.counters.valid_dialogs,
-            turns=turns,
+            "{dialogs}, {turns} in {seconds:.1f} s; {failed} failed, {skipped} skipped",
+            dialogs=tr_counted(counters.valid_dialogs, marked("1 dialogue"), marked("{count:,} dialogues")),
+            turns=tr_counted(turns, *_TURNS),
             seconds=stats.wall_seconds,
-            failed=turns - stats.turns_by_status.get("ok", 0),
-            skipped=summary.counters.skipped_dialogs,
+            failed=tr_counted(turns - stats.turns_by_status.get("ok", 0), *_TURNS),
+            skipped=tr_counted(counters.skipped_dialogs, marked("1 line"), marked("{count:,} lines")),
         )
         if stats.judge_failures:
-            line += tr(", {count} judgements failed", count=stats.judge_failures)
+            one, many = marked(", 1 judgement failed"), marked(", {count:,} judgements failed")
+            line += tr_counted(stats.judge_failures, one, many)
         click.echo(line)
     click.echo(tr("report: {path}", path=report))
 

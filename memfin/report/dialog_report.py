@@ -22,7 +22,7 @@ from memfin.contracts import (
 )
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.state import is_failed
 from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import (
@@ -342,7 +342,8 @@ def _dialogs(
     headings = (tr("Dialogue"), tr("Scenario"), tr("Difficulty"), tr("Turns"), *names)
     omitted = len(stats.facts) - len(shown)
     note = tr("Ordered by the mean of these shares, with violations as misses, lowest first.")
-    note += tr(" {count:,} more dialogues are left out.", count=omitted) if omitted else ""
+    one, many = marked(" 1 more dialogue is left out."), marked(" {count:,} more dialogues are left out.")
+    note += tr_counted(omitted, one, many) if omitted else ""
     title = tr("Dialogues: the {count} weakest", count=len(shown)) if omitted else tr("Dialogues")
     found = model.table("", headings, "cllr" + "r" * len(texts), rows, note)
     return model.section("dialogues", title, found, nav=tr("Dialogues"))

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.detector_stats import findings_by_detector
 from memfin.metrics.interval import RatioSums, ratio_interval
@@ -241,7 +241,11 @@ class GroupedMetrics:
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
-            note = tr("{count} smaller groups are left out. ", count=omitted) if omitted else ""
+            one, many = (
+                marked("1 smaller group is left out. "),
+                marked("{count} smaller groups are left out. "),
+            )
+            note = tr_counted(omitted, one, many) if omitted else ""
             if kind == "language" and not stats.language_known:
                 note += tr("Languages are guessed from the script of the client.")
             yield table(title, headings, "lrr" + "r" * len(measures), rows, note.strip())
@@ -454,7 +458,8 @@ class JudgedTurns:
             for name, label in labels("readings").items()
         )
         sent = tr("{count:,} of {total:,} answered turns", count=self._judged, total=self._answered)
-        changed = tr("{count:,} turns: {readings}", count=self._changed, readings=readings)
+        turns = tr_counted(self._changed, marked("1 turn"), marked("{count:,} turns"))
+        changed = tr("{turns}: {readings}", turns=turns, readings=readings)
         return ((tr("Sent to the judge"), sent), (tr("Changed by the judge"), changed))
 
     def warnings(self) -> Iterator[ReportWarning]:

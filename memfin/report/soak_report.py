@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.reliability import spread
 from memfin.report import model, reader
 from memfin.report.glossary import (
@@ -403,7 +403,8 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
     yield from _drifts(summary)
     if summary.epochs and not (summary.reliability or any(each.ci95 for each in summary.metrics.values())):
-        yield warning("few_epochs", epochs=summary.epochs)
+        epochs = tr_counted(summary.epochs, marked("1 epoch"), marked("{count:,} epochs"))
+        yield warning("few_epochs", epochs=epochs)
 
 
 def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:

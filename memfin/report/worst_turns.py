@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from memfin.contracts import DETECTOR_PREFIX, RecallTrace, TurnEvalRow, met_risk_tags
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.custom import CustomState, custom_states
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
@@ -142,7 +142,7 @@ class WorstTurns:
                 text, why = texts.get(key), reasons.get(key, ())
                 seen[key] = turn_case(anchor, words, row, text, facts.get(row.dialog_id), why)
                 cases.append(seen[key])
-            total = tr("{count:,} turns", count=ranking.total) if ranking.total > 1 else tr("1 turn")
+            total = tr_counted(ranking.total, marked("1 turn"), marked("{count:,} turns"))
             if ranking.total > len(cases):
                 total += tr(", the worst {count}", count=len(cases))
             yield Cases(title=ranking.title, total=total, answered=tr("Reply"), cases=tuple(cases))

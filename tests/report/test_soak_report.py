@@ -215,7 +215,7 @@ def test_a_soak_without_a_complete_epoch_has_a_report(tmp_path: Path) -> None:
         (
             {"metrics": {COVERAGE: drift(0.5)}},
             "Too few epochs for a trend",
-            "3 epochs say nothing about drift; intervals need more",
+            "no drift can be seen after 3 epochs; intervals need more",
         ),
     ],
     ids=["drift", "errors", "latency", "memory", "gate", "changed", "few"],
