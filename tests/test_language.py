@@ -147,6 +147,7 @@ def test_one_is_counted_in_the_singular(tmp_path: Path) -> None:
         r"^1 dialogue, 1 turn in [\d.]+ s; 0 turns failed, 0 lines skipped$", run.stdout, re.MULTILINE
     )
     assert "; 1 turn pair" in run.stdout
+    assert "- 1 valid dialogue; 1 turn pair; 0" in (tmp_path / "runs" / "r" / "report.md").read_text("utf-8")
     soak = memfin(
         tmp_path, "soak", str(data), "--agent", "echo", "--epochs", "1", "--run-id", "s", "--lang", "en"
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from heapq import nsmallest
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -163,16 +163,21 @@ def _report(
         counters.failed_dialogs,
         counters.get("unscored_turn_pairs"),
     )
-    counts = (
-        model.Counter(tr("valid dialogues"), counters.valid_dialogs),
-        model.Counter(tr("turn pairs"), counters.total_turn_pairs),
-        model.Counter(tr("skipped dialogues"), skipped, "odd" if skipped else ""),
-        model.Counter(tr("failed dialogues"), failed, "bad" if failed else ""),
-        *([model.Counter(tr("turn pairs not scored"), unscored, "odd")] if unscored else ()),
+    counts: tuple[tuple[str, str, int | None, Literal["", "odd", "bad"]], ...] = (
+        (marked("valid dialogue"), marked("valid dialogues"), counters.valid_dialogs, ""),
+        (marked("turn pair"), marked("turn pairs"), counters.total_turn_pairs, ""),
+        (marked("skipped dialogue"), marked("skipped dialogues"), skipped, "odd"),
+        (marked("failed dialogue"), marked("failed dialogues"), failed, "bad"),
+        (marked("turn pair not scored"), marked("turn pairs not scored"), unscored or None, "odd"),
+    )
+    shown = (
+        model.Counter(tr_counted(count, one, many), count, level if count else "")
+        for one, many, count, level in counts
+        if count is not None
     )
     notes = model.Block("notes", glossary.notes("dialog"))
     reading = model.section("how-to-read", tr("How to read this"), notes, nav=tr("How to read"))
-    return model.report(tr("MemFin evaluation report"), summary.run_id, facts, counts, (*sections, reading))
+    return model.report(tr("MemFin evaluation report"), summary.run_id, facts, shown, (*sections, reading))
 
 
 def _figures(

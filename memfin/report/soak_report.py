@@ -97,7 +97,7 @@ def load_soak_report(directory: Path) -> model.Report:
     words = _words(summary)
     latency, errors = summary.turn_latency_ms, summary.errors
     counts = (
-        (tr("epochs"), summary.epochs, ""),
+        (tr_counted(summary.epochs, marked("epoch"), marked("epochs")), summary.epochs, ""),
         (words["wholes"], summary.dialogs, ""),
         (words["units"], summary.turns, ""),
         (tr("{units} failed", units=words["units"]), errors.failed_turns, "bad"),

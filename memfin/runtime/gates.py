@@ -236,7 +236,8 @@ def turn_gates(turns_by_status: Mapping[str, int], fail_on_error: float | None) 
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)
     some = f"--fail-on-error {{:g}}: {failed} of {total} turns failed"
-    return failure_gates(failed, total, fail_on_error, f"every one of the {total} turns failed", some)
+    every = f"every one of the {total} turns failed" if total > 1 else "the only turn failed"
+    return failure_gates(failed, total, fail_on_error, every, some)
 
 
 def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:

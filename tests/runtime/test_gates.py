@@ -75,6 +75,7 @@ def test_fail_on_error_counts_turns_or_takes_a_share(
 
 def test_a_run_in_which_every_turn_failed_passes_no_gate() -> None:
     assert failed_gates(summary(1.0), stats(0, 4), [], None) == ["every one of the 4 turns failed"]
+    assert failed_gates(summary(1.0), stats(0, 1), [], None) == ["the only turn failed"]
 
 
 def test_gates_compare_and_name_what_was_given() -> None:
