@@ -94,8 +94,13 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
         if not path.startswith("docs/") and path not in pages:  # a file that the site has not
             return f"{match['text']} (`{path}`)"
         start = posixpath.dirname(page.file.src_uri) or "."
-        return f"[{match['text']}]({posixpath.relpath(uri, start)}{match['anchor'] or ''})"
+        text = match["text"]
+        if re.fullmatch(r"[\w-]+\.md", text):
+            text = _source(uri, config).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+        return f"[{text}]({posixpath.relpath(uri, start)}{match['anchor'] or ''})"
 
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     return _LINK.sub(lead, _SWITCH.sub(r"\1", markdown))
 
 
