@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.request import Request, urlopen
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -23,6 +25,23 @@ def memfin(folder: Path, line: str) -> str:
     """Run a command and return its output."""
     words = [sys.executable, "-m", "memfin", *line.split()]
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
+
+
+def consent(url: str, token: str) -> None:
+    """Give consent to everything but training, with preferences, as the user of a token."""
+    given = {
+        "scopes": {
+            "create_task": True,
+            "save_to_profile": True,
+            "save_to_thread": True,
+            "training_use_allowed": False,
+        },
+        "preferences": {"language_preference": "zh", "research_depth": "deep"},
+    }
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    path = f"{url}/api/users/alice/profile-consent"
+    with urlopen(Request(path, json.dumps(given).encode(), headers)):  # noqa: S310
+        pass
 
 
 @contextlib.contextmanager
@@ -70,16 +89,17 @@ def main() -> None:
                 ("soak", "runs/soak/report.html", 760),
             ):
                 driver.get((folder / page).as_uri())
-                save(driver, name + suffix, height)
+                save(driver, name + suffix, height, "h2" if name == "comparison" else "body")
         token = re.findall(r"mft_\S+", memfin(folder, "memory token add alice"))[0]
         serve = [sys.executable, "-m", "memfin", "memory", "serve", "--port", "0"]
         with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
             assert service.stdout is not None  # noqa: S101
             url = re.findall(r"http\S+", service.stdout.readline())[0]
+            consent(url, token)
             driver.get(f"{url}/memory/settings")
             driver.find_element(By.NAME, "token").send_keys(token)
             driver.find_element(By.CSS_SELECTOR, "main button").click()
-            save(driver, "memory", 640)
+            save(driver, "memory", 900)
             service.terminate()
 
 

@@ -66,6 +66,7 @@ def on_page_read_source(page: Any, config: Any) -> str:
         tree = ast.parse((ROOT / "memfin" / "__init__.py").read_text("utf-8"))
         listed = (ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign))
         names = next(text for text in listed if text.startswith("__all__ = ")).removeprefix("__all__ = ")
+        names = names.replace("'__version__', ", "")
         return _noted(API.format(names=names), config)
     source = _source(uri, config)
     text = _markdown(source)
