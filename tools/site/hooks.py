@@ -107,7 +107,16 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
     """Lead the language switch to the same page."""
-    here = page.file.dest_uri
+    return _switched(output, page.file.dest_uri, config)
+
+
+def on_post_template(output_content: str, *, template_name: str, config: Any) -> str:
+    """Lead the language switch of the page for unknown addresses to the start page."""
+    del template_name
+    return _switched(output_content, "index.html", config)
+
+
+def _switched(output: str, here: str, config: Any) -> str:
     top = "../" * here.count("/")
     for language, other in {"en": "../", "zh": "zh/"}.items():
         is_own = language == config.theme["language"]
