@@ -60,8 +60,9 @@ audit: $(BIN)/python
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py
 
-# The site in both languages in build/site; a broken link or anchor, or a page outside of the navigation, fails.
-MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore $(BIN)/python -m mkdocs --quiet build
+# The site in both languages in build/site; a broken link or anchor, or a page outside of the navigation, fails
+# (but not with --quiet, which hides warnings from strict mode, too).
+MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore $(BIN)/python -m mkdocs build
 docs: $(VENV)/.installed-docs
 	$(MKDOCS) --config-file mkdocs.yml
 	$(MKDOCS) --config-file mkdocs.zh.yml
