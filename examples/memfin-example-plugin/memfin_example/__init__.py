@@ -25,7 +25,7 @@ class ExampleAgent:
         return f"已记录您的第 {len(self._messages)} 条需求。{MARKET_RISK}"
 
     async def commit(self, assistant_text: str) -> None:
-        """Take in the reply of the turn; needed for history "forced"."""
+        """Take in the reply of the turn."""
         self._messages.append(assistant_text)
 
 
@@ -38,6 +38,7 @@ def judge(request: JudgeRequest) -> dict[str, Any]:
 def dialogues() -> Iterator[dict[str, Any]]:
     """Yield dialogues of one turn pair."""
     profile = {"risk_level_gt": "稳健", "horizon_gt": "2年以上", "liquidity_need_gt": "中"}
-    reply = {"role": "assistant", "text": MARKET_RISK, "turn_tags": {"explainability_rubric_gt": ["边界声明"]}}
+    tags = {"explainability_rubric_gt": ["边界声明"]}
+    reply = {"role": "assistant", "text": MARKET_RISK, "turn_tags": tags}
     for text in ("我是稳健型，想买股票基金。", "我是稳健型，想买黄金。"):
         yield {"dialog_id": text, "profile_gt": profile, "turns": [{"role": "user", "text": text}, reply]}

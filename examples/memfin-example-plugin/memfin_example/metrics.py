@@ -10,7 +10,6 @@ class FeeMention(memfin.TurnMetric):
     name = "fee_mention"
     version = "1"
 
-    def measure(self, dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> bool:
+    def measure(self, dialog: Dialog, turn: TurnTrace, row: TurnEvalRow) -> bool:  # noqa: ARG002
         """Return True for a reply with the character of fees."""
-        del dialog, row
         return "费" in (turn.pred_assistant_text or "")
