@@ -76,6 +76,7 @@ test-notebook: $(VENV)/.installed-docs
 generated: $(VENV)/.installed
 	$(BIN)/python tools/translations.py
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+	$(BIN)/python scripts/cli_reference.py zh > docs/zh/cli.md
 
 # A source archive and the wheel built from it, with their metadata and contents checked.
 dist: $(BIN)/python

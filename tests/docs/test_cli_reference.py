@@ -17,10 +17,12 @@ def command(name: str) -> click.Command:
     return found
 
 
-def test_the_reference_is_what_the_script_prints() -> None:
-    words = [sys.executable, str(ROOT / "scripts" / "cli_reference.py")]
-    printed = subprocess.run(words, capture_output=True, check=True, cwd=ROOT).stdout.decode()
-    assert (ROOT / "docs" / "cli.md").read_text("utf-8") == printed, "run make generated"
+@each_case(("language", "page"), [("en", "cli.md"), ("zh", "zh/cli.md")])
+def test_the_reference_is_what_the_script_prints(language: str, page: str) -> None:
+    words = [sys.executable, str(ROOT / "scripts" / "cli_reference.py"), language]
+    done = subprocess.run(words, capture_output=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (ROOT / "docs" / page).read_text("utf-8") == done.stdout.decode(), "run make generated"
 
 
 def test_the_reference_has_a_section_for_every_command() -> None:
