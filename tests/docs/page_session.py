@@ -78,8 +78,9 @@ class PageSession:
         for block in blocks(page):
             text = self._mine(block.text)
             named = _NAMED.match(block.text)
-            if named is not None:
-                await anyio.Path(self.folder / named[1]).write_text(text, "utf-8")
+            name = block.title or (named[1] if named is not None else None)
+            if name is not None:
+                await anyio.Path(self.folder / name).write_text(text, "utf-8")
             elif block.language == "sh":
                 for line in text.replace("\\\n", " ").splitlines():
                     await self._run(line.strip())

@@ -8,12 +8,13 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FENCE: Final = re.compile(
-    r"^(?P<fence>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL
+    r"^(?P<fence>`{3,}) *(?P<language>\w*)(?: title=\"(?P<title>[^\"\n]+)\")?[^\n]*\n(?P<text>.*?)^(?P=fence) *$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
 class Block(NamedTuple):
-    """A fenced block: the line its text begins on, its language and its text.
+    """A fenced block: the line its text begins on, its language, its text and its title, the name of a file.
 
     ``follows`` is the block right above it, with nothing but blank lines between.
     """
@@ -21,6 +22,7 @@ class Block(NamedTuple):
     line: int
     language: str
     text: str
+    title: str | None
     follows: "Block | None" = None
 
 
@@ -42,7 +44,7 @@ def blocks(page: Path) -> Iterator[Block]:
     for match in _FENCE.finditer(text):
         touching = previous is not None and not text[end : match.start()].strip()
         line = text.count("\n", 0, match.start("text")) + 1
-        block = Block(line, match["language"], match["text"], previous if touching else None)
+        block = Block(line, match["language"], match["text"], match["title"], previous if touching else None)
         yield block
         previous, end = block, match.end()
 
