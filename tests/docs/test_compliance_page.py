@@ -48,7 +48,7 @@ async def test_every_command_ends_with_the_exit_code_of_the_page(session: PageSe
 async def test_the_outputs_are_those_of_the_commands_above_them(session: PageSession) -> None:
     done, shown = dict(session.done), 0
     for block in blocks(PAGE):
-        if block.follows is None or block.follows.language != "sh" or block.title is not None:
+        if block.follows is None or block.follows.language != "sh" or block.file is not None:
             continue
         processes = [done[line] for line in block.follows.text.splitlines()]
         output = "".join(process.stdout + process.stderr for process in processes)
@@ -63,7 +63,7 @@ async def test_the_excerpts_are_those_of_the_files_of_the_first_run(session: Pag
     excerpts = [
         line
         for block in blocks(PAGE)
-        if block.language == "text" and block.title is None
+        if block.language == "text" and block.file is None
         if block.follows is None or block.follows.language != "sh"
         for line in lines(block.text)
     ]
