@@ -80,6 +80,7 @@ async def test_the_figures_of_the_text_are_those_of_the_runs(session: PageSessio
     assert "53.6%" in text
     assert "8/125 条回复严重违规，占 6.4%，95% 区间 1.7–21.7%" in report(session, "after-rule")
     assert "6.4%（1.7–21.7%）" in text
+    assert "严重违规 (8 轮)" in report(session, "after-rule")
 
 
 async def test_no_rule_sees_the_hint_that_the_reader_finds(session: PageSession) -> None:
