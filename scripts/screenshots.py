@@ -90,6 +90,12 @@ def main() -> None:
             ):
                 driver.get((folder / page).as_uri())
                 save(driver, name + suffix, height, "h2" if name == "comparison" else "body")
+        tutorial = (ROOT / "docs" / "compliance-officer.md").read_text("utf-8")
+        code = tutorial.split("```python\n")[1].split("```")[0]
+        (folder / "adviser.py").write_text(code, "utf-8")
+        memfin(folder, "run --agent adviser:before --run-id before --lang zh --quiet")
+        driver.get((folder / "runs/before/report.html").as_uri())
+        save(driver, "violations-zh", 560, "#worst-turns")
         token = re.findall(r"mft_\S+", memfin(folder, "memory token add alice"))[0]
         serve = [sys.executable, "-m", "memfin", "memory", "serve", "--port", "0"]
         with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603

@@ -36,6 +36,7 @@ from memfin.report.worst_turns import WorstTurns, empty_rankings
 from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
+_MAX_SEVERE: Final = 20
 _BINS: Final = 10
 
 
@@ -75,7 +76,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     stats.judge = settings.judge if settings else stats.judge
     worst, baselines, judged, limits = (
-        WorstTurns(without=empty_rankings(summary.metrics, stats.judge)),
+        WorstTurns(severe=_MAX_SEVERE, without=empty_rankings(summary.metrics, stats.judge)),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),

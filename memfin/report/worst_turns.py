@@ -66,11 +66,15 @@ class Ranking:
 
 
 class WorstTurns:
-    """A ranking per criterion and custom metric, fed row by row; ``without`` names those left out."""
+    """A ranking per criterion and custom metric, fed row by row.
 
-    def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
+    ``severe`` is the size of the ranking of severe violations, if another; ``without`` names those left out.
+    """
+
+    def __init__(self, size: int = 5, *, severe: int | None = None, without: Collection[str] = ()) -> None:
         rankings = {name: Ranking(title, size) for name, title in labels("rankings").items()}
         self._severe, self._contradicted, self._keys, self._risks, self._scores, self._own = rankings.values()
+        self._severe.size = severe or size
         self._shown = [ranking for name, ranking in rankings.items() if name not in without]
         self._size = size
         self._states: dict[str, CustomState] = {}

@@ -23,7 +23,6 @@ MODEL_URL: Final = "http://127.0.0.1:8000/v1"
 SERVICE_PORT: Final = "8765"
 """What pages write for the reader's servers; a test has others, on ports that are free."""
 
-_NAMED: Final = re.compile(r"# (\w+\.(?:py|toml))\n")
 _FENCE: Final = re.compile(r"<untrusted (\w+) (\w+)>\n(.*?)</untrusted \1 \2>", re.DOTALL)
 Done = list[tuple[str, CompletedProcess[str]]]
 
@@ -77,9 +76,8 @@ class PageSession:
         """Save each file and run each command of a page."""
         for block in blocks(page):
             text = self._mine(block.text)
-            named = _NAMED.match(block.text)
-            if named is not None:
-                await anyio.Path(self.folder / named[1]).write_text(text, "utf-8")
+            if block.file is not None:
+                await anyio.Path(self.folder / block.file).write_text(text, "utf-8")
             elif block.language == "sh":
                 for line in text.replace("\\\n", " ").splitlines():
                     await self._run(line.strip())

@@ -8,19 +8,24 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FENCE: Final = re.compile(
-    r"^(?P<fence>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL
+    r"^(?P<fence>`{3,}) *(?P<language>\w*)(?: title=\"(?P<title>[^\"\n]+)\")?[^\n]*\n"
+    r"(?P<text>.*?)^(?P=fence) *$",
+    re.MULTILINE | re.DOTALL,
 )
+_NAMED: Final = re.compile(r"# (\w+\.(?:py|toml))\n")
 
 
 class Block(NamedTuple):
     """A fenced block: the line its text begins on, its language and its text.
 
+    ``file`` is the file that a reader saves it to, by its title or its first comment.
     ``follows`` is the block right above it, with nothing but blank lines between.
     """
 
     line: int
     language: str
     text: str
+    file: str | None
     follows: "Block | None" = None
 
 
@@ -42,7 +47,9 @@ def blocks(page: Path) -> Iterator[Block]:
     for match in _FENCE.finditer(text):
         touching = previous is not None and not text[end : match.start()].strip()
         line = text.count("\n", 0, match.start("text")) + 1
-        block = Block(line, match["language"], match["text"], previous if touching else None)
+        named = _NAMED.match(match["text"])
+        file = match["title"] or (named[1] if named is not None else None)
+        block = Block(line, match["language"], match["text"], file, previous if touching else None)
         yield block
         previous, end = block, match.end()
 

@@ -83,6 +83,9 @@ def test_the_index_lists_every_decision() -> None:
 @each_case("page", pages())
 def test_command_lines_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        if block.file == "rules.toml":  # given to --config
+            (tmp_path / block.file).write_text(block.text, "utf-8")
     for line in command_lines(page):
         name, *words = shlex.split(line)
         if name in ("COMMAND", "--version", "-h", "--help") or "--help" in words:

@@ -51,6 +51,13 @@ def test_severe_violations_against_the_reference_come_first() -> None:
     assert found.entries[1][1] == "severe violation, reference: compliant"
 
 
+def test_severe_violations_may_have_more_room_than_other_turns() -> None:
+    worst = WorstTurns(2, severe=4)
+    for pair in range(5):
+        worst.add(row("a", pair, pred_compliance_label="severe_violation", key_hit_flags=[0]))
+    assert [(found.total, len(found.entries)) for found in worst.rankings()] == [(5, 4), (5, 2)]
+
+
 def test_missed_disclosures_low_scores_and_contradictions_have_their_lists() -> None:
     rows = [
         row("a", 1, risk_required_tags=["x", "y"], risk_pred_tags=[]),

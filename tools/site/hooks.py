@@ -41,6 +41,9 @@ _LINK: Final = re.compile(
 )
 _HEADING: Final = re.compile(_FENCE + r"|^(?P<level>#+) (?P<title>[^\n]+)$", re.MULTILINE | re.DOTALL)
 _SWITCH: Final = re.compile(r"\A(# .+\n)\n\[(?:English|中文)\]\([^)]*\)\n")
+_WRAPPED: Final = re.compile(
+    r"<pre.*?</pre>|(?<=[、。，；：？！）”])\n *|(?<=[\u3400-\u9fff])\n *(?=[\u3400-\u9fff（“])", re.DOTALL
+)
 _slug: Final = slugify(case="lower")
 
 
@@ -103,6 +106,14 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation", "toc"]
     return _LINK.sub(lead, _SWITCH.sub(r"\1", markdown))
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
+    """Join the lines of Chinese paragraphs, whose breaks a browser shows as spaces."""
+    del page, files
+    if not _is_chinese(config):
+        return html
+    return _WRAPPED.sub(lambda match: match[0] if match[0].startswith("<") else "", html)
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
