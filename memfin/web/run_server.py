@@ -177,10 +177,11 @@ class RunServer:
         results = self._results(run_id)
         report, run = load_report(results.directory), self._identity(results.directory)
         assert run is not None  # noqa: S101 - it has results
+        figures = msgspec.to_builtins(results.summary.get("counters", results.summary))
         return run.replace(
             values=list(_values(results)),
             facts=dict(report.facts),
-            counts={each.label: each.count for each in report.counters},
+            counts={name: count for name, count in figures.items() if type(count) is int},
             failed_gates=_failed_gates(results),
             warnings=[f"{each.title}: {each.detail}" for each in report.warnings],
         )

@@ -132,7 +132,7 @@ async def test_runs_are_listed_and_summed_up(runs: Path) -> None:
         keys = next(value for value in summary["values"] if value["name"] == KEYS)
         low, high = keys["ci95"]
         assert low <= keys["value"] <= high
-        assert summary["counts"]["valid dialogues"] == 3
+        assert summary["counts"]["valid_dialogs"] == 3
         assert summary["warnings"]
 
 
@@ -247,7 +247,7 @@ async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path,
                 break
             assert "another evaluation" in result.content[0].text
         again = result.structured_content
-        assert again["counts"]["valid dialogues"] == 1
+        assert again["counts"]["valid_dialogs"] == 1
         listed = (await ask(connected, "list_runs"))["runs"]
         assert {run["run_id"]: run["state"] for run in listed}.pop(again["run_id"]) == "finished"
         assert [run["state"] for run in listed] == ["finished", "unfinished"]
