@@ -8,20 +8,24 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FENCE: Final = re.compile(
-    r"^(?P<fence>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL
+    r"^(?:<!-- not run: (?P<unrun>[^\n]+) -->\n)?"
+    r"(?P<fence>`{3,}) *(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
 class Block(NamedTuple):
     """A fenced block: the line its text begins on, its language and its text.
 
-    ``follows`` is the block right above it, with nothing but blank lines between.
+    ``follows`` is the block right above it, with nothing but blank lines between; ``unrun`` is the reason in
+    the comment above it, ``<!-- not run: REASON -->``, without which its commands are run.
     """
 
     line: int
     language: str
     text: str
     follows: "Block | None" = None
+    unrun: str | None = None
 
 
 def pages() -> list[Path]:
@@ -42,7 +46,7 @@ def blocks(page: Path) -> Iterator[Block]:
     for match in _FENCE.finditer(text):
         touching = previous is not None and not text[end : match.start()].strip()
         line = text.count("\n", 0, match.start("text")) + 1
-        block = Block(line, match["language"], match["text"], previous if touching else None)
+        block = Block(line, match["language"], match["text"], previous if touching else None, match["unrun"])
         yield block
         previous, end = block, match.end()
 
