@@ -7,6 +7,8 @@ second. Chinese pages have the same blocks, by `test_chinese_pages`.
 
 import json
 import re
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,8 +90,21 @@ def props(tmp_path_factory: pytest.TempPathFactory) -> Props:
     return Props(tmp_path_factory.mktemp("props"))
 
 
+def missing(page: Path) -> list[str]:
+    """Return the programs and packages that a page needs and that are not installed."""
+    written = "".join(block.text for block in blocks(page) if block.unrun is None)
+    needed = {
+        "curl": ("curl ", shutil.which("curl")),
+        "mcp": ("memfin mcp ", find_spec("mcp")),
+        "pyarrow": ("--to parquet", find_spec("pyarrow")),
+    }
+    return [name for name, (words, found) in needed.items() if words in written and found is None]
+
+
 @pytest.mark.parametrize("page", pages_of_commands(), ids=lambda page: page.stem)
 async def test_the_commands_of_a_page_work(page: Path, props: Props, tmp_path: Path) -> None:
+    if names := missing(page):
+        pytest.skip(f"not installed: {', '.join(names)}")
     props.prepare(page, tmp_path)
     async with (
         TestServer(application(RightAboutAmounts())) as rag_service,
@@ -103,6 +118,10 @@ async def test_the_commands_of_a_page_work(page: Path, props: Props, tmp_path: P
         await session.work_through(page)
     assert session.done
     assert_all_succeeded(session.done)
+    printed = "".join(process.stdout for _, process in session.done)
+    for block in blocks(page):
+        if block.language == "text" and block.follows is not None and block.follows.language == "sh":
+            assert block.text in printed
 
 
 @each_case("page", [*pages(), *ROOT.glob("examples/**/*.md")])
