@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated dist clean
+.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp test-notebook lint audit bench docs generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -35,9 +35,11 @@ test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
 test-llama-cpp: $(VENV)/.installed-llama
 	$(BIN)/python -m pytest tests/e2e/test_llama_cpp.py
 
-# Comparisons of logs that inspect_ai writes with its mock model; the package and what it needs are 230 MB.
+# Logs that inspect_ai writes with its mock model, and its solvers as agents; the package and what it needs are
+# 230 MB.
 test-inspect: $(VENV)/.installed-inspect
-	$(BIN)/python -m pytest tests/report/test_inspect_logs.py
+	$(BIN)/python -m pytest tests/report/test_inspect_logs.py tests/exchange/test_inspect_exchange.py \
+		tests/agents/test_inspect_solvers.py
 
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
@@ -60,9 +62,21 @@ audit: $(BIN)/python
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py
 
+# The site in both languages in build/site; a broken link or anchor, or a page outside of the navigation, fails
+# (but not with --quiet, which hides warnings from strict mode, too).
+MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore $(BIN)/python -m mkdocs build
+docs: $(VENV)/.installed-docs
+	$(MKDOCS) --config-file mkdocs.yml
+	$(MKDOCS) --config-file mkdocs.zh.yml
+
+# The notebooks of the documentation from top to bottom, with the outputs that they show.
+test-notebook: $(VENV)/.installed-docs
+	$(BIN)/python scripts/notebooks.py
+
 generated: $(VENV)/.installed
 	$(BIN)/python tools/translations.py
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+	$(BIN)/python scripts/cli_reference.py zh > docs/zh/cli.md
 
 # A source archive and the wheel built from it, with their metadata and contents checked.
 dist: $(BIN)/python
@@ -100,6 +114,10 @@ $(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
 
 $(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt
 	$(PIP) install --require-hashes --requirement requirements/frames.txt
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed requirements/docs.txt
+	$(PIP) install --require-hashes --requirement requirements/docs.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt

@@ -12,6 +12,7 @@ from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.exchange.conversations import ImportStats
 from memfin.exchange.exporters import export_run
+from memfin.exchange.inspect_logs import import_inspect
 from memfin.exchange.langfuse import import_langfuse
 from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
@@ -28,32 +29,42 @@ def command() -> None:
     memfin import otel spans.jsonl --out dialog_trace.jsonl
     memfin import langfuse traces.jsonl observations.jsonl --out dialog_trace.jsonl
     memfin import phoenix spans.parquet --out dialog_trace.jsonl
+    memfin import inspect logs/task.eval --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
 
     memfin import COMMAND --help has the details.
     """
 
 
+def _trace_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the commands that write a trace."""
+    command = click.option(
+        "--run-id", default="imported", show_default=True, help="The run that the trace is of."
+    )(command)
+    return click.option(
+        "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
+    )(command)
+
+
 def _span_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the arguments of the commands that import spans."""
-    for add in (
-        click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of."),
-        click.option(
-            "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
-        ),
-        click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)),
-    ):
-        command = add(command)
-    return command
+    files = click.argument(
+        "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    )
+    return files(_trace_options(command))
 
 
 def _import(
-    source: Callable[..., ImportStats], files: Sequence[Path], out: Path, run_id: str, strays: tuple[str, str]
+    source: Callable[..., ImportStats],
+    given: Path | Sequence[Path],
+    out: Path,
+    run_id: str,
+    strays: tuple[str, str],
 ) -> None:
-    """Import spans and report the counts; ``strays`` names what may be left out, and what it lacks."""
+    """Import conversations and print the counts; ``strays`` names what may be left out, and what it lacks."""
     if not RUN_ID.match(run_id):
         raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
-    stats = source(files, out, run_id=run_id)
+    stats = source(given, out, run_id=run_id)
     noun, lack = strays
     for count, first, of_what in (
         (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
@@ -62,6 +73,8 @@ def _import(
     ):
         if count:
             note(f"warning: {first}: {of_what} left out, this the first")
+    if stats.unfinished:
+        note(f"warning: {given}: its status is {stats.unfinished}: only finished samples are in it")
     if stats.unanswered:
         note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
     click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
@@ -111,6 +124,21 @@ def phoenix(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     with session.id become dialogues, ordered by time.
     """
     _import(import_phoenix, files, out, run_id, ("span", f"without {SESSION}"))
+
+
+@command.command("inspect")
+@_trace_options
+@click.argument("log", type=click.Path(path_type=Path))
+def inspect(log: Path, out: Path, run_id: str) -> None:
+    """Turn the samples of the inspect_ai LOG (.eval, .json) into a dialogue trace.
+
+    \b
+    memfin import inspect logs/task.eval --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Needs pip install 'memfin[inspect]'. Each sample becomes a dialogue with a turn per user message.
+    """
+    _import(import_inspect, log, out, run_id, ("sample", ""))
 
 
 @command.command("chat")
@@ -173,6 +201,7 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
     memfin export runs/my_run --to otel --out spans          OTLP spans with evaluation results
     memfin export runs/my_run --to langfuse --out batches    batches for the ingestion API
+    memfin export runs/my_run --to inspect --out logs        needs pip install 'memfin[inspect]'
     memfin export runs/my_run --to NAME --out DIR            an exporter of a plugin
 
     Tables have a column per field; a record within a row has columns of its own, such as recall.query;

@@ -64,7 +64,8 @@ class ImportStats(Record):
     """Counts of an import.
 
     Spans without a conversation, turns without the user's text and scores of other systems are left out;
-    ``first_stray``, ``first_silent`` and ``first_score`` say where the first of them is.
+    ``first_stray``, ``first_silent`` and ``first_score`` say where the first of them is. ``unfinished`` is
+    the status of a log that is not complete.
     """
 
     dialogs: int = 0
@@ -76,6 +77,7 @@ class ImportStats(Record):
     unanswered: int = 0
     scores: int = 0
     first_score: str = ""
+    unfinished: str = ""
 
 
 class Part(Record):

@@ -20,6 +20,7 @@ Exporter = Callable[[Results[Any], Path], Mapping[str, int]]
 
 BUILT_IN: Final[Mapping[str, str]] = {
     "otel": "memfin.exchange.export_otel:export",
+    "inspect": "memfin.exchange.export_inspect:export",
     "langfuse": "memfin.exchange.export_langfuse:export",
 }
 """Modules of the exporters, imported only when one is named."""

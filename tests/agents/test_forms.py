@@ -189,7 +189,7 @@ class Forgetful:
     [
         (streamed, "yields its reply in parts; return the whole reply"),
         (streamed_on_loop, "yields its reply in parts"),
-        (solve, "is an object of inspect_ai"),
+        (solve, "is no solver or agent of inspect_ai; give one that @solver"),
         (lambda session: session, "takes (session) and is called with (session, observer); expected a class"),
         (
             lambda text, history, key: text,

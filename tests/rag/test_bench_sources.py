@@ -71,8 +71,8 @@ async def test_an_interrupted_run_of_an_iterator_needs_nothing_else(document: Pa
         await started.stop()
     moved = tmp_path / "elsewhere"
     shutil.move(runs, moved)
-    summary = await BenchEvaluation.resume(moved / "r", rag=Counting()).complete()
-    assert summary.total_tests == 3
+    results = await BenchEvaluation.resume(moved / "r", rag=Counting()).complete()
+    assert results.summary.total_tests == 3
     (moved / "r" / "dataset.jsonl").write_text(json.dumps(ITEMS[0]))
     with pytest.raises(UsageError, match="benchmark_sha256"):
         await BenchEvaluation.resume(moved / "r", rag=Counting()).complete()

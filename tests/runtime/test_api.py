@@ -104,7 +104,7 @@ async def test_gates_hold_in_the_api_too_and_hand_over_the_summary(tmp_path: Pat
     [
         {"gate": ["m3_risk_coverage.risk_coverage>=0.9@95"]},
         {"gate": ["m1_context_continuity.key_coverage>=0"]},
-        {"fail_over": {"m4_compliance.severe_violation_rate": -1.0}},
+        {"fail_over": {"m4_compliance.forbidden_hit_rate": 0.0}, "forbidden_patterns": {"a": ["."]}},
     ],
 )
 async def test_every_kind_of_gate_holds_in_the_api(tmp_path: Path, gates: dict[str, Any]) -> None:

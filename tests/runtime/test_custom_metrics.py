@@ -196,7 +196,8 @@ async def test_gates_hold_values(tmp_path: Path, gate: dict[str, Any], problem: 
     ("gate", "problem"),
     [
         ("fee.rate>=0.1", "unknown value 'fee.rate'; known: fee.mention_rate"),
-        ("fees.mention_rate>=0.1", "unknown value 'fees.mention_rate'"),
+        ("fees.mention_rate>=0.1", "unknown value 'fees.mention_rate'; did you mean fee.mention_rate"),
+        ("fee.macro.mention_rate>=80", "fee.macro.mention_rate is from 0 to 1"),
         ("length.mean>=1", "of length.mean less is better"),
     ],
 )

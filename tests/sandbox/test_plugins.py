@@ -19,7 +19,7 @@ from memfin.results import Results
 from memfin.runtime.api import run_eval_parallel
 from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.plugins import Plugin, installed_plugins
-from memfin.scoring.user_detectors import importable_reference
+from memfin.scoring.user_detectors import importable_reference, load_detectors
 from tests.support import dataset, dialog, read_jsonl, write_jsonl
 
 Install = Callable[..., None]
@@ -133,6 +133,7 @@ def test_metrics_and_detectors_have_names_too(install: Install) -> None:
     install("vendor_f", "metrics:length=vendor_f:Length", "detectors:words=vendor_f:Words")
     assert list(resolve_metrics(["length"])) == ["length"]
     assert importable_reference("detector", "words") == "vendor_f:Words"
+    assert load_detectors(["words"]) == {"x:words": ("vendor_f:Words", "1")}
     with pytest.raises(UsageError, match="metric 'lenght'"):
         resolve_metrics(["lenght"])
     with pytest.raises(UsageError, match="detector 'word'"):
