@@ -111,7 +111,11 @@ class Props:
             "runs/damaged": self._damaged_run,
             "runs/RUN_ID": self._interrupted_run,
             "runs/20260219_101855_ab12cd": self._interrupted_run,
-        } | dict.fromkeys(("runs/before", "runs/after", "runs/other", "runs/my_run"), self._run)
+            "runs/before": self._run,
+            "runs/after": self._run,
+            "runs/other": self._run,
+            "runs/my_run": self._run,
+        }
 
     def prepare(self, page: Path, folder: Path) -> None:
         """Make in a folder what a page names."""
