@@ -6,7 +6,7 @@ import re
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess
@@ -20,11 +20,36 @@ from tests.commands import run_beside_us
 from tests.docs.pages import ROOT, blocks
 
 MODEL_URL: Final = "http://127.0.0.1:8000/v1"
-SERVICE_PORT: Final = "8765"
-"""What pages write for the reader's servers; a test has others, on ports that are free."""
+SERVICE_PORTS: Final = ("8765", "8766", "8080", "9464")
+"""Address and ports that pages write for servers of the reader; a test has others, on free ports."""
 
+_COMMENT: Final = re.compile(r"\s+#\s")
+_EXIT_CODE: Final = re.compile(r"#.*\bexits with (\d+)")
+_HERE: Final = re.compile(r"<<'?(\w+)'?$", re.MULTILINE)
+_OF_THE_SHELL: Final = re.compile(r"[|&;<>$`*?~]")
 _FENCE: Final = re.compile(r"<untrusted (\w+) (\w+)>\n(.*?)</untrusted \1 \2>", re.DOTALL)
 Done = list[tuple[str, CompletedProcess[str]]]
+
+
+def commands(text: str) -> Iterator[str]:
+    """Yield the commands of a shell block, each with its comment, continued lines and here-document."""
+    lines = iter(text.replace("\\\n", " ").splitlines())
+    for line in lines:
+        while _goes_on(line):
+            line += "\n" + next(lines)  # noqa: PLW2901 - the rest of the command
+        if line.strip() and not line.startswith("#"):
+            yield line.strip()
+
+
+def _goes_on(command: str) -> bool:
+    """Tell whether a command's here-document or quotation has not ended yet."""
+    if here := _HERE.search(command):
+        return not command.endswith(f"\n{here[1]}")
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return True
+    return False
 
 
 def adviser_and_judge(request: dict[str, Any]) -> Answer:
@@ -78,9 +103,9 @@ class PageSession:
             text = self._mine(block.text)
             if block.file is not None:
                 await anyio.Path(self.folder / block.file).write_text(text, "utf-8")
-            elif block.language == "sh":
-                for line in text.replace("\\\n", " ").splitlines():
-                    await self._run(line.strip())
+            elif block.language == "sh" and block.unrun is None:
+                for command in commands(text):
+                    await self._run(command)
 
     async def close(self) -> None:
         """End what the page left running."""
@@ -92,20 +117,23 @@ class PageSession:
         return text
 
     async def _run(self, line: str) -> None:
-        if not line or line.startswith((".", "#")):
+        command = _COMMENT.split(line)[0]
+        if line.startswith("."):
             return
         if line.startswith("export "):
-            name, _, value = line.removeprefix("export ").partition("=")
-            self._variables[name] = value.split("#")[0].strip()
-        elif line.endswith("&"):
-            await self._services.enter_async_context(self._service(line.rstrip("& ")))
+            name, _, value = command.removeprefix("export ").partition("=")
+            if inner := re.fullmatch(r"\$\((.*)\)", value):
+                value = (await self._done(inner[1])).stdout.strip()
+            self._variables[name] = value
+        elif command.endswith("&"):
+            await self._services.enter_async_context(self._service(command.rstrip("& ")))
         else:
             self.done.append((line, await self._done(line)))
             self.on_done(line)
 
     async def _done(self, line: str) -> CompletedProcess[str]:
         """Run a command to its end, by the shell where it is more than a program and its arguments."""
-        if line.startswith("memfin ") and not re.search(r"[|&;<>$`*?~]", line):
+        if line.startswith("memfin ") and not _OF_THE_SHELL.search(re.sub("'[^']*'", "", line)):
             words = shlex.split(line, comments=True)[1:]
             return await run_beside_us(*words, cwd=self.folder, env=self._variables)
         done = await anyio.run_process(
@@ -147,7 +175,8 @@ async def page_session(
 ) -> AsyncIterator[tuple[PageSession, LoopbackModel]]:
     """Give a session in a folder, and the model that it finds where the page says there is one."""
     async with loopback_model(answer) as model:
-        session = PageSession(folder, {MODEL_URL: model.base_url, SERVICE_PORT: str(free_port())})
+        ports = {port: str(free_port()) for port in SERVICE_PORTS}
+        session = PageSession(folder, {MODEL_URL: model.base_url} | ports)
         try:
             yield session, model
         finally:
@@ -155,7 +184,11 @@ async def page_session(
 
 
 def assert_all_succeeded(done: Done) -> None:
-    """Fail with the first command that did not do its work."""
-    for line, process in done:
-        assert process.returncode == 0, f"{line}\n{process.stderr}"
-        assert "Traceback" not in process.stderr, line
+    """Fail with the commands that did not exit with 0, or as a comment says: ``# exits with 1``."""
+    failed = [
+        f"{line}\nexit code {process.returncode}\n{process.stdout[-2000:]}\n{process.stderr[-2000:]}"
+        for line, process in done
+        if process.returncode != int((_EXIT_CODE.search(line) or ["", "0"])[1])
+        or "Traceback" in process.stderr
+    ]
+    assert not failed, "\n\n".join(failed)

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FENCE: Final = re.compile(
-    r"^(?P<fence>`{3,}) *(?P<language>\w*)(?: title=\"(?P<title>[^\"\n]+)\")?[^\n]*\n"
+    r"^(?:<!-- not run: (?P<unrun>[^\n]+) -->\n)?"
+    r"(?P<fence>`{3,}) *(?P<language>\w*)(?: title=\"(?P<title>[^\"\n]+)\")?[^\n]*\n"
     r"(?P<text>.*?)^(?P=fence) *$",
     re.MULTILINE | re.DOTALL,
 )
@@ -18,8 +19,9 @@ _NAMED: Final = re.compile(r"# (\w+\.(?:py|toml))\n")
 class Block(NamedTuple):
     """A fenced block: the line its text begins on, its language and its text.
 
-    ``file`` is the file that a reader saves it to, by its title or its first comment.
-    ``follows`` is the block right above it, with nothing but blank lines between.
+    ``file`` is the file that a reader saves it to, by its title or its first comment. ``follows`` is the
+    block right above it, with nothing but blank lines between. ``unrun`` is the reason in the comment above
+    it, ``<!-- not run: REASON -->``, without which its commands are run.
     """
 
     line: int
@@ -27,6 +29,7 @@ class Block(NamedTuple):
     text: str
     file: str | None
     follows: "Block | None" = None
+    unrun: str | None = None
 
 
 def pages() -> list[Path]:
@@ -48,8 +51,14 @@ def blocks(page: Path) -> Iterator[Block]:
         touching = previous is not None and not text[end : match.start()].strip()
         line = text.count("\n", 0, match.start("text")) + 1
         named = _NAMED.match(match["text"])
-        file = match["title"] or (named[1] if named is not None else None)
-        block = Block(line, match["language"], match["text"], file, previous if touching else None)
+        block = Block(
+            line,
+            match["language"],
+            match["text"],
+            match["title"] or (named[1] if named is not None else None),
+            previous if touching else None,
+            match["unrun"],
+        )
         yield block
         previous, end = block, match.end()
 

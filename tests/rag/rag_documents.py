@@ -1,5 +1,10 @@
 """Small documents that tests of RAG systems share: a record in Chinese, one in English, prose."""
 
+import io
+
+import pypdf
+import pypdf.generic as pg
+
 from memfin.rag.document import Document, Page
 
 RECORD = Document(
@@ -105,3 +110,30 @@ Page 1
         Page(3, "## End\n\nThe fund was closed from 1 March 2021 to 30 June 2021 for audit.\n\nPage 3\n"),
     ),
 )
+
+
+def a_pdf(*texts: str | None, key: str | None = None) -> bytes:
+    """Return a PDF of one line a page; a page without text holds nothing at all."""
+    writer = pypdf.PdfWriter()
+    font = pg.DictionaryObject(
+        {
+            pg.NameObject("/Type"): pg.NameObject("/Font"),
+            pg.NameObject("/Subtype"): pg.NameObject("/Type1"),
+            pg.NameObject("/BaseFont"): pg.NameObject("/Helvetica"),
+        }
+    )
+    for text in texts:
+        page = writer.add_blank_page(300, 300)
+        if text is None:
+            continue
+        stream = pg.StreamObject()
+        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[pg.NameObject("/Contents")] = writer._add_object(stream)
+        page[pg.NameObject("/Resources")] = pg.DictionaryObject(
+            {pg.NameObject("/Font"): pg.DictionaryObject({pg.NameObject("/F1"): font})}
+        )
+    if key is not None:
+        writer.encrypt(key, f"{key} of the owner", algorithm="RC4-128")
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()

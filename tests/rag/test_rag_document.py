@@ -1,6 +1,5 @@
 """Documents and their pages, from every form they come in, and one clear line for what is none."""
 
-import io
 import logging
 import os
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pypdf
 import pypdf.errors
-import pypdf.generic as pg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +18,7 @@ from memfin.errors import UsageError
 from memfin.rag import document as document_module
 from memfin.rag import pdf as pdf_module
 from memfin.rag.document import Document, Page, load_document, text_pages
+from tests.rag.rag_documents import a_pdf
 from tests.support import each_case, length
 
 
@@ -31,33 +30,6 @@ def text_file(directory: Path, text: str | bytes, name: str = "d.md") -> Path:
     path = directory / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
-
-
-def a_pdf(*texts: str | None, key: str | None = None) -> bytes:
-    """Return a PDF of one line a page; a page without text holds nothing at all."""
-    writer = pypdf.PdfWriter()
-    font = pg.DictionaryObject(
-        {
-            pg.NameObject("/Type"): pg.NameObject("/Font"),
-            pg.NameObject("/Subtype"): pg.NameObject("/Type1"),
-            pg.NameObject("/BaseFont"): pg.NameObject("/Helvetica"),
-        }
-    )
-    for text in texts:
-        page = writer.add_blank_page(300, 300)
-        if text is None:
-            continue
-        stream = pg.StreamObject()
-        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
-        page[pg.NameObject("/Contents")] = writer._add_object(stream)
-        page[pg.NameObject("/Resources")] = pg.DictionaryObject(
-            {pg.NameObject("/Font"): pg.DictionaryObject({pg.NameObject("/F1"): font})}
-        )
-    if key is not None:
-        writer.encrypt(key, f"{key} of the owner", algorithm="RC4-128")
-    buffer = io.BytesIO()
-    writer.write(buffer)
-    return buffer.getvalue()
 
 
 @pytest.mark.parametrize(
