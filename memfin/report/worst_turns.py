@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts import DETECTOR_PREFIX, RecallTrace, TurnEvalRow, met_risk_tags
+from memfin.contracts import DETECTOR_PREFIX, ComplianceTrace, RecallTrace, TurnEvalRow, met_risk_tags
 from memfin.language import marked, tr
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
@@ -160,10 +160,23 @@ def turn_case(
 def _evidence(
     row: TurnEvalRow, reply: str, text: reader.TurnText | None, reasons: Iterable[reader.Reason]
 ) -> Iterator[Evidence]:
-    if keys := tuple(_keys(row)):
+    if keys := tuple(key_items(row)):
         yield Evidence(tr("Required keys"), keys)
     recall = text.recall if text else None
-    yield Evidence(tr("Recall"), (Item(_recall(recall)), *_recalled(recall)))
+    yield Evidence(tr("Recall"), (Item(recall_words(recall)), *_recalled(recall)))
+    yield from readings(row, text.compliance if text else None)
+    votes = (
+        Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
+        for one in islice(reasons, _MAX_VOTES)
+    )
+    if judge := tuple(votes):
+        yield Evidence(tr("Judge"), judge)
+    if findings := tuple(_findings(row, reply)):
+        yield Evidence(tr("Findings"), findings)
+
+
+def readings(row: TurnEvalRow, own_check: ComplianceTrace | None) -> Iterator[Evidence]:
+    """Yield the readings of a reply: risk disclosures, compliance, contradictions, explainability."""
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
     if tags := (*_chips(missed, tr("missing")), *_chips(met, tr("made"), hit=True)):
@@ -175,7 +188,7 @@ def _evidence(
             words = tr("{label}, reference {reference}", label=label, reference=word(reference))
         hits = _chips(row.forbidden_hits)
         yield Evidence(tr("Compliance"), (Item(words), *hits), chips=True)
-    if text and text.compliance and (found := text.compliance.violations[:_MAX_ITEMS]):
+    if own_check and (found := own_check.violations[:_MAX_ITEMS]):
         parts = ((word(part) for part in each.values() if isinstance(part, str)) for each in found)
         yield Evidence(tr("Agent's own check"), tuple(Item(tr(", ").join(each)) for each in parts))
     if row.constraint_contradiction:
@@ -187,17 +200,9 @@ def _evidence(
     lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
     if items := (*judged, *_chips(lacking, tr("missing"))):
         yield Evidence(tr("Explainability"), items, chips=True)
-    votes = (
-        Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
-        for one in islice(reasons, _MAX_VOTES)
-    )
-    if judge := tuple(votes):
-        yield Evidence(tr("Judge"), judge)
-    if findings := tuple(_findings(row, reply)):
-        yield Evidence(tr("Findings"), findings)
 
 
-def _keys(row: TurnEvalRow) -> Iterator[Item]:
+def key_items(row: TurnEvalRow) -> Iterator[Item]:
     """Pair every required key with its hit; hit lists align with the resolvable keys only."""
     index = 0
     reasons = row.key_recoverability or []
@@ -265,7 +270,8 @@ def _chips(values: Iterable[str], state: str = "", *, hit: bool = False) -> tupl
     )
 
 
-def _recall(recall: RecallTrace | None) -> str:
+def recall_words(recall: RecallTrace | None) -> str:
+    """Return the sizes of what was recalled."""
     if recall is None:
         return tr("no recall observed")
     parts = [

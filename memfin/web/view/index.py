@@ -1,0 +1,391 @@
+"""SQLite index of a run: places of its records, facets of its turns, full-text search.
+
+An index stands beside the run as ``.view.sqlite`` and is built again once a file that it was built of has
+another size or time. It holds no record: traces, rows and votes are read by offset when they are shown.
+"""
+
+# ruff: noqa: S608 - the conditions of filters are fixed texts with placeholders
+
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, NamedTuple, TypeVar
+
+from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
+from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
+from memfin.errors import UsageError
+from memfin.journal import layout
+from memfin.metrics.aggregate import MetricsState
+from memfin.report.reader import ScannedDialog
+from memfin.report.worst_turns import missed_tags
+from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
+
+NAME: Final = ".view.sqlite"
+PAGE: Final = 50
+"""Turns on a page of a list."""
+
+_VERSION: Final = 1
+_PATIENCE: Final = 20.0
+"""An index of a growing run is used for this many times as long as it took to build."""
+
+_SCHEMA: Final = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -16000;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE dialogs (
+    id INTEGER PRIMARY KEY, name TEXT UNIQUE, place INTEGER, scenario TEXT, difficulty TEXT, status TEXT,
+    start INTEGER, length INTEGER
+);
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY, dialog INTEGER, number INTEGER, status TEXT, latency REAL,
+    start INTEGER, length INTEGER, label TEXT, contradiction INTEGER, missing INTEGER, score REAL,
+    hits INTEGER, keys INTEGER, findings INTEGER,
+    UNIQUE (dialog, number)
+);
+CREATE TABLE votes (turn INTEGER, start INTEGER, length INTEGER);
+CREATE TABLE facets (kind TEXT, value TEXT, turn INTEGER, PRIMARY KEY (kind, value, turn)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5(user, reply, tokenize = 'trigram');
+BEGIN;
+"""
+
+_SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
+_IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
+
+_MAX_INTEGER: Final = 2**63 - 1
+
+T = TypeVar("T")
+Place = tuple[int, int]
+"""Offset and length of a line, in bytes."""
+
+
+class TurnLine(NamedTuple):
+    """A turn in a list: its place, its texts from their beginning, and its values."""
+
+    dialog: str
+    number: int
+    scenario: str | None
+    difficulty: str | None
+    status: str
+    label: str | None
+    contradiction: int
+    missing: int
+    score: float | None
+    hits: int
+    keys: int
+    latency: float | None
+    user: str
+    reply: str
+
+
+class DialogPlace(NamedTuple):
+    """A dialogue of the index; ``position`` orders dialogues as the dataset does."""
+
+    id: int
+    position: tuple[int, int]
+    trace: Place
+
+
+class Indexes:
+    """Indexes of runs, built when they are first asked for; ``spare`` has those of unwritable directories."""
+
+    def __init__(self, spare: Path) -> None:
+        self._spare = spare
+        self._locks: dict[Path, threading.Lock] = {}
+        self._patience: dict[Path, tuple[float, Path]] = {}
+        self._lock = threading.Lock()
+
+    def open(self, files: Mapping[str, Path]) -> "Index":
+        """Return the index of a run by the names of its files; it takes seconds where it is built first.
+
+        Raises:
+            UsageError: a file cannot be read.
+        """
+        trace = files[layout.DIALOG_TRACE]
+        with self._lock:
+            lock = self._locks.setdefault(trace, threading.Lock())
+        with lock:
+            until, path = self._patience.get(trace, (0.0, trace))
+            if time.monotonic() < until and path.is_file():
+                return Index(path, files)
+            key = _key(files)
+            spare = self._spare / f"{hashlib.sha256(str(trace).encode()).hexdigest()}.sqlite"
+            for path in (trace.with_name(NAME), spare):
+                if _is_current(path, key):
+                    return Index(path, files)
+            begun = time.monotonic()
+            path = _built(trace.with_name(NAME), spare, files, key)
+            now = time.monotonic()
+            self._patience[trace] = (now + _PATIENCE * (now - begun), path)
+            return Index(path, files)
+
+
+class Index:
+    """Queries of an index, and the records at its places; close it after use."""
+
+    def __init__(self, path: Path, files: Mapping[str, Path]) -> None:
+        self._files = files
+        self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        self._db.execute("PRAGMA trusted_schema = OFF")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def unreadable(self) -> int:
+        """Return the number of lines that fit no contract."""
+        return int(self._one("SELECT value FROM meta WHERE key = 'unreadable'")[0])
+
+    def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
+        """Return the turns by the values of each facet, under the filters of the other facets."""
+        found: dict[str, list[tuple[str, int]]] = {}
+        for kind in KINDS:
+            where, parameters = filters.condition(without=kind)
+            found[kind] = self._all(
+                "SELECT f.value, count(*) AS n FROM facets f JOIN turns t ON t.id = f.turn "
+                f"WHERE f.kind = ? AND {where} GROUP BY f.value ORDER BY n DESC, f.value",
+                [kind, *parameters],
+            )
+        return found
+
+    def total(self, filters: Filters) -> int:
+        """Return the number of turns that meet the filters."""
+        where, parameters = filters.condition()
+        return int(self._one(f"SELECT count(*) FROM turns t WHERE {where}", parameters)[0])
+
+    def lines(self, filters: Filters) -> list[TurnLine]:
+        """Return the turns of a page, in the order of the dataset."""
+        where, parameters = filters.condition()
+        page = (
+            f"SELECT t.id FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where} {_IN_ORDER} "
+            "LIMIT ? OFFSET ?"
+        )
+        return [
+            TurnLine(*row)
+            for row in self._all(
+                "SELECT d.name, t.number, d.scenario, d.difficulty, t.status, t.label, t.contradiction, "
+                "t.missing, t.score, t.hits, t.keys, t.latency, substr(x.user, 1, 300), "
+                "substr(x.reply, 1, 400) FROM turns t JOIN dialogs d ON d.id = t.dialog "
+                f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
+                [*parameters, PAGE, (filters.page - 1) * PAGE],
+            )
+        ]
+
+    def dialog(self, name: str) -> DialogPlace | None:
+        """Return a dialogue by its id."""
+        row = self._one("SELECT id, place, start, length FROM dialogs WHERE name = ?", [name])
+        return None if row is None else DialogPlace(row[0], (row[1], row[0]), (row[2], row[3]))
+
+    def matching(self, dialog: DialogPlace, filters: Filters) -> set[int]:
+        """Return the numbers of the turns of a dialogue that meet the filters."""
+        where, parameters = filters.condition()
+        query = f"SELECT t.number FROM turns t WHERE t.dialog = ? AND {where}"
+        return {row[0] for row in self._all(query, [dialog.id, *parameters])}
+
+    def neighbour(self, dialog: DialogPlace, filters: Filters, *, after: bool) -> tuple[str, int] | None:
+        """Return the next dialogue with turns that meet the filters, or the previous one, with its first."""
+        where, parameters = filters.condition()
+        sign, order = (">", "ASC") if after else ("<", "DESC")
+        found: tuple[str, int] | None = self._one(
+            "SELECT d.name, min(t.number) FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            f"WHERE (d.place, d.id) {sign} (?, ?) AND {where} "
+            f"GROUP BY d.id ORDER BY d.place {order}, d.id {order} LIMIT 1",
+            [*dialog.position, *parameters],
+        )
+        return found
+
+    def trace(self, dialog: DialogPlace) -> DialogTrace:
+        """Return the trace of a dialogue."""
+        return _record(self._files[layout.DIALOG_TRACE], dialog.trace, DialogTrace)
+
+    def rows(self, dialog: DialogPlace) -> dict[int, TurnEvalRow]:
+        """Return the rows of a dialogue by their turns."""
+        path = self._files[layout.TURN_EVAL]
+        query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
+        return {row[0]: _record(path, row[1:], TurnEvalRow) for row in self._all(query, [dialog.id])}
+
+    def votes(self, dialog: DialogPlace) -> dict[int, list[Judgement]]:
+        """Return the votes of the judge on a dialogue by their turns."""
+        found: dict[int, list[Judgement]] = {}
+        for row in self._all(
+            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn "
+            "WHERE t.dialog = ?",
+            [dialog.id],
+        ):
+            vote = _record(self._files[layout.JUDGEMENTS], row[1:], Judgement)
+            found.setdefault(row[0], []).append(vote)
+        return found
+
+    def _all(self, query: str, parameters: list[Any]) -> list[Any]:
+        return self._db.execute(query, parameters).fetchall()
+
+    def _one(self, query: str, parameters: list[Any] | None = None) -> Any:
+        return self._db.execute(query, parameters or []).fetchone()
+
+
+def _record(path: Path, place: Place, kind: type[T]) -> T:
+    start, length = place
+    with open_input(path) as file:
+        file.seek(start)
+        return decode_part(file.read(length), kind, path)
+
+
+def _key(files: Mapping[str, Path]) -> str:
+    """Return version, sizes and times of the files that an index is built of."""
+    states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
+    return json.dumps([_VERSION, {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}])
+
+
+def _is_current(path: Path, key: str) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db,
+    ):
+        return bool(db.execute("SELECT value FROM meta WHERE key = 'key'").fetchone() == (key,))
+    return False
+
+
+def _built(beside: Path, spare: Path, files: Mapping[str, Path], key: str) -> Path:
+    """Build an index, beside the run if its directory is writable, and return its path."""
+    for path in (beside, spare):
+        try:
+            file = NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False)  # noqa: SIM115 - it becomes the index
+        except OSError:
+            if path is spare:
+                raise
+            continue
+        with file:
+            partial = Path(file.name)
+        try:
+            with closing(sqlite3.connect(partial, isolation_level=None)) as db:
+                _Builder(db, files).build(key)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+    raise AssertionError(beside)
+
+
+class _Dialog(ScannedDialog, kw_only=True):
+    dataset_index: int = 0
+
+
+def _integer(number: int) -> int:
+    """Return a number as SQLite can store it."""
+    return max(-_MAX_INTEGER, min(number, _MAX_INTEGER))
+
+
+class _Builder:
+    """Reads the files of a run once each, a record at a time."""
+
+    def __init__(self, db: sqlite3.Connection, files: Mapping[str, Path]) -> None:
+        self._db = db
+        self._files = files
+        self._unreadable = 0
+        self._metrics = MetricsState()
+
+    def build(self, key: str) -> None:
+        self._db.executescript(_SCHEMA)
+        for start, length, trace in self._lines(layout.DIALOG_TRACE, _Dialog):
+            if trace.valid_dialog:
+                self._add_trace(start, length, trace)
+        for start, length, row in self._lines(layout.TURN_EVAL, TurnEvalRow):
+            if (turn := self._turn(row.dialog_id, row.turn_pair_id)) is not None:
+                self._add_row(turn, start, length, row)
+        for start, length, vote in self._lines(layout.JUDGEMENTS, Judgement):
+            if (turn := self._turn(vote.dialog_id, vote.turn_pair_id)) is not None:
+                self._db.execute("INSERT INTO votes VALUES (?, ?, ?)", (turn, start, length))
+        meta = (("key", key), ("unreadable", self._unreadable))
+        self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
+        self._db.execute("CREATE INDEX facets_of ON facets (turn)")
+        self._db.execute("CREATE INDEX votes_of ON votes (turn)")
+        self._db.execute("COMMIT")
+
+    def _lines(self, name: str, kind: type[T]) -> Iterator[tuple[int, int, T]]:
+        """Yield offset, length and record of the lines of a file that fit the contract."""
+        if name not in self._files:
+            return
+        start = 0
+
+        def unreadable(number: int, problem: UsageError) -> None:
+            nonlocal start
+            del number, problem
+            self._unreadable += 1
+            start = file.tell()
+
+        with open_input(self._files[name]) as file:
+            for _, record in iter_jsonl(file, kind, on_error=unreadable):
+                end = file.tell()
+                yield start, end - start, record
+                start = end
+
+    def _turn(self, dialog: str, number: int) -> int | None:
+        query = "SELECT t.id FROM dialogs d JOIN turns t ON t.dialog = d.id WHERE d.name = ? AND t.number = ?"
+        found = self._db.execute(query, (dialog, _integer(number))).fetchone()
+        return None if found is None else found[0]
+
+    def _add_trace(self, start: int, length: int, trace: _Dialog) -> None:
+        difficulty = canonical_difficulty(trace.difficulty) or trace.difficulty
+        place = (_integer(trace.dataset_index), trace.scenario_type, difficulty, trace.dialog_status)
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO dialogs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+            (trace.dialog_id, *place, start, length),
+        )
+        if not added.rowcount:
+            return
+        for turn in trace.turns:
+            one = self._db.execute(
+                "INSERT OR IGNORE INTO turns (dialog, number, status, latency, start, length, contradiction, "
+                "missing, hits, keys, findings) VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)",
+                (added.lastrowid, _integer(turn.turn_pair_id), turn.outcome, turn.latency_ms),
+            )
+            if not one.rowcount:
+                continue
+            texts = (one.lastrowid, turn.user_text, turn.pred_assistant_text or "")
+            self._db.execute("INSERT INTO texts (rowid, user, reply) VALUES (?, ?, ?)", texts)
+            facets = [("scenario", trace.scenario_type), ("difficulty", difficulty)]
+            if turn.outcome != "ok":
+                facets.append(("failed", ANSWER))
+            self._add_facets(one.lastrowid, facets)
+
+    def _add_row(self, turn: int | None, start: int, length: int, row: TurnEvalRow) -> None:
+        self._db.execute(
+            "UPDATE turns SET start = ?, length = ?, label = ?, contradiction = ?, missing = ?, score = ?, "
+            "hits = ?, keys = ?, findings = ? WHERE id = ?",
+            (
+                *(start, length, row.pred_compliance_label, row.constraint_contradiction),
+                *(len(missed_tags(row)), row.judge_score_1_5, sum(row.key_hit_flags), len(row.key_hit_flags)),
+                *(len(row.findings), turn),
+            ),
+        )
+        self._add_facets(turn, row_facets(row, self._metrics))
+
+    def _add_facets(self, turn: int | None, facets: list[tuple[str, str | None]]) -> None:
+        self._db.executemany(
+            "INSERT OR IGNORE INTO facets VALUES (?, ?, ?)",
+            ((kind, value, turn) for kind, value in facets if value),
+        )
+
+
+def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[tuple[str, str | None]]:
+    """Return the facets of a scored turn: label, rules, the values that count it and where it falls short."""
+    facets: list[tuple[str, str | None]] = [("label", row.pred_compliance_label)]
+    facets += (("rule", finding.rule) for finding in row.findings)
+    for state in metrics.row_states(row):
+        for share, hits, of in state.units(row):
+            name = f"{state.name}.{share.name}"
+            facets.append(("metric", name))
+            short = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
+            if hits > of * share.low if share.lower_is_better else hits < short:
+                facets.append(("failed", name))
+    if row.eligible_m2:
+        facets.append(("metric", "m2_profile_accuracy.profile_score"))
+    return facets
