@@ -16,7 +16,7 @@ from aiohttp import web
 
 from memfin.errors import MemfinError
 from memfin.hosting import Handler, HostCheck
-from memfin.language import Language, tr, use_language
+from memfin.language import Language, current_language, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
@@ -29,6 +29,11 @@ MAX_THREADS: Final = 4
 """Pages made at a time; further ones wait."""
 
 _TEMPLATES: Final = files("memfin") / "data" / "templates"
+_ASSETS: Final = {
+    "style.css": ("text/css", ("report.css", "view/style.css")),
+    "view.js": ("text/javascript", ("view/view.js",)),
+    "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
+}
 _YEAR: Final = 31_536_000
 
 
@@ -59,7 +64,7 @@ def view_application(
         ("/runs/{run}/dialogs/{dialog}", views.dialog),
     ):
         app.router.add_get(path, pages.handler(view))
-    for name in ("style.css", "view.js"):
+    for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
 
@@ -95,7 +100,7 @@ class _Pages:
         self, request: web.Request, template: str, values: Mapping[str, Any], status: int = 200
     ) -> web.Response:
         query = {name: value for name, value in request.query.items() if name != "lang"}
-        other = "en" if tr("en") == "zh" else "zh"
+        other = "en" if current_language() == "zh" else "zh"
         text = (
             environment()
             .get_template(f"view/{template}.html.j2")
@@ -170,13 +175,10 @@ def _here(request: web.Request, query: Mapping[str, str]) -> str:
 
 
 async def _asset(request: web.Request) -> web.Response:
-    kind = "text/css" if request.path.endswith(".css") else "text/javascript"
-    return web.Response(text=_asset_text(request.path), content_type=kind, headers=HEADERS)
+    name = request.path.removeprefix("/")
+    return web.Response(text=_asset_text(name), content_type=_ASSETS[name][0], headers=HEADERS)
 
 
 @cache
-def _asset_text(path: str) -> str:
-    """Return the script, or the styles of reports and of the viewer."""
-    if path == "/view.js":
-        return (_TEMPLATES / "view" / "view.js").read_text("utf-8")
-    return "\n".join((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "view/style.css"))
+def _asset_text(name: str) -> str:
+    return "\n".join((_TEMPLATES / part).read_text("utf-8") for part in _ASSETS[name][1])

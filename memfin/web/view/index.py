@@ -22,6 +22,7 @@ from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jso
 from memfin.errors import UsageError
 from memfin.journal import layout
 from memfin.metrics.aggregate import MetricsState
+from memfin.report.glossary import VALUE_LABELS, is_custom
 from memfin.report.reader import ScannedDialog
 from memfin.report.worst_turns import missed_tags
 from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
@@ -382,9 +383,11 @@ def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[tuple[str, str |
     for state in metrics.row_states(row):
         for share, hits, of in state.units(row):
             name = f"{state.name}.{share.name}"
+            if share.name not in VALUE_LABELS and not is_custom(name):
+                continue
             facets.append(("metric", name))
-            short = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
-            if hits > of * share.low if share.lower_is_better else hits < short:
+            enough = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
+            if hits > of * share.low if share.lower_is_better else hits < enough:
                 facets.append(("failed", name))
     if row.eligible_m2:
         facets.append(("metric", "m2_profile_accuracy.profile_score"))

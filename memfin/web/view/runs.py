@@ -8,7 +8,7 @@ from memfin.contracts import BenchConfigFile, ConfigFile, RunManifest, SoakSumma
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
-from memfin.contracts.run import RUN_ID, Counters
+from memfin.contracts.run import RUN_ID
 from memfin.errors import UsageError
 from memfin.journal import layout
 from memfin.language import current_language, tr
@@ -20,15 +20,9 @@ from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 Suite = Literal["dialogues", "rag", "soak"]
 
 _FILES: Final = (
-    MANIFEST,
-    SUMMARY,
-    CONFIG,
-    RAG_SUMMARY,
-    SOAK_SUMMARY,
-    *layout.DIALOGUES.rows,
-    *layout.QUESTIONS.rows,
+    *(MANIFEST, SUMMARY, CONFIG, RAG_SUMMARY, SOAK_SUMMARY),
+    *(*layout.DIALOGUES.files, *layout.QUESTIONS.rows),
 )
-_CODES: Final = {metric.name: metric.code for metric in glossary.METRICS}
 
 
 class Value(NamedTuple):
@@ -69,7 +63,6 @@ class Summary(NamedTuple):
     agent: str
     state: str
     values: tuple[Value, ...] = ()
-    counters: Counters = Counters()
     problem: str = ""
 
 
@@ -88,9 +81,7 @@ class Catalog:
         if not RUN_ID.match(name) or self._only not in (None, name):
             return {}
         directory = self._root / name
-        found = {
-            each: path for each in (*_FILES, layout.JUDGEMENTS) if (path := self._inside(directory / each))
-        }
+        found = {each: path for each in _FILES if (path := self._inside(directory / each))}
         return found if found.keys() & {MANIFEST, SOAK_SUMMARY} else {}
 
     def _inside(self, path: Path) -> Path | None:
@@ -138,38 +129,27 @@ def _read(name: str, files: Mapping[str, Path]) -> Summary:
     if SOAK_SUMMARY in files:
         soak = read_json(files[SOAK_SUMMARY], SoakSummary)
         values = tuple(
-            Value(key, _CODES.get(metric, ""), glossary.value_label(value), drift.last)
-            for key, drift in soak.metrics.items()
-            for metric, _, value in (key.partition("."),)
-            if not value.startswith("macro.")
+            Value(key, metric.code, value.label, soak.metrics[key].last)
+            for metric in glossary.METRICS
+            for value in metric.values
+            if (key := f"{metric.name}.{value.key}") in soak.metrics
         )
         return Summary(name, "soak", soak.started_at, soak.updated_at, "", "", soak.state, values)
     manifest = read_json(files[MANIFEST], RunManifest)
     is_rag = manifest.suite == "rag"
-    kind = BenchConfigFile if is_rag else ConfigFile
-    config = read_json(files[CONFIG], kind) if CONFIG in files else None
-    agent = manifest.model_name
+    config = read_json(files[CONFIG], BenchConfigFile if is_rag else ConfigFile) if CONFIG in files else None
+    agent, judge = manifest.model_name, None
+    if config is not None and not is_rag:
+        agent, judge = config.settings.agent, config.settings.judge
     values = ()
-    counters = manifest.counters
     if is_rag and RAG_SUMMARY in files:
         values = tuple(_rag_values(files[RAG_SUMMARY]))
     elif SUMMARY in files:
-        summary = read_json(files[SUMMARY], SummaryFile)
-        counters = summary.counters
-        values = tuple(_values(summary, config.settings.judge if config else None))
-    if config is not None and not is_rag:
-        agent = config.settings.agent
-    return Summary(
-        name,
-        "rag" if is_rag else "dialogues",
-        manifest.started_at,
-        manifest.ended_at,
-        manifest.dataset_path,
-        agent,
-        "finished" if values else "unfinished",
-        values,
-        counters,
-    )
+        values = tuple(_values(read_json(files[SUMMARY], SummaryFile), judge))
+    suite: Suite = "rag" if is_rag else "dialogues"
+    times = (manifest.started_at, manifest.ended_at)
+    state = "finished" if values else "unfinished"
+    return Summary(name, suite, *times, manifest.dataset_path, agent, state, values)
 
 
 def _values(summary: SummaryFile, judge: str | None) -> Iterator[Value]:

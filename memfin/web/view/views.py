@@ -112,10 +112,7 @@ class Views:
             "whole": whole and not filters.any,
             "filters": filters,
             "chosen": _chosen(filters),
-            "facets": [
-                (kind, tr(name), [(value, _facet_label(kind, value), count) for value, count in counts[kind]])
-                for kind, name in _facet_names().items()
-            ],
+            "facets": [(kind, name, _labelled(kind, counts[kind])) for kind, name in _facet_names().items()],
             "total": total,
             "lines": lines,
             "unreadable": unreadable,
@@ -123,7 +120,6 @@ class Views:
             "pager": _pager(filters.page, total, PAGE, filters),
             "word": word,
             "statuses": labels("turn_status"),
-            "titles": {metric.code: metric.title for metric in METRICS},
         }
 
     def _questions(self, query: Query, run: str) -> dict[str, Any]:
@@ -162,7 +158,8 @@ def _head(summary: Summary) -> dict[str, Any]:
     if not any(code for code, _ in cards):
         cards = [("", [value]) for value in summary.values]
     shown = [(name, one_line(value, 300)) for name, value in facts if value]
-    return {"run": summary, "facts": shown, "cards": cards}
+    titles = {metric.code: metric.title for metric in METRICS}
+    return {"run": summary, "facts": shown, "cards": cards, "titles": titles}
 
 
 def _states() -> dict[str, str]:
@@ -198,6 +195,13 @@ def _facet_label(kind: str, value: str) -> str:
     if kind == "difficulty":
         return labels("difficulty").get(value, one_line(value, 60))
     return word(value) if kind == "label" else one_line(value, 80)
+
+
+def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
+    """Return values, labels and counts of a facet, those of metrics in their order."""
+    found = [(value, _facet_label(kind, value), count) for value, count in counts]
+    by_name = kind in ("failed", "metric")
+    return sorted(found, key=lambda each: (each[0] != ANSWER, each[0])) if by_name else found
 
 
 def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
