@@ -145,14 +145,19 @@ class Index:
 
     def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
         """Return the turns by the values of each facet, under the filters of the other facets."""
-        found: dict[str, list[tuple[str, int]]] = {}
-        for kind in KINDS:
-            where, parameters = filters.condition(without=kind)
-            found[kind] = self._all(
-                "SELECT f.value, count(*) AS n FROM facets f JOIN turns t ON t.id = f.turn "
-                f"WHERE f.kind = ? AND {where} GROUP BY f.value ORDER BY n DESC, f.value",
-                [kind, *parameters],
-            )
+        found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in KINDS}
+        for without in ("", *filters.values):
+            where, parameters = filters.condition(without)
+            kinds = (without,) if without else [kind for kind in KINDS if kind not in filters.values]
+            for kind, value, count in self._all(
+                f"WITH met AS MATERIALIZED (SELECT t.id FROM turns t WHERE {where}) "
+                "SELECT f.kind, f.value, count(*) AS n FROM facets f "
+                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) "
+                + ("AND f.turn IN met " if parameters else "")
+                + "GROUP BY f.kind, f.value ORDER BY n DESC, f.value",
+                [*parameters, *kinds],
+            ):
+                found[kind].append((value, count))
         return found
 
     def total(self, filters: Filters) -> int:

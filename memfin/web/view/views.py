@@ -106,7 +106,6 @@ class Views:
         with closing(self._indexes.open(self._files(summary.name))) as index:
             total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
             unreadable = index.unreadable()
-            missed = dict(counts["failed"] if not filters.any else index.counts(Filters())["failed"])
         return "run", {
             **_head(summary),
             "whole": whole and not filters.any,
@@ -116,7 +115,7 @@ class Views:
             "total": total,
             "lines": lines,
             "unreadable": unreadable,
-            "missed": missed,
+            "missed": dict(counts["failed"]),
             "pager": _pager(filters.page, total, PAGE, filters),
             "word": word,
             "statuses": labels("turn_status"),
