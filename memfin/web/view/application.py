@@ -13,6 +13,7 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 from aiohttp import web
+from jinja2 import Environment
 
 from memfin.errors import MemfinError
 from memfin.hosting import Handler, HostCheck
@@ -61,7 +62,7 @@ def view_application(
         ("/", views.runs),
         ("/runs/{run}", views.run),
         ("/runs/{run}/turns", views.turns),
-        ("/runs/{run}/dialogs/{dialog}", views.dialog),
+        ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
     ):
         app.router.add_get(path, pages.handler(view))
     for name in _ASSETS:
@@ -102,7 +103,7 @@ class _Pages:
         query = {name: value for name, value in request.query.items() if name != "lang"}
         other = "en" if current_language() == "zh" else "zh"
         text = (
-            environment()
+            _environment()
             .get_template(f"view/{template}.html.j2")
             .render(
                 **values,
@@ -110,7 +111,6 @@ class _Pages:
                 other_address=_here(request, {**query, "lang": other}),
                 quote=partial(quote, safe=""),
                 flat=one_line,
-                visible=visible,
             )
         )
         response = web.Response(text=text, status=status, content_type="text/html", headers=HEADERS)
@@ -167,6 +167,12 @@ def _token_check(token: str) -> Any:
         return await handler(request)
 
     return middleware
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates' environment, in which texts are escaped, invisible characters too."""
+    return environment().overlay(finalize=lambda value: visible(value) if type(value) is str else value)
 
 
 def _here(request: web.Request, query: Mapping[str, str]) -> str:

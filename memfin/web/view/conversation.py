@@ -13,7 +13,7 @@ from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels, word
 from memfin.report.model import Evidence, Item, Pairs, milliseconds
 from memfin.report.worst_turns import key_items, readings, recall_words
-from memfin.text.lines import one_line, visible
+from memfin.text.lines import one_line
 from memfin.web.view.filters import LOW_SCORE
 
 _LEVELS: Final = {
@@ -93,11 +93,11 @@ def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) 
     return Turn(
         number=turn.turn_pair_id,
         failed="" if turn.turn_status == "ok" else labels("turn_status").get(turn.turn_status, "failed"),
-        error=visible(turn.error or (row and row.scoring_error) or ""),
-        user=visible(turn.user_text),
+        error=turn.error or (row and row.scoring_error) or "",
+        user=turn.user_text,
         reply=None if reply is None else marked_text(reply, findings),
         language=script_language(turn.user_text + (reply or "")[:200]) or "en",
-        reference=visible(turn.gt_assistant_text),
+        reference=turn.gt_assistant_text,
         alarms=tuple(_alarms(row)) if row else (),
         notes=tuple(_note(number, each) for number, each in enumerate(findings, start=1)),
         evidence=tuple(_evidence(turn, row)) if row else (),
@@ -125,7 +125,7 @@ def marked_text(text: str, findings: Sequence[Finding]) -> tuple[Piece, ...]:
         level = next((grade for grade in ("bad", "own", "good", "plain") if grade in grades), "")
         title = tr(", ").join(f"{word(each.value)} ({one_line(each.rule, 80)})" for each in covering)
         ends = tuple(number for _, high, number in spans if number in over and high == end)
-        pieces.append(Piece(visible(text[start:end]), level, title, ends))
+        pieces.append(Piece(text[start:end], level, title, ends))
     return tuple(pieces)
 
 
@@ -208,7 +208,7 @@ def _tools(turn: TurnTrace) -> Iterator[Item]:
 def _verdicts(row: TurnEvalRow | None, votes: Sequence[Judgement]) -> Iterator[Item]:
     for vote in votes:
         if vote.verdict is not None:
-            mark, reason = vote.verdict.score, visible(vote.verdict.reason)
+            mark, reason = vote.verdict.score, vote.verdict.reason
             words = tr("{mark:g} of 5: {reason}", mark=mark, reason=reason)
             yield Item(words, "miss" if mark < LOW_SCORE else "hit")
         else:

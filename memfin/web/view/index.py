@@ -32,7 +32,7 @@ PAGE: Final = 50
 """Turns on a page of a list."""
 
 _VERSION: Final = 1
-_PATIENCE: Final = 20.0
+PATIENCE: Final = 20.0
 """An index of a growing run is used for this many times as long as it took to build."""
 
 _SCHEMA: Final = """
@@ -96,8 +96,9 @@ class DialogPlace(NamedTuple):
 class Indexes:
     """Indexes of runs, built when they are first asked for; ``spare`` has those of unwritable directories."""
 
-    def __init__(self, spare: Path) -> None:
+    def __init__(self, spare: Path, patience: float = PATIENCE) -> None:
         self._spare = spare
+        self._factor = patience
         self._locks: dict[Path, threading.Lock] = {}
         self._patience: dict[Path, tuple[float, Path]] = {}
         self._lock = threading.Lock()
@@ -123,7 +124,7 @@ class Indexes:
             begun = time.monotonic()
             path = _built(trace.with_name(NAME), spare, files, key)
             now = time.monotonic()
-            self._patience[trace] = (now + _PATIENCE * (now - begun), path)
+            self._patience[trace] = (now + self._factor * (now - begun), path)
             return Index(path, files)
 
 
@@ -212,9 +213,11 @@ class Index:
 
     def rows(self, dialog: DialogPlace) -> dict[int, TurnEvalRow]:
         """Return the rows of a dialogue by their turns."""
-        path = self._files[layout.TURN_EVAL]
         query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
-        return {row[0]: _record(path, row[1:], TurnEvalRow) for row in self._all(query, [dialog.id])}
+        return {
+            row[0]: _record(self._files[layout.TURN_EVAL], row[1:], TurnEvalRow)
+            for row in self._all(query, [dialog.id])
+        }
 
     def votes(self, dialog: DialogPlace) -> dict[int, list[Judgement]]:
         """Return the votes of the judge on a dialogue by their turns."""
@@ -260,24 +263,22 @@ def _is_current(path: Path, key: str) -> bool:
 
 
 def _built(beside: Path, spare: Path, files: Mapping[str, Path], key: str) -> Path:
-    """Build an index, beside the run if its directory is writable, and return its path."""
-    for path in (beside, spare):
-        try:
-            file = NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False)  # noqa: SIM115 - it becomes the index
-        except OSError:
-            if path is spare:
-                raise
-            continue
-        with file:
-            partial = Path(file.name)
-        try:
-            with closing(sqlite3.connect(partial, isolation_level=None)) as db:
-                _Builder(db, files).build(key)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
-    raise AssertionError(beside)
+    """Build an index, beside the run unless that fails, and return its path."""
+    try:
+        return _build(beside, files, key)
+    except (OSError, sqlite3.Error):  # a directory that is not writable, or a full disk
+        return _build(spare, files, key)
+
+
+def _build(path: Path, files: Mapping[str, Path], key: str) -> Path:
+    with NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False) as file:
+        partial = Path(file.name)
+    try:
+        with closing(sqlite3.connect(partial, isolation_level=None)) as db:
+            _Builder(db, files).build(key)
+        return partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 class _Dialog(ScannedDialog, kw_only=True):
