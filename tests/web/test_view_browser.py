@@ -1,5 +1,7 @@
 """The viewer in a real browser: keys, policy, width."""
 
+from functools import partial
+from operator import ne
 from pathlib import Path
 from urllib.parse import quote
 
@@ -44,7 +46,7 @@ def steps(folder: Path, url: str, run: Run) -> None:
         for path in ("/", "/runs/r", third):
             browser.set_window_size(500, 900)
             browser.get(url + path)
-            width = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")  # type: ignore[no-untyped-call]
+            width = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
             assert width <= 0
         assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
@@ -55,12 +57,13 @@ def press(browser: webdriver.Chrome, keys: str, address: str) -> None:
         before = browser.current_url
         ActionChains(browser).send_keys(key).perform()
         if key in "np" and before != address:
-            WebDriverWait(browser, 20).until(lambda _, before=before: shows(browser) != before)
+            gone = partial(ne, before)
+            WebDriverWait(browser, 20).until(lambda _, gone=gone: gone(shows(browser)))  # type: ignore[misc]
     WebDriverWait(browser, 20).until(lambda _: shows(browser) == address, address)
 
 
 def shows(browser: webdriver.Chrome) -> str:
     """Return the address of the page, or that of the page before until this one is complete."""
     script = "return document.readyState == 'complete' ? location.href : document.referrer"
-    shown: str = browser.execute_script(script)  # type: ignore[no-untyped-call]
+    shown: str = browser.execute_script(script)
     return shown
