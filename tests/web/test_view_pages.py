@@ -312,21 +312,28 @@ async def test_an_index_follows_a_run_that_goes_on_and_needs_no_writable_directo
     directory, spare = tmp_path / "runs" / "r", tmp_path / "spare"
     spare.mkdir()
     write_run(directory, [trace("a", [turn()])], [row("a")])
-    (directory / "metrics_summary.json").unlink()
+    summary_file = directory / "metrics_summary.json"
+    finished = summary_file.read_bytes()
+    summary_file.unlink()
     async with viewing(tmp_path / "runs", spare) as viewer:
         first = (await viewer.get("/runs/r")).text
         assert places(first) == [("a", 1)]
         assert "has not finished" in first
-        assert (directory / NAME).is_file()
+        assert not (directory / NAME).exists()
         with (directory / "dialog_trace.jsonl").open("ab") as file:
             file.write(b"\n{bad}\n" + msgspec.json.encode(trace("b", [turn()])) + b'\n{"dialog_id"')
-        (directory / NAME).unlink()
-        (directory / NAME).mkdir()  # no file can take its place
         grown = (await viewer.get("/runs/r")).text
         assert places(grown) == [("a", 1), ("b", 1)]
         assert "2 lines of the run cannot be read" in grown
-        assert len(list(spare.iterdir())) == 1
+        summary_file.write_bytes(finished)
+        (spared,) = spare.iterdir()
+        spared.unlink()
+        assert places((await viewer.get("/runs/r")).text) == [("a", 1), ("b", 1)]
+        assert (directory / NAME).is_file()
+        (directory / NAME).unlink()
+        (directory / NAME).mkdir()  # no file can take its place
         assert (await viewer.get("/runs/r/dialogs/b")).status == 200
+        assert len(list(spare.iterdir())) == 1
         (directory / NAME).rmdir()
         (directory / NAME).write_bytes(b"no index")
         assert places((await viewer.get("/runs/r")).text) == [("a", 1), ("b", 1)]

@@ -17,7 +17,7 @@ from jinja2 import Environment
 
 from memfin.errors import MemfinError
 from memfin.hosting import Handler, HostCheck
-from memfin.language import Language, current_language, tr, use_language
+from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
@@ -162,7 +162,7 @@ def _token_check(token: str) -> Any:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         if not (same(request.cookies.get(TOKEN_COOKIE, ""), cookie) or same(bearer, token)):
             raise _Refusal(
-                401, "unauthorized", tr("Open the address with the token that the command printed.")
+                401, "unauthorized", marked("Open the address with the token that the command printed.")
             )
         return await handler(request)
 

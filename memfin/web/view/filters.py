@@ -1,12 +1,23 @@
 """Filters of turns: shareable query strings, and their conditions in SQL."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlencode
 
-Kind = Literal["metric", "failed", "label", "rule", "scenario", "difficulty"]
-KINDS: Final[tuple[Kind, ...]] = ("failed", "label", "rule", "metric", "scenario", "difficulty")
-"""Facets of turns. ``metric`` has the values that count a turn, ``failed`` those in which it falls short."""
+from memfin.language import marked
+
+KINDS: Final = {
+    "failed": marked("Falls short in"),
+    "label": marked("Label"),
+    "rule": marked("Rule"),
+    "metric": marked("Counted in"),
+    "scenario": marked("Scenario"),
+    "difficulty": marked("Difficulty"),
+}
+"""Facets of turns with their names for readers.
+
+``metric`` has the values of metrics that count a turn, ``failed`` those in which it falls short.
+"""
 
 ANSWER: Final = "answer"
 """Value of ``failed`` for turns without an answer."""
@@ -31,7 +42,7 @@ class Filters(NamedTuple):
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
         """Read the filters of a query; unknown fields and a malformed page are ignored."""
-        values: dict[str, str] = {kind: query[kind][:_MAX_TEXT] for kind in KINDS if query.get(kind)}
+        values = {kind: query[kind][:_MAX_TEXT] for kind in KINDS if query.get(kind)}
         page = query.get("page", "")
         number = int(page) if page.isascii() and page.isdigit() and len(page) < len(str(_MAX_PAGE)) else 1
         return cls(values, query.get("q", "").strip()[:_MAX_TEXT], max(1, number))

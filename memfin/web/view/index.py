@@ -1,7 +1,7 @@
 """SQLite index of a run: places of its records, facets of its turns, full-text search.
 
-An index stands beside the run as ``.view.sqlite`` and is built again once a file that it was built of has
-another size or time. It holds no record: traces, rows and votes are read by offset when they are shown.
+An index stands in the directory of the run as ``.view.sqlite`` and is built again once a file that it was
+built of has another size or time. It holds no record: those are read by offset when they are shown.
 """
 
 # ruff: noqa: S608 - the conditions of filters are fixed texts with placeholders
@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -23,7 +23,7 @@ from memfin.errors import UsageError
 from memfin.journal import layout
 from memfin.metrics.aggregate import MetricsState
 from memfin.report.glossary import VALUE_LABELS, is_custom
-from memfin.report.reader import ScannedDialog
+from memfin.report.reader import SUMMARY, ScannedDialog
 from memfin.report.worst_turns import missed_tags
 from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
 
@@ -62,8 +62,6 @@ _IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
 _MAX_INTEGER: Final = 2**63 - 1
 
 T = TypeVar("T")
-Place = tuple[int, int]
-"""Offset and length of a line, in bytes."""
 
 
 class TurnLine(NamedTuple):
@@ -72,7 +70,6 @@ class TurnLine(NamedTuple):
     dialog: str
     number: int
     scenario: str | None
-    difficulty: str | None
     status: str
     label: str | None
     contradiction: int
@@ -80,21 +77,24 @@ class TurnLine(NamedTuple):
     score: float | None
     hits: int
     keys: int
-    latency: float | None
     user: str
     reply: str
 
 
 class DialogPlace(NamedTuple):
-    """A dialogue of the index; ``position`` orders dialogues as the dataset does."""
+    """A dialogue of the index: its place in the dataset, and that of its trace in the file."""
 
     id: int
-    position: tuple[int, int]
-    trace: Place
+    place: int
+    start: int
+    length: int
 
 
 class Indexes:
-    """Indexes of runs, built when they are first asked for; ``spare`` has those of unwritable directories."""
+    """Indexes of runs, built when they are first asked for.
+
+    ``spare`` is a directory for those of runs that have not finished, or whose own is not writable.
+    """
 
     def __init__(self, spare: Path, patience: float = PATIENCE) -> None:
         self._spare = spare
@@ -118,11 +118,12 @@ class Indexes:
                 return Index(path, files)
             key = _key(files)
             spare = self._spare / f"{hashlib.sha256(str(trace).encode()).hexdigest()}.sqlite"
-            for path in (trace.with_name(NAME), spare):
+            places = [trace.with_name(NAME), spare] if SUMMARY in files else [spare]
+            for path in places:
                 if _is_current(path, key):
                     return Index(path, files)
             begun = time.monotonic()
-            path = _built(trace.with_name(NAME), spare, files, key)
+            path = _built(places, files, key)
             now = time.monotonic()
             self._patience[trace] = (now + self._factor * (now - begun), path)
             return Index(path, files)
@@ -176,8 +177,8 @@ class Index:
         return [
             TurnLine(*row)
             for row in self._all(
-                "SELECT d.name, t.number, d.scenario, d.difficulty, t.status, t.label, t.contradiction, "
-                "t.missing, t.score, t.hits, t.keys, t.latency, substr(x.user, 1, 300), "
+                "SELECT d.name, t.number, d.scenario, t.status, t.label, t.contradiction, "
+                "t.missing, t.score, t.hits, t.keys, substr(x.user, 1, 300), "
                 "substr(x.reply, 1, 400) FROM turns t JOIN dialogs d ON d.id = t.dialog "
                 f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
                 [*parameters, PAGE, (filters.page - 1) * PAGE],
@@ -187,7 +188,7 @@ class Index:
     def dialog(self, name: str) -> DialogPlace | None:
         """Return a dialogue by its id."""
         row = self._one("SELECT id, place, start, length FROM dialogs WHERE name = ?", [name])
-        return None if row is None else DialogPlace(row[0], (row[1], row[0]), (row[2], row[3]))
+        return None if row is None else DialogPlace(*row)
 
     def matching(self, dialog: DialogPlace, filters: Filters) -> set[int]:
         """Return the numbers of the turns of a dialogue that meet the filters."""
@@ -203,32 +204,31 @@ class Index:
             "SELECT d.name, min(t.number) FROM turns t JOIN dialogs d ON d.id = t.dialog "
             f"WHERE (d.place, d.id) {sign} (?, ?) AND {where} "
             f"GROUP BY d.id ORDER BY d.place {order}, d.id {order} LIMIT 1",
-            [*dialog.position, *parameters],
+            [dialog.place, dialog.id, *parameters],
         )
         return found
 
     def trace(self, dialog: DialogPlace) -> DialogTrace:
         """Return the trace of a dialogue."""
-        return _record(self._files[layout.DIALOG_TRACE], dialog.trace, DialogTrace)
+        return _record(self._files[layout.DIALOG_TRACE], dialog.start, dialog.length, DialogTrace)
 
     def rows(self, dialog: DialogPlace) -> dict[int, TurnEvalRow]:
         """Return the rows of a dialogue by their turns."""
         query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
         return {
-            row[0]: _record(self._files[layout.TURN_EVAL], row[1:], TurnEvalRow)
-            for row in self._all(query, [dialog.id])
+            number: _record(self._files[layout.TURN_EVAL], start, length, TurnEvalRow)
+            for number, start, length in self._all(query, [dialog.id])
         }
 
     def votes(self, dialog: DialogPlace) -> dict[int, list[Judgement]]:
         """Return the votes of the judge on a dialogue by their turns."""
         found: dict[int, list[Judgement]] = {}
-        for row in self._all(
-            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn "
-            "WHERE t.dialog = ?",
-            [dialog.id],
-        ):
-            vote = _record(self._files[layout.JUDGEMENTS], row[1:], Judgement)
-            found.setdefault(row[0], []).append(vote)
+        query = (
+            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn WHERE dialog = ?"
+        )
+        for number, start, length in self._all(query, [dialog.id]):
+            vote = _record(self._files[layout.JUDGEMENTS], start, length, Judgement)
+            found.setdefault(number, []).append(vote)
         return found
 
     def _all(self, query: str, parameters: list[Any]) -> list[Any]:
@@ -238,8 +238,7 @@ class Index:
         return self._db.execute(query, parameters or []).fetchone()
 
 
-def _record(path: Path, place: Place, kind: type[T]) -> T:
-    start, length = place
+def _record(path: Path, start: int, length: int, kind: type[T]) -> T:
     with open_input(path) as file:
         file.seek(start)
         return decode_part(file.read(length), kind, path)
@@ -262,23 +261,22 @@ def _is_current(path: Path, key: str) -> bool:
     return False
 
 
-def _built(beside: Path, spare: Path, files: Mapping[str, Path], key: str) -> Path:
-    """Build an index, beside the run unless that fails, and return its path."""
-    try:
-        return _build(beside, files, key)
-    except (OSError, sqlite3.Error):  # a directory that is not writable, or a full disk
-        return _build(spare, files, key)
-
-
-def _build(path: Path, files: Mapping[str, Path], key: str) -> Path:
-    with NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False) as file:
-        partial = Path(file.name)
-    try:
-        with closing(sqlite3.connect(partial, isolation_level=None)) as db:
-            _Builder(db, files).build(key)
-        return partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _built(places: Sequence[Path], files: Mapping[str, Path], key: str) -> Path:
+    """Build an index at the first place where that succeeds, and return its path."""
+    for path in places:
+        try:
+            with NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False) as file:
+                partial = Path(file.name)
+            try:
+                with closing(sqlite3.connect(partial, isolation_level=None)) as db:
+                    _Builder(db, files).build(key)
+                return partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except (OSError, sqlite3.Error):  # a directory that is not writable, or a full disk
+            if path == places[-1]:
+                raise
+    raise AssertionError(places)
 
 
 class _Dialog(ScannedDialog, kw_only=True):

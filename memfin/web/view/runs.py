@@ -101,7 +101,7 @@ class Catalog:
             raise UsageError(f"{self._root}: {problem.strerror}") from problem
         found = [run for name in names if (run := self.summary(name)) is not None]
         names = {run.name for run in found}
-        self._known = {key: known for key, known in self._known.items() if key[0] in names}
+        self._known = {key: known for key, known in list(self._known.items()) if key[0] in names}
         return sorted(found, key=lambda run: (run.started, run.name), reverse=True)
 
     def summary(self, name: str) -> Summary | None:

@@ -15,7 +15,7 @@ from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import profile_of, turns_of
-from memfin.web.view.filters import ANSWER, Filters
+from memfin.web.view.filters import ANSWER, KINDS, Filters
 from memfin.web.view.index import PAGE, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
 
@@ -38,7 +38,6 @@ class Trend(NamedTuple):
 
     label: str
     points: str
-    last: tuple[float, float]
     text: str
     alt: str
 
@@ -87,14 +86,14 @@ class Views:
             turns = turns_of(trace, index.rows(place), index.votes(place))
             matching = index.matching(place, filters)
             before, after = (index.neighbour(place, filters, after=each) for each in (False, True))
+        difficulty = labels("difficulty").get(trace.difficulty or "")
         return "dialog", {
             "run": run,
             "dialog": dialog,
-            "facts": _dialog_facts(trace.scenario_type, trace.difficulty),
+            "facts": [one_line(each, 80) for each in (trace.scenario_type, difficulty) if each],
             "profile": profile_of(trace),
             "turns": turns,
             "matching": matching if filters.any else set(),
-            "first": min(matching, default=1),
             "before": before,
             "after": after,
             "filters": filters,
@@ -111,7 +110,7 @@ class Views:
             "whole": whole and not filters.any,
             "filters": filters,
             "chosen": _chosen(filters),
-            "facets": [(kind, name, _labelled(kind, counts[kind])) for kind, name in _facet_names().items()],
+            "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
             "total": total,
             "lines": lines,
             "unreadable": unreadable,
@@ -165,25 +164,6 @@ def _states() -> dict[str, str]:
     return {**labels("soak_states"), "unfinished": tr("not finished")}
 
 
-def _dialog_facts(scenario: str | None, difficulty: str | None) -> list[str]:
-    return [
-        one_line(each, 80)
-        for each in (scenario, labels("difficulty").get(difficulty or "", difficulty))
-        if each
-    ]
-
-
-def _facet_names() -> dict[str, str]:
-    return {
-        "failed": tr("Falls short in"),
-        "label": tr("Label"),
-        "rule": tr("Rule"),
-        "metric": tr("Counted in"),
-        "scenario": tr("Scenario"),
-        "difficulty": tr("Difficulty"),
-    }
-
-
 def _facet_label(kind: str, value: str) -> str:
     if kind in ("failed", "metric"):
         if value == ANSWER:
@@ -206,7 +186,7 @@ def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, 
 def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (_facet_names()[kind], _facet_label(kind, value), filters.address(**{kind: None}))
+        (tr(KINDS[kind]), _facet_label(kind, value), filters.address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
@@ -253,11 +233,9 @@ def _trend(values: list[Value]) -> Trend:
     numbers = [value.number or 0.0 for value in values]
     low, high = min(numbers), max(numbers)
     span = (high - low) or 1.0
-    places = [
-        (round(100 * at / (len(numbers) - 1), 2), round(27 - 24 * (number - low) / span, 2))
-        for at, number in enumerate(numbers)
-    ]
     words = tr(", ").join(value.text for value in values)
-    points = " ".join(f"{x},{y}" for x, y in places)
+    step = 100 / (len(numbers) - 1)
+    heights = (27 - 24 * (number - low) / span for number in numbers)
+    points = " ".join(f"{step * at:.2f},{height:.2f}" for at, height in enumerate(heights))
     label = f"{values[-1].code} {values[-1].label}".strip()
-    return Trend(label, points, places[-1], values[-1].text, f"{label}: {words}")
+    return Trend(label, points, values[-1].text, f"{label}: {words}")
