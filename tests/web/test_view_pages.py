@@ -131,9 +131,7 @@ async def test_filters_list_exactly_the_turns_of_a_scan_of_the_rows(
 async def test_every_link_to_turns_leads_to_as_many_as_it_says(viewer: Viewer) -> None:
     page = (await viewer.get("/runs/r")).text
     facets = re.findall(r'<li><a href="/runs/r/turns\?([^"]+)"><bdi>[^<]+</bdi> <span>([\d,]+)</span>', page)
-    cards = re.findall(
-        r'class="short"><a href="/runs/r/turns\?([^"]+)">fall short: ([\d,]+)<', page
-    )
+    cards = re.findall(r'class="short"><a href="/runs/r/turns\?([^"]+)">fall short: ([\d,]+)<', page)
     assert len(facets) > 20
     assert len(cards) == 6
     for query, count in {*facets, *cards}:

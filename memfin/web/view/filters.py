@@ -28,6 +28,7 @@ LOW_SCORE: Final = 4.0
 MIN_TRIGRAM: Final = 3
 """Characters of the shortest search that the trigram index answers."""
 
+_MEMBERS: Final = "SELECT turn FROM members JOIN facets f ON f.id = facet WHERE kind = ? AND value = ?"
 _MAX_TEXT: Final = 500
 _MAX_PAGE: Final = 1_000_000
 
@@ -67,7 +68,7 @@ class Filters(NamedTuple):
         parts, parameters = ["1"], list[Any]()
         for kind, value in self.values.items():
             if kind != without:
-                parts.append("t.id IN (SELECT turn FROM facets WHERE kind = ? AND value = ?)")
+                parts.append(f"t.id IN ({_MEMBERS})")
                 parameters += (kind, value)
         if len(self.q) >= MIN_TRIGRAM:
             parts.append("t.id IN (SELECT rowid FROM texts WHERE texts MATCH ?)")

@@ -22,7 +22,7 @@ from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jso
 from memfin.errors import UsageError
 from memfin.journal import layout
 from memfin.metrics.aggregate import MetricsState
-from memfin.report.glossary import VALUE_LABELS, is_custom
+from memfin.report.glossary import METRICS, VALUE_LABELS
 from memfin.report.reader import SUMMARY, ScannedDialog
 from memfin.report.worst_turns import missed_tags
 from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
@@ -51,7 +51,8 @@ CREATE TABLE turns (
     UNIQUE (dialog, number)
 );
 CREATE TABLE votes (turn INTEGER, start INTEGER, length INTEGER);
-CREATE TABLE facets (kind TEXT, value TEXT, turn INTEGER, PRIMARY KEY (kind, value, turn)) WITHOUT ROWID;
+CREATE TABLE facets (id INTEGER PRIMARY KEY, kind TEXT, value TEXT, UNIQUE (kind, value));
+CREATE TABLE members (facet INTEGER, turn INTEGER, PRIMARY KEY (facet, turn)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE texts USING fts5(user, reply, tokenize = 'trigram');
 BEGIN;
 """
@@ -59,6 +60,7 @@ BEGIN;
 _SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
 _IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
 
+_OWN: Final = {metric.name for metric in METRICS}
 _MAX_INTEGER: Final = 2**63 - 1
 
 T = TypeVar("T")
@@ -153,10 +155,9 @@ class Index:
             kinds = (without,) if without else [kind for kind in KINDS if kind not in filters.values]
             for kind, value, count in self._all(
                 f"WITH met AS MATERIALIZED (SELECT t.id FROM turns t WHERE {where}) "
-                "SELECT f.kind, f.value, count(*) AS n FROM facets f "
-                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) "
-                + ("AND f.turn IN met " if parameters else "")
-                + "GROUP BY f.kind, f.value ORDER BY n DESC, f.value",
+                "SELECT f.kind, f.value, m.n FROM facets f JOIN (SELECT facet, count(*) AS n FROM members "
+                f"{'WHERE turn IN met' if parameters else ''} GROUP BY facet) m ON m.facet = f.id "
+                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) ORDER BY m.n DESC, f.value",
                 [*parameters, *kinds],
             ):
                 found[kind].append((value, count))
@@ -296,6 +297,7 @@ class _Builder:
         self._files = files
         self._unreadable = 0
         self._metrics = MetricsState()
+        self._facets: dict[tuple[str, str], int] = {}
 
     def build(self, key: str) -> None:
         self._db.executescript(_SCHEMA)
@@ -308,9 +310,10 @@ class _Builder:
         for start, length, vote in self._lines(layout.JUDGEMENTS, Judgement):
             if (turn := self._turn(vote.dialog_id, vote.turn_pair_id)) is not None:
                 self._db.execute("INSERT INTO votes VALUES (?, ?, ?)", (turn, start, length))
+        facets = ((number, *facet) for facet, number in self._facets.items())
+        self._db.executemany("INSERT INTO facets VALUES (?, ?, ?)", facets)
         meta = (("key", key), ("unreadable", self._unreadable))
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
-        self._db.execute("CREATE INDEX facets_of ON facets (turn)")
         self._db.execute("CREATE INDEX votes_of ON votes (turn)")
         self._db.execute("COMMIT")
 
@@ -374,21 +377,27 @@ class _Builder:
         self._add_facets(turn, row_facets(row, self._metrics))
 
     def _add_facets(self, turn: int | None, facets: list[tuple[str, str | None]]) -> None:
-        self._db.executemany(
-            "INSERT OR IGNORE INTO facets VALUES (?, ?, ?)",
-            ((kind, value, turn) for kind, value in facets if value),
-        )
+        numbers = {
+            self._facets.setdefault((kind, value), len(self._facets)) for kind, value in facets if value
+        }
+        members = ((number, turn) for number in numbers)
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?)", members)
+
+
+def _rule(rule: str) -> str:
+    """Return a rule without the words that weighed most where the classifier spoke."""
+    return "classifier" if rule.startswith("classifier:") else rule
 
 
 def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[tuple[str, str | None]]:
     """Return the facets of a scored turn: label, rules, the values that count it and where it falls short."""
     facets: list[tuple[str, str | None]] = [("label", row.pred_compliance_label)]
-    facets += (("rule", finding.rule) for finding in row.findings)
+    facets += (("rule", _rule(finding.rule)) for finding in row.findings)
     for state in metrics.row_states(row):
         for share, hits, of in state.units(row):
             name = f"{state.name}.{share.name}"
-            if share.name not in VALUE_LABELS and not is_custom(name):
-                continue
+            if share.name not in VALUE_LABELS and state.name in _OWN:
+                continue  # reports show it in other tables
             facets.append(("metric", name))
             enough = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
             if hits > of * share.low if share.lower_is_better else hits < enough:
