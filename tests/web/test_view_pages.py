@@ -23,6 +23,9 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.dataset import ProfileTruth
+from memfin.contracts.rag import RagAnswer, RagResult, RagSummary
+from memfin.contracts.settings import SoakLimits
+from memfin.contracts.soak import Drift, SoakSummary
 from memfin.report.worst_turns import missed_tags
 from memfin.web.view.index import NAME
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
@@ -80,6 +83,7 @@ FILTERS: dict[str, Condition] = {
     "failed=answer": lambda _, turn, __: turn.turn_status != "ok",
     "label=severe_violation": lambda _, __, row: row.pred_compliance_label == "severe_violation",
     "rule=promise.slogan": lambda _, __, row: any(each.rule == "promise.slogan" for each in row.findings),
+    "rule=classifier": lambda _, __, row: len(row.findings) == 3,
     "scenario=" + quote("退休规划"): lambda dialog, _, __: dialog.scenario_type == "退休规划",
     "difficulty=hard": lambda dialog, _, __: dialog.difficulty == "hard",
     "difficulty=hard&rule=vol.may&failed=m3_risk_coverage.risk_coverage": lambda dialog, _, row: (
@@ -353,3 +357,63 @@ async def test_runs_are_listed_newest_first_with_trends(tmp_path: Path) -> None:
     assert re.findall(r'href="/runs/([^"]+)"', page) == ["r2", "r1", "r0"]
     assert len(re.findall("<polyline ", page)) == 5
     assert "40.0 %, 40.0 %, 40.0 %" in page
+
+
+async def test_benchmarks_show_their_questions_and_soaks_their_last_values(tmp_path: Path) -> None:
+    encode = msgspec.json.encode
+    bench, soak = write_run(tmp_path / "b"), tmp_path / "s"
+    (bench / "metrics_summary.json").unlink()
+    path = bench / "run_manifest.json"
+    manifest = msgspec.json.decode(path.read_bytes(), type=RunManifest)
+    path.write_bytes(encode(manifest.replace(suite="rag")))
+    results = (
+        RagResult(
+            schema_version="1.0.0",
+            run_id="b",
+            id=f"q{number}",
+            type="fact_exact",
+            question=f"第{number}题？",
+            question_index=number,
+            passed=number > 1,
+            score=0.7,
+            max_score=1.0,
+            answer=RagAnswer(answer="2021年") if number > 1 else None,
+            error=None if number > 1 else "no answer in time",
+        )
+        for number in range(1, 53)
+    )
+    (bench / "rag_results.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in results))
+    total = RagSummary(
+        schema_version="1.0.0",
+        run_id="b",
+        total_tests=52,
+        passed_tests=51,
+        pass_rate=51 / 52,
+        overall_score=36.4,
+        max_score=52.0,
+        overall_percentage=70.0,
+        by_type={},
+    )
+    (bench / "rag_summary.json").write_bytes(encode(total))
+    soak.mkdir()
+    drift = Drift(first=0.5, last=0.25, mean=0.4, min=0.2, max=0.5, epochs=4)
+    moment = "2026-01-01T00:00:00Z"
+    state = SoakSummary(
+        run_id="s",
+        state="running",
+        started_at=moment,
+        updated_at=moment,
+        memfin_version="1",
+        limits=SoakLimits(),
+        metrics={"m3_risk_coverage.risk_coverage": drift},
+    )
+    (soak / "soak_summary.json").write_bytes(encode(state))
+    async with viewing(tmp_path, tmp_path) as viewer:
+        first, second = [(await viewer.get(f"/runs/b?page={page}")).text for page in (1, 2)]
+        assert "98.1 %" in first
+        assert "no answer in time" in first
+        assert re.findall(r'id="q(\d+)"', first + second) == [str(number) for number in range(1, 53)]
+        page = (await viewer.get("/runs/s")).text
+        assert "25.0 %" in page
+        assert "running" in page
+        assert (await viewer.get("/runs/s/turns")).status == 404

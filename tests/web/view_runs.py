@@ -61,11 +61,10 @@ def write_various(directory: Path, dialogs: int = 9, turns: int = 9) -> Run:
                 )
             )
             findings = [
-                Finding(field="compliance", value="保本保收益", rule="promise.slogan", start=0, end=5)
+                Finding(field="compliance", value="保本保收益", rule="promise.slogan", start=0, end=5),
+                Finding(field="risk_tag", value="volatility_risk", rule="vol.may", start=3, end=9),
+                Finding(field="rubric", value="信息依据", rule="classifier: 净 + 值", start=3, end=4),
             ]
-            findings.append(
-                Finding(field="risk_tag", value="volatility_risk", rule="vol.may", start=3, end=9)
-            )
             made.rows.append(
                 row(
                     name,
@@ -74,7 +73,7 @@ def write_various(directory: Path, dialogs: int = 9, turns: int = 9) -> Run:
                     pred_compliance_label=None
                     if failed
                     else chance.choice(("compliant", "severe_violation")),
-                    findings=[] if failed else findings[: chance.randrange(3)],
+                    findings=[] if failed else findings[: chance.randrange(4)],
                     key_hit_flags=[chance.randrange(2)],
                     risk_pred_tags=(tags := chance.choice(([], ["volatility_risk"]))),
                     risk_tag_hits=len(tags),
