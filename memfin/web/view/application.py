@@ -21,7 +21,7 @@ from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
-from memfin.web.view.views import NotFound, Views
+from memfin.web.view.views import Refusal, Views, not_found
 
 HEADERS: Final = page_headers("script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'")
 TOKEN_COOKIE: Final = "memfin_view"  # noqa: S105 - the name of a cookie
@@ -56,7 +56,7 @@ def view_application(
         language: of visitors whose browser asks for no known one.
     """
     pages = _Pages(language)
-    checks = [pages.problems, HostCheck(host, names).middleware(_Refusal)]
+    checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
     app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
     for path, view in (
         ("/", views.runs),
@@ -68,13 +68,6 @@ def view_application(
     for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
-
-
-class _Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
-    def __init__(self, status: int, code: str, message: str) -> None:
-        del code
-        super().__init__(message)
-        self.status = status
 
 
 class _Pages:
@@ -126,7 +119,7 @@ class _Pages:
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
             try:
                 return await handler(request)
-            except (_Refusal, NotFound, web.HTTPException, MemfinError, OSError, sqlite3.Error) as problem:
+            except (Refusal, web.HTTPException, MemfinError, OSError, sqlite3.Error) as problem:
                 return self._problem(request, problem)
 
         return middleware
@@ -134,12 +127,12 @@ class _Pages:
     def _problem(self, request: web.Request, problem: Exception) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
             match problem:
-                case NotFound() | web.HTTPNotFound():
-                    status, words = 404, tr("There is nothing here.")
+                case web.HTTPNotFound():
+                    status, words = 404, tr(str(not_found()))
+                case Refusal():
+                    status, words = problem.status, tr(str(problem))
                 case web.HTTPException():
                     status, words = problem.status, problem.reason
-                case _Refusal():
-                    status, words = problem.status, tr(str(problem))
                 case _:
                     status, words = 500, one_line(str(problem), 500)
             response = self._rendered(request, "problem", {"words": words}, status)
@@ -161,7 +154,7 @@ def _token_check(token: str) -> Any:
             return response
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         if not (same(request.cookies.get(TOKEN_COOKIE, ""), cookie) or same(bearer, token)):
-            raise _Refusal(
+            raise Refusal(
                 401, "unauthorized", marked("Open the address with the token that the command printed.")
             )
         return await handler(request)

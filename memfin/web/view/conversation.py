@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from memfin.contracts import DETECTOR_PREFIX, DialogTrace, Finding, Judgement, TurnEvalRow, TurnTrace
-from memfin.language import tr
+from memfin.language import marked, tr
 from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels, word
 from memfin.report.model import Evidence, Item, Pairs, milliseconds
@@ -23,6 +23,7 @@ _LEVELS: Final = {
     "rubric": "plain",
 }
 _VALUE_LIMIT: Final = 2000
+_MAX_FINDINGS: Final = 200
 
 
 class Piece(NamedTuple):
@@ -34,48 +35,10 @@ class Piece(NamedTuple):
     ends: tuple[int, ...] = ()
 
 
-class Note(NamedTuple):
-    """A finding of a detector under its number."""
-
-    number: int
-    level: str
-    kind: str
-    value: str
-    rule: str
-
-
-class Recalled(NamedTuple):
-    """A text that the agent's memory gave to the model; ``about`` says where it came from."""
-
-    about: str
-    pieces: tuple[Piece, ...]
-
-
-class Turn(NamedTuple):
-    """A turn as its page shows it; ``reply`` is None where there was no answer."""
-
-    number: int
-    failed: str
-    error: str
-    user: str
-    reply: tuple[Piece, ...] | None
-    language: str
-    reference: str
-    alarms: tuple[str, ...]
-    notes: tuple[Note, ...]
-    evidence: tuple[Evidence, ...]
-    recall: str
-    recalled: tuple[Recalled, ...]
-    profile: Pairs
-    tools: tuple[Item, ...]
-    verdicts: tuple[Item, ...]
-    facts: Pairs
-
-
 def turns_of(
     trace: DialogTrace, rows: Mapping[int, TurnEvalRow], votes: Mapping[int, Sequence[Judgement]]
-) -> list[Turn]:
-    """Return the turns of a dialogue with what its rows and the judge say of them."""
+) -> list[dict[str, Any]]:
+    """Return the turns of a dialogue with what its rows and the judge say of them, for the template."""
     return [
         _turn(turn, rows.get(turn.turn_pair_id), votes.get(turn.turn_pair_id, ())) for turn in trace.turns
     ]
@@ -86,36 +49,35 @@ def profile_of(trace: DialogTrace) -> Pairs:
     return () if trace.profile_gt is UNSET else _pairs(dict(trace.profile_gt))
 
 
-def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) -> Turn:
+def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) -> dict[str, Any]:
     reply = turn.pred_assistant_text
-    findings = sorted(row.findings if row else (), key=lambda each: (each.start, each.end))
+    findings = sorted(row.findings if row else (), key=lambda each: (each.start, each.end))[:_MAX_FINDINGS]
     targets = [key.target_text for key in (row.resolved_keys if row else ()) if key.target_text]
-    return Turn(
-        number=turn.turn_pair_id,
-        failed="" if turn.turn_status == "ok" else labels("turn_status").get(turn.turn_status, "failed"),
-        error=turn.error or (row and row.scoring_error) or "",
-        user=turn.user_text,
-        reply=None if reply is None else marked_text(reply, findings),
-        language=script_language(turn.user_text + (reply or "")[:200]) or "en",
-        reference=turn.gt_assistant_text,
-        alarms=tuple(_alarms(row)) if row else (),
-        notes=tuple(_note(number, each) for number, each in enumerate(findings, start=1)),
-        evidence=tuple(_evidence(turn, row)) if row else (),
-        recall=recall_words(turn.recall),
-        recalled=tuple(_recalled(turn, targets)),
-        profile=_pairs(turn.profile_snapshot or {}),
-        tools=tuple(_tools(turn)),
-        verdicts=tuple(_verdicts(row, votes)),
-        facts=tuple(_facts(turn)),
-    )
+    status = labels("turn_status").get(turn.turn_status, turn.turn_status)
+    return {
+        "number": turn.turn_pair_id,
+        "failed": "" if turn.turn_status == "ok" else status,
+        "error": turn.error or (row and row.scoring_error) or "",
+        "user": turn.user_text,
+        "reply": None if reply is None else marked_text(reply, findings),
+        "language": script_language(turn.user_text + (reply or "")[:200]) or "en",
+        "reference": turn.gt_assistant_text,
+        "alarms": list(_alarms(row)) if row else [],
+        "notes": [_note(number, each) for number, each in enumerate(findings, start=1)],
+        "evidence": list(_evidence(turn, row)) if row else [],
+        "recall": recall_words(turn.recall),
+        "recalled": list(_recalled(turn, targets)),
+        "profile": _pairs(turn.profile_snapshot or {}),
+        "tools": list(_tools(turn)),
+        "verdicts": list(_verdicts(row, votes)),
+        "facts": list(_facts(turn)),
+    }
 
 
 def marked_text(text: str, findings: Sequence[Finding]) -> tuple[Piece, ...]:
     """Cut a text where findings begin and end; where several overlap, the gravest gives the level."""
-    spans = [
-        (max(0, each.start), min(len(text), each.end), number) for number, each in enumerate(findings, 1)
-    ]
-    spans = [span for span in spans if span[0] < span[1]]
+    ends = ((max(0, each.start), min(len(text), each.end)) for each in findings)
+    spans = [(low, high, number) for number, (low, high) in enumerate(ends, start=1) if low < high]
     cuts = sorted({0, len(text), *(at for span in spans for at in span[:2])})
     pieces = []
     for start, end in itertools.pairwise(cuts):
@@ -124,8 +86,8 @@ def marked_text(text: str, findings: Sequence[Finding]) -> tuple[Piece, ...]:
         grades = {_level(each) for each in covering}
         level = next((grade for grade in ("bad", "own", "good", "plain") if grade in grades), "")
         title = tr(", ").join(f"{word(each.value)} ({one_line(each.rule, 80)})" for each in covering)
-        ends = tuple(number for _, high, number in spans if number in over and high == end)
-        pieces.append(Piece(text[start:end], level, title, ends))
+        ending = tuple(number for _, high, number in spans if number in over and high == end)
+        pieces.append(Piece(text[start:end], level, title, ending))
     return tuple(pieces)
 
 
@@ -133,9 +95,10 @@ def _level(finding: Finding) -> str:
     return _LEVELS.get(finding.field, "own")
 
 
-def _note(number: int, finding: Finding) -> Note:
+def _note(number: int, finding: Finding) -> dict[str, Any]:
     kind = labels("findings").get(finding.field) or one_line(finding.field.removeprefix(DETECTOR_PREFIX), 60)
-    return Note(number, _level(finding), kind, word(finding.value), one_line(finding.rule, 120))
+    words = {"kind": kind, "value": word(finding.value), "rule": one_line(finding.rule, 120)}
+    return {"number": number, "level": _level(finding), **words}
 
 
 def _alarms(row: TurnEvalRow) -> Iterator[str]:
@@ -149,16 +112,15 @@ def _evidence(turn: TurnTrace, row: TurnEvalRow) -> Iterator[Evidence]:
     if keys := tuple(key_items(row)):
         yield Evidence(tr("Required keys"), keys)
     yield from readings(row, turn.compliance)
-    errors = {**(row.detector_errors if row.detector_errors is not UNSET else {})}
-    if errors:
-        items = (
-            Item(f"{one_line(name, 60)}: {one_line(text, 300)}", "miss") for name, text in errors.items()
+    if row.detector_errors is not UNSET:
+        errors = (
+            f"{one_line(name, 60)}: {one_line(text, 300)}" for name, text in row.detector_errors.items()
         )
-        yield Evidence(tr("Failed detectors"), tuple(items))
+        yield Evidence(tr("Failed detectors"), tuple(Item(text, "miss") for text in errors))
 
 
-def _recalled(turn: TurnTrace, targets: Sequence[str]) -> Iterator[Recalled]:
-    """Yield the recalled items and contexts, with the texts of the required keys marked."""
+def _recalled(turn: TurnTrace, targets: Sequence[str]) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    """Yield source and text of what was recalled, with the words of the required keys marked."""
     if turn.recall is None:
         return
     short, long, profile = labels("sources").values()
@@ -166,10 +128,10 @@ def _recalled(turn: TurnTrace, targets: Sequence[str]) -> Iterator[Recalled]:
         about = [long, one_line(item.source or "", 60)]
         if item.score is not None:
             about.append(tr("score {score:.3g}", score=item.score))
-        yield Recalled(" · ".join(filter(None, about)), _with_targets(item.content, targets))
+        yield " · ".join(filter(None, about)), _with_targets(item.content, targets)
     for name, text in ((short, turn.recall.short_term_context), (profile, turn.recall.profile_context)):
         if text.strip():
-            yield Recalled(name, _with_targets(text, targets))
+            yield name, _with_targets(text, targets)
 
 
 def _with_targets(text: str, targets: Iterable[str]) -> tuple[Piece, ...]:
@@ -221,12 +183,8 @@ def _facts(turn: TurnTrace) -> Iterator[tuple[str, str]]:
     if turn.latency_ms is not None:
         yield tr("Latency"), milliseconds(turn.latency_ms)
     if turn.usage is not UNSET and turn.usage.calls:
-        usage = turn.usage
-        words = tr(
-            "{prompt:,} in prompts, {completion:,} in answers",
-            prompt=usage.prompt_tokens,
-            completion=usage.completion_tokens,
-        )
-        yield tr("Tokens"), words
+        prompt, completion = turn.usage.prompt_tokens, turn.usage.completion_tokens
+        words = marked("{prompt:,} in prompts, {completion:,} in answers")
+        yield tr("Tokens"), tr(words, prompt=prompt, completion=completion)
     if turn.observation_error is not UNSET:
         yield tr("Observation"), one_line(turn.observation_error, _VALUE_LIMIT)

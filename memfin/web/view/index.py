@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
 from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
@@ -66,32 +66,6 @@ _MAX_INTEGER: Final = 2**63 - 1
 T = TypeVar("T")
 
 
-class TurnLine(NamedTuple):
-    """A turn in a list: its place, its texts from their beginning, and its values."""
-
-    dialog: str
-    number: int
-    scenario: str | None
-    status: str
-    label: str | None
-    contradiction: int
-    missing: int
-    score: float | None
-    hits: int
-    keys: int
-    user: str
-    reply: str
-
-
-class DialogPlace(NamedTuple):
-    """A dialogue of the index: its place in the dataset, and that of its trace in the file."""
-
-    id: int
-    place: int
-    start: int
-    length: int
-
-
 class Indexes:
     """Indexes of runs, built when they are first asked for.
 
@@ -137,6 +111,7 @@ class Index:
     def __init__(self, path: Path, files: Mapping[str, Path]) -> None:
         self._files = files
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA trusted_schema = OFF")
 
     def close(self) -> None:
@@ -145,7 +120,7 @@ class Index:
 
     def unreadable(self) -> int:
         """Return the number of lines that fit no contract."""
-        return int(self._one("SELECT value FROM meta WHERE key = 'unreadable'")[0])
+        return sum(int(row[0]) for row in self._all("SELECT value FROM meta WHERE key = 'unreadable'", []))
 
     def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
         """Return the turns by the values of each facet, under the filters of the other facets."""
@@ -166,77 +141,72 @@ class Index:
     def total(self, filters: Filters) -> int:
         """Return the number of turns that meet the filters."""
         where, parameters = filters.condition()
-        return int(self._one(f"SELECT count(*) FROM turns t WHERE {where}", parameters)[0])
+        ((total,),) = self._all(f"SELECT count(*) FROM turns t WHERE {where}", parameters)
+        return int(total)
 
-    def lines(self, filters: Filters) -> list[TurnLine]:
-        """Return the turns of a page, in the order of the dataset."""
+    def lines(self, filters: Filters) -> list[sqlite3.Row]:
+        """Return the turns of a page in the order of the dataset, their texts from the beginning."""
         where, parameters = filters.condition()
         page = (
             f"SELECT t.id FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where} {_IN_ORDER} "
             "LIMIT ? OFFSET ?"
         )
-        return [
-            TurnLine(*row)
-            for row in self._all(
-                "SELECT d.name, t.number, d.scenario, t.status, t.label, t.contradiction, "
-                "t.missing, t.score, t.hits, t.keys, substr(x.user, 1, 300), "
-                "substr(x.reply, 1, 400) FROM turns t JOIN dialogs d ON d.id = t.dialog "
-                f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
-                [*parameters, PAGE, (filters.page - 1) * PAGE],
-            )
-        ]
+        return self._all(
+            "SELECT t.*, d.name AS name, d.scenario AS scenario, substr(x.user, 1, 300) AS user, "
+            "substr(x.reply, 1, 400) AS reply FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
+            [*parameters, PAGE, (filters.page - 1) * PAGE],
+        )
 
-    def dialog(self, name: str) -> DialogPlace | None:
+    def dialog(self, name: str) -> sqlite3.Row | None:
         """Return a dialogue by its id."""
-        row = self._one("SELECT id, place, start, length FROM dialogs WHERE name = ?", [name])
-        return None if row is None else DialogPlace(*row)
+        return self._one("SELECT * FROM dialogs WHERE name = ?", [name])
 
-    def matching(self, dialog: DialogPlace, filters: Filters) -> set[int]:
+    def matching(self, dialog: sqlite3.Row, filters: Filters) -> set[int]:
         """Return the numbers of the turns of a dialogue that meet the filters."""
         where, parameters = filters.condition()
         query = f"SELECT t.number FROM turns t WHERE t.dialog = ? AND {where}"
-        return {row[0] for row in self._all(query, [dialog.id, *parameters])}
+        return {row[0] for row in self._all(query, [dialog["id"], *parameters])}
 
-    def neighbour(self, dialog: DialogPlace, filters: Filters, *, after: bool) -> tuple[str, int] | None:
+    def neighbour(self, dialog: sqlite3.Row, filters: Filters, *, after: bool) -> sqlite3.Row | None:
         """Return the next dialogue with turns that meet the filters, or the previous one, with its first."""
         where, parameters = filters.condition()
         sign, order = (">", "ASC") if after else ("<", "DESC")
-        found: tuple[str, int] | None = self._one(
-            "SELECT d.name, min(t.number) FROM turns t JOIN dialogs d ON d.id = t.dialog "
+        return self._one(
+            "SELECT d.name, min(t.number) AS number FROM turns t JOIN dialogs d ON d.id = t.dialog "
             f"WHERE (d.place, d.id) {sign} (?, ?) AND {where} "
             f"GROUP BY d.id ORDER BY d.place {order}, d.id {order} LIMIT 1",
-            [dialog.place, dialog.id, *parameters],
+            [dialog["place"], dialog["id"], *parameters],
         )
-        return found
 
-    def trace(self, dialog: DialogPlace) -> DialogTrace:
+    def trace(self, dialog: sqlite3.Row) -> DialogTrace:
         """Return the trace of a dialogue."""
-        return _record(self._files[layout.DIALOG_TRACE], dialog.start, dialog.length, DialogTrace)
+        return _record(self._files[layout.DIALOG_TRACE], dialog["start"], dialog["length"], DialogTrace)
 
-    def rows(self, dialog: DialogPlace) -> dict[int, TurnEvalRow]:
+    def rows(self, dialog: sqlite3.Row) -> dict[int, TurnEvalRow]:
         """Return the rows of a dialogue by their turns."""
         query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
         return {
             number: _record(self._files[layout.TURN_EVAL], start, length, TurnEvalRow)
-            for number, start, length in self._all(query, [dialog.id])
+            for number, start, length in self._all(query, [dialog["id"]])
         }
 
-    def votes(self, dialog: DialogPlace) -> dict[int, list[Judgement]]:
+    def votes(self, dialog: sqlite3.Row) -> dict[int, list[Judgement]]:
         """Return the votes of the judge on a dialogue by their turns."""
         found: dict[int, list[Judgement]] = {}
         query = (
             "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn WHERE dialog = ?"
         )
-        for number, start, length in self._all(query, [dialog.id]):
+        for number, start, length in self._all(query, [dialog["id"]]):
             vote = _record(self._files[layout.JUDGEMENTS], start, length, Judgement)
             found.setdefault(number, []).append(vote)
         return found
 
-    def _all(self, query: str, parameters: list[Any]) -> list[Any]:
+    def _all(self, query: str, parameters: list[Any]) -> list[sqlite3.Row]:
         return self._db.execute(query, parameters).fetchall()
 
-    def _one(self, query: str, parameters: list[Any] | None = None) -> Any:
-        return self._db.execute(query, parameters or []).fetchone()
+    def _one(self, query: str, parameters: list[Any]) -> sqlite3.Row | None:
+        return next(iter(self._all(query, parameters)), None)
 
 
 def _record(path: Path, start: int, length: int, kind: type[T]) -> T:

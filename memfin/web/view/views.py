@@ -5,12 +5,12 @@ from contextlib import closing
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from memfin.contracts.rag import RagResult
 from memfin.contracts.reading import iter_jsonl
 from memfin.journal import layout
-from memfin.language import tr
+from memfin.language import marked, tr
 from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
 from memfin.text.lines import one_line
@@ -29,17 +29,18 @@ Page = tuple[str, dict[str, Any]]
 """The name of a template, and its values."""
 
 
-class NotFound(Exception):  # noqa: N818 - an answer, not a malfunction
-    """There is no such run or dialogue."""
+class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
+    """A request that is not answered with a page; ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        del code
+        super().__init__(message)
+        self.status = status
 
 
-class Trend(NamedTuple):
-    """The course of a value over runs of a dataset, oldest first; points are in a box of 100 by 30."""
-
-    label: str
-    points: str
-    text: str
-    alt: str
+def not_found() -> Refusal:
+    """Return the refusal of what is no run or dialogue of the directory."""
+    return Refusal(404, "not_found", marked("There is nothing here."))
 
 
 class Views:
@@ -81,7 +82,7 @@ class Views:
         with closing(self._indexes.open(self._files(run))) as index:
             place = index.dialog(dialog)
             if place is None:
-                raise NotFound
+                raise not_found()
             trace = index.trace(place)
             turns = turns_of(trace, index.rows(place), index.votes(place))
             matching = index.matching(place, filters)
@@ -134,13 +135,13 @@ class Views:
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
         if summary is None:
-            raise NotFound
+            raise not_found()
         return summary
 
     def _files(self, run: str) -> dict[str, Path]:
         files = self._catalog.files(run)
         if layout.DIALOG_TRACE not in files:
-            raise NotFound
+            raise not_found()
         return files
 
 
@@ -204,7 +205,7 @@ def _pager(page: int, total: int, size: int, filters: Filters) -> dict[str, Any]
     }
 
 
-def _trends(runs: list[Summary]) -> list[tuple[str, list[Trend]]]:
+def _trends(runs: list[Summary]) -> list[tuple[str, list[dict[str, str]]]]:
     """Return the courses of the leading values of each dataset with several finished runs."""
     finished = [run for run in runs if run.values and run.dataset]
     found = []
@@ -229,7 +230,8 @@ def _leading(run: Summary) -> list[Value]:
     return list(found.values())
 
 
-def _trend(values: list[Value]) -> Trend:
+def _trend(values: list[Value]) -> dict[str, str]:
+    """Return the course of a value, oldest first; its points are in a box of 100 by 30."""
     numbers = [value.number or 0.0 for value in values]
     low, high = min(numbers), max(numbers)
     span = (high - low) or 1.0
@@ -238,4 +240,4 @@ def _trend(values: list[Value]) -> Trend:
     heights = (27 - 24 * (number - low) / span for number in numbers)
     points = " ".join(f"{step * at:.2f},{height:.2f}" for at, height in enumerate(heights))
     label = f"{values[-1].code} {values[-1].label}".strip()
-    return Trend(label, points, values[-1].text, f"{label}: {words}")
+    return {"label": label, "points": points, "text": values[-1].text, "alt": f"{label}: {words}"}
