@@ -269,9 +269,12 @@ async def test_nothing_outside_of_the_directory_is_shown(various: tuple[Path, Ru
         for dialog in ("..%2F..%2Fown", "%00", "d%2F", "no"):
             assert (await viewer.get(f"/runs/own/dialogs/{dialog}")).status == 404
         assert (await viewer.get("/runs/own/dialogs/d?page=-1&page=99999999999999999999")).status == 200
-    async with viewing(inside, tmp_path, only="own") as viewer:
-        assert (await viewer.get("/runs/own")).status == 200
-        assert (await viewer.get("/runs/leak")).status == 404
+    (inside / "own" / "config.json").symlink_to(inside / "leak" / "config.json")
+    (inside / "leak" / "config.json").write_bytes(b"{")
+    for only, status, text in ((None, 200, "config.json"), ("own", 404, "1 turn<")):
+        async with viewing(inside, tmp_path, only=only) as viewer:
+            assert text in (await viewer.get("/runs/own")).text
+            assert (await viewer.get("/runs/leak")).status == status
 
 
 async def test_only_reading_from_this_host_is_answered(viewer: Viewer) -> None:

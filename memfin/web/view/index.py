@@ -25,13 +25,13 @@ from memfin.metrics.aggregate import MetricsState
 from memfin.report.glossary import METRICS, VALUE_LABELS
 from memfin.report.reader import SUMMARY, ScannedDialog
 from memfin.report.worst_turns import missed_tags
+from memfin.version import __version__
 from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
 
 NAME: Final = ".view.sqlite"
 PAGE: Final = 50
 """Turns on a page of a list."""
 
-_VERSION: Final = 1
 PATIENCE: Final = 20.0
 """An index of a growing run is used for this many times as long as it took to build."""
 
@@ -216,9 +216,10 @@ def _record(path: Path, start: int, length: int, kind: type[T]) -> T:
 
 
 def _key(files: Mapping[str, Path]) -> str:
-    """Return version, sizes and times of the files that an index is built of."""
+    """Return the program and the sizes and times of the files that an index is built of."""
     states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
-    return json.dumps([_VERSION, {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}])
+    sizes = {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}
+    return json.dumps([__version__, _SCHEMA, sizes])
 
 
 def _is_current(path: Path, key: str) -> bool:

@@ -73,6 +73,7 @@ class Catalog:
         """Take the directory of the runs; ``only`` names the one that is shown."""
         self._root: Final = root.resolve()
         self._only = only
+        self._base: Final = self._root / only if only else self._root
         self._known: dict[tuple[str, str], tuple[object, Summary]] = {}
         """The summaries in a language, with the state of the files that they were read from."""
 
@@ -89,16 +90,11 @@ class Catalog:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError):
             return None
-        return real if real.is_relative_to(self._root) and real.is_file() else None
+        return real if real.is_relative_to(self._base) and real.is_file() else None
 
     def summaries(self) -> list[Summary]:
         """Return all runs, the newest first."""
-        try:
-            names: Iterable[str] = (
-                [self._only] if self._only else [each.name for each in self._root.iterdir()]
-            )
-        except OSError as problem:
-            raise UsageError(f"{self._root}: {problem.strerror}") from problem
+        names: Iterable[str] = [self._only] if self._only else [each.name for each in self._root.iterdir()]
         found = [run for name in names if (run := self.summary(name)) is not None]
         names = {run.name for run in found}
         self._known = {key: known for key, known in list(self._known.items()) if key[0] in names}
