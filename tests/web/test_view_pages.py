@@ -138,6 +138,10 @@ async def test_every_link_to_turns_leads_to_as_many_as_it_says(viewer: Viewer) -
     cards = re.findall(r'class="short"><a href="/runs/r/turns\?([^"]+)">fall short: ([\d,]+)<', page)
     assert len(facets) > 20
     assert len(cards) == 6
+    assert page.count("0 of 1 keys") + page.count("1 of 1 keys") == 50
+    assert {"severe violation", "contradiction", "score 4.5", "risks not disclosed: 1"} < set(
+        re.findall(r'<span class="mini[^"]*">([^<]+)</span>', page)
+    )
     for query, count in {*facets, *cards}:
         found = (await viewer.get(f"/runs/r/turns?{unescape(query)}")).text
         assert re.search(f'<h2 id="turns">{count} turns?</h2>', found), query

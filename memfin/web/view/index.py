@@ -47,7 +47,7 @@ CREATE TABLE dialogs (
 CREATE TABLE turns (
     id INTEGER PRIMARY KEY, dialog INTEGER, number INTEGER, status TEXT, latency REAL,
     start INTEGER, length INTEGER, label TEXT, contradiction INTEGER, missing INTEGER, score REAL,
-    hits INTEGER, keys INTEGER, findings INTEGER,
+    hits INTEGER, required INTEGER, findings INTEGER,
     UNIQUE (dialog, number)
 );
 CREATE TABLE votes (turn INTEGER, start INTEGER, length INTEGER);
@@ -323,7 +323,7 @@ class _Builder:
         for turn in trace.turns:
             one = self._db.execute(
                 "INSERT OR IGNORE INTO turns (dialog, number, status, latency, start, length, contradiction, "
-                "missing, hits, keys, findings) VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)",
+                "missing, hits, required, findings) VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)",
                 (added.lastrowid, _integer(turn.turn_pair_id), turn.outcome, turn.latency_ms),
             )
             if not one.rowcount:
@@ -338,7 +338,7 @@ class _Builder:
     def _add_row(self, turn: int | None, start: int, length: int, row: TurnEvalRow) -> None:
         self._db.execute(
             "UPDATE turns SET start = ?, length = ?, label = ?, contradiction = ?, missing = ?, score = ?, "
-            "hits = ?, keys = ?, findings = ? WHERE id = ?",
+            "hits = ?, required = ?, findings = ? WHERE id = ?",
             (
                 *(start, length, row.pred_compliance_label, row.constraint_contradiction),
                 *(len(missed_tags(row)), row.judge_score_1_5, sum(row.key_hit_flags), len(row.key_hit_flags)),
