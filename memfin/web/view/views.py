@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -108,7 +108,7 @@ class Views:
             unreadable = index.unreadable()
         return "run", {
             **_head(summary),
-            "whole": whole and not filters.any,
+            "whole": whole and not filters.any and filters.page == 1,
             "filters": filters,
             "chosen": _chosen(filters),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
@@ -125,12 +125,14 @@ class Views:
         """Return a page of the questions of a benchmark."""
         path = self._catalog.files(run).get(layout.RAG_RESULTS)
         page = Filters.of(query).page
-        start = (page - 1) * QUESTIONS_PAGE
+        shown = range((page - 1) * QUESTIONS_PAGE, page * QUESTIONS_PAGE)
         found: list[RagResult] = []
-        if path is not None:
-            found = [one for _, one in islice(iter_jsonl(path, RagResult), start, start + QUESTIONS_PAGE + 1)]
-        more = start + len(found)
-        return {"questions": found[:QUESTIONS_PAGE], "pager": _pager(page, more, QUESTIONS_PAGE, Filters())}
+        total = 0
+        for _, one in iter_jsonl(path, RagResult) if path is not None else ():
+            if total in shown:
+                found.append(one)
+            total += 1
+        return {"questions": found, "pager": _pager(page, total, QUESTIONS_PAGE, Filters())}
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
