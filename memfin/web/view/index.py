@@ -32,8 +32,8 @@ NAME: Final = ".view.sqlite"
 PAGE: Final = 50
 """Turns on a page of a list."""
 
-PATIENCE: Final = 20.0
-"""An index of a growing run is used for this many times as long as it took to build."""
+REUSE: Final = 20.0
+"""Duration for which an index of a growing run is used, in multiples of the time that it took to build."""
 
 _SCHEMA: Final = """
 PRAGMA journal_mode = OFF;
@@ -72,11 +72,11 @@ class Indexes:
     ``spare`` is a directory for those of runs that have not finished, or whose own is not writable.
     """
 
-    def __init__(self, spare: Path, patience: float = PATIENCE) -> None:
+    def __init__(self, spare: Path, reuse: float = REUSE) -> None:
         self._spare = spare
-        self._factor = patience
+        self._reuse = reuse
         self._locks: dict[Path, threading.Lock] = {}
-        self._patience: dict[Path, tuple[float, Path]] = {}
+        self._recent: dict[Path, tuple[float, Path]] = {}
         self._lock = threading.Lock()
 
     def open(self, files: Mapping[str, Path]) -> "Index":
@@ -89,7 +89,7 @@ class Indexes:
         with self._lock:
             lock = self._locks.setdefault(trace, threading.Lock())
         with lock:
-            until, path = self._patience.get(trace, (0.0, trace))
+            until, path = self._recent.get(trace, (0.0, trace))
             if time.monotonic() < until and path.is_file():
                 return Index(path, files)
             key = _key(files)
@@ -101,7 +101,7 @@ class Indexes:
             begun = time.monotonic()
             path = _built(places, files, key)
             now = time.monotonic()
-            self._patience[trace] = (now + self._factor * (now - begun), path)
+            self._recent[trace] = (now + self._reuse * (now - begun), path)
             return Index(path, files)
 
 
