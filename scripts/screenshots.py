@@ -19,6 +19,7 @@ from selenium.webdriver.common.by import By
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 WIDTH: Final = 1080
+FILTER: Final = "failed=m4_compliance.severe_violation_rate"
 
 
 def memfin(folder: Path, line: str) -> str:
@@ -42,6 +43,16 @@ def consent(url: str, token: str) -> None:
     path = f"{url}/api/users/alice/profile-consent"
     with urlopen(Request(path, json.dumps(given).encode(), headers)):  # noqa: S310
         pass
+
+
+@contextlib.contextmanager
+def served(folder: Path, line: str) -> Iterator[str]:
+    """Start a server and give the address that it prints, without a slash at its end."""
+    words = [sys.executable, "-m", "memfin", *line.split()]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
+        assert service.stdout is not None  # noqa: S101
+        yield re.findall(r"http\S+", service.stdout.readline())[0].rstrip("/")
+        service.terminate()
 
 
 @contextlib.contextmanager
@@ -76,7 +87,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as made, browser() as driver:
         folder = Path(made)
-        for agent in ("builtin", "echo"):
+        for agent in ("builtin", "echo", "oracle"):
             memfin(folder, f"run --agent {agent} --run-id {agent} --quiet")
         memfin(folder, "soak --epochs 8 --run-id soak --quiet")
         for language, suffix in (("en", ""), ("zh", "-zh")):
@@ -97,16 +108,19 @@ def main() -> None:
         driver.get((folder / "runs/before/report.html").as_uri())
         save(driver, "violations-zh", 560, "#worst-turns")
         token = re.findall(r"mft_\S+", memfin(folder, "memory token add alice"))[0]
-        serve = [sys.executable, "-m", "memfin", "memory", "serve", "--port", "0"]
-        with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
-            assert service.stdout is not None  # noqa: S101
-            url = re.findall(r"http\S+", service.stdout.readline())[0]
+        with served(folder, "memory serve --port 0") as url:
             consent(url, token)
             driver.get(f"{url}/memory/settings")
             driver.find_element(By.NAME, "token").send_keys(token)
             driver.find_element(By.CSS_SELECTOR, "main button").click()
             save(driver, "memory", 900)
-            service.terminate()
+        with served(folder, "view --port 0") as url:
+            for name, page in (
+                ("view-turns", f"turns?{FILTER}"),
+                ("view-dialogue", f"dialogs/en-boundary-sure-thing?{FILTER}"),
+            ):
+                driver.get(f"{url}/runs/oracle/{page}")
+                save(driver, name, 760)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "validate": "Report violations of the contract as file:line: path: message.",
     "schema": "Print the JSON Schema of a contract.",
     "report": "Write the reports of a run or a soak.",
+    "view": "Read every turn of runs in a browser.",
     "compare": "Compare two runs, dialogue by dialogue.",
     "bench": "Ask a retrieval system the questions of a benchmark.",
     "check": "Print the findings of the detectors in replies.",

@@ -14,6 +14,7 @@ from memfin.contracts import (
     DETECTOR_PREFIX,
     HEURISTIC_JUDGE,
     NO_JUDGE,
+    ComplianceTrace,
     RecallTrace,
     TurnEvalRow,
     met_risk_tags,
@@ -201,10 +202,22 @@ def turn_case(
 def _evidence(
     row: TurnEvalRow, reply: str, text: reader.TurnText | None, reasons: Iterable[reader.Reason]
 ) -> Iterator[Evidence]:
-    if keys := tuple(_keys(row)):
+    if keys := tuple(key_items(row)):
         yield Evidence(tr("Required keys"), keys)
     recall = text.recall if text else None
-    yield Evidence(tr("Recall"), (Item(_recall(recall)), *_recalled(recall)))
+    yield Evidence(tr("Recall"), (Item(recall_words(recall)), *_recalled(recall)))
+    yield from readings(row, text.compliance if text else None)
+    votes = (
+        Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
+        for one in islice(reasons, _MAX_VOTES)
+    )
+    for title, items in ((tr("Judge"), votes), (tr("Findings"), _findings(row, reply))):
+        if shown := tuple(items):
+            yield Evidence(title, shown)
+
+
+def readings(row: TurnEvalRow, own_check: ComplianceTrace | None) -> Iterator[Evidence]:
+    """Yield the readings of a reply: disclosures, compliance, contradictions, explainability, own metrics."""
     missed = missed_tags(row)
     met = (tag for tag in dict.fromkeys(row.risk_required_tags) if tag not in missed)
     if tags := (*_chips(missed, tr("missing")), *_chips(met, tr("made"), hit=True)):
@@ -216,7 +229,7 @@ def _evidence(
             words = tr("{label}, reference {reference}", label=label, reference=word(reference))
         hits = _chips(row.forbidden_hits)
         yield Evidence(tr("Compliance"), (Item(words), *hits), chips=True)
-    if text and text.compliance and (found := text.compliance.violations[:_MAX_ITEMS]):
+    if own_check and (found := own_check.violations[:_MAX_ITEMS]):
         parts = ((word(part) for part in each.values() if isinstance(part, str)) for each in found)
         yield Evidence(tr("Agent's own check"), tuple(Item(tr(", ").join(each)) for each in parts))
     if row.constraint_contradiction:
@@ -228,16 +241,8 @@ def _evidence(
     lacking = (item for item in row.rubric_required if item not in row.rubric_hit_items)
     if items := (*judged, *_chips(lacking, tr("missing"))):
         yield Evidence(tr("Explainability"), items, chips=True)
-    votes = (
-        Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
-        for one in islice(reasons, _MAX_VOTES)
-    )
-    lists: tuple[tuple[str, Iterator[Item]], ...] = (
-        (tr("Judge"), votes),
-        (tr("Custom metrics"), _custom(row)),
-        (tr("Findings"), _findings(row, reply)),
-    )
-    yield from (Evidence(title, shown) for title, items in lists if (shown := tuple(items)))
+    if custom := tuple(_custom(row)):
+        yield Evidence(tr("Custom metrics"), custom)
 
 
 def _custom(row: TurnEvalRow) -> Iterator[Item]:
@@ -246,7 +251,7 @@ def _custom(row: TurnEvalRow) -> Iterator[Item]:
         yield Item(one_line(f"{name}: {entry.error or value}", _TEXT_LIMIT))
 
 
-def _keys(row: TurnEvalRow) -> Iterator[Item]:
+def key_items(row: TurnEvalRow) -> Iterator[Item]:
     """Pair every required key with its hit; hit lists align with the resolvable keys only."""
     index = 0
     reasons = row.key_recoverability or []
@@ -314,7 +319,8 @@ def _chips(values: Iterable[str], state: str = "", *, hit: bool = False) -> tupl
     )
 
 
-def _recall(recall: RecallTrace | None) -> str:
+def recall_words(recall: RecallTrace | None) -> str:
+    """Return the sizes of what was recalled."""
     if recall is None:
         return tr("no recall observed")
     parts = [

@@ -1,7 +1,6 @@
 """The pages in a real browser, chromium without a window, with and without JavaScript."""
 
 import os
-import shutil
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -18,19 +17,15 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from memfin.web.memory.pages.texts import texts
 from tests.support import LONG
+from tests.web.browsers import chromium, needs_chromium
 from tests.web.memory_service import Service, serving
 
-CHROMIUM = os.environ.get("TESTS_CHROMIUM") or shutil.which("chromium")
-DRIVER = os.environ.get("TESTS_CHROMEDRIVER") or shutil.which("chromedriver")
 VARIANTS = [False, True] if LONG else [False]
 """With JavaScript, too, in a long run; the pages have none, and forbid it."""
 
 EN, ZH = texts("en"), texts("zh")
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="needs Debian's chromium and chromium-driver (or TESTS_CHROMIUM and TESTS_CHROMEDRIVER)",
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture
@@ -41,20 +36,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 
 @pytest.fixture(params=VARIANTS, ids=["javascript" if each else "no-javascript" for each in VARIANTS])
 def browser(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
-        options.add_argument(word)
-    options.add_argument(f"--user-data-dir={tmp_path / 'profile'}")
-    preferences: dict[str, Any] = {"download.default_directory": str(tmp_path / "downloads")}
-    if not request.param:
-        preferences["profile.managed_default_content_settings.javascript"] = 2
-    options.add_experimental_option("prefs", preferences)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    try:
+    with chromium(tmp_path, javascript=request.param) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 class Person:

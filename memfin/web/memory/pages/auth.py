@@ -12,8 +12,9 @@ from yarl import URL
 from memfin.hosting import Handler, read_body
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, problem_text
-from memfin.web.memory.pages.sessions import MAX_AGE, Session, Sessions, fresh_secret, same
+from memfin.web.memory.pages.sessions import MAX_AGE, Session, Sessions
 from memfin.web.memory.problems import Problem, problem_of
+from memfin.web.pages import fresh_secret, same
 
 SESSION_COOKIE: Final = "memfin_session"
 FORM_COOKIE: Final = "memfin_form"

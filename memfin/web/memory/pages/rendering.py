@@ -8,19 +8,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from memfin.web.memory.pages.texts import COOKIE, language_of, packaged, texts
+from memfin.web.pages import page_headers
 
 PREFIX: Final = "/memory"
-HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+HEADERS: Final = page_headers("style-src 'self'; form-action 'self'")
 FORM_FIELD: Final = "form_secret"
 
 

@@ -1,11 +1,11 @@
 """Signed-in sessions of the pages: their user, expiry, and form secret."""
 
-import hmac
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+from memfin.web.pages import fresh_secret
 
 IDLE: Final = timedelta(minutes=30)
 MAX_AGE: Final = timedelta(hours=8)
@@ -13,18 +13,6 @@ MAX_SESSIONS: Final = 10_000
 """Maximum number of sessions; the oldest end when there are more."""
 MAX_PER_PERSON: Final = 20
 """Maximum number of sessions per person, so that nobody ends those of others."""
-
-
-def fresh_secret() -> str:
-    """Return 256 random bits as text."""
-    return secrets.token_urlsafe(32)
-
-
-def same(one: str, other: str) -> bool:
-    """Compare secrets in constant time."""
-    return hmac.compare_digest(
-        one.encode("utf-8", "surrogateescape"), other.encode("utf-8", "surrogateescape")
-    )
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from memfin.contracts import Language
+from memfin.web import pages
 
-LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
 COOKIE: Final = "memfin_lang"
 _DIRECTORY: Final = files("memfin") / "data" / "templates" / "memory"
 
@@ -28,12 +28,5 @@ def packaged(name: str) -> str:
 
 
 def language_of(request: web.Request) -> Language:
-    """Return the language requested now or before, else the browser's preference, else English."""
-    for asked in (request.query.get("lang"), request.cookies.get(COOKIE)):
-        if asked in LANGUAGES:
-            return "zh" if asked == "zh" else "en"
-    for part in request.headers.get("Accept-Language", "").lower().split(","):
-        tag = part.partition(";")[0].strip()
-        if tag.partition("-")[0] in LANGUAGES:
-            return "zh" if tag.startswith("zh") else "en"
-    return "en"
+    """Return the language of a visitor."""
+    return pages.language_of(request, COOKIE)

@@ -1,0 +1,45 @@
+"""Parts of server-rendered pages that all applications share: security headers, secrets, language."""
+
+import hmac
+import secrets
+
+from aiohttp import web
+
+from memfin.language import LANGUAGES, Language
+
+
+def page_headers(policy: str) -> dict[str, str]:
+    """Return the headers of every response with a page; ``policy`` extends ``default-src 'none'``."""
+    return {
+        "Content-Security-Policy": f"default-src 'none'; {policy}; frame-ancestors 'none'; base-uri 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+
+
+def language_of(request: web.Request, cookie: str, default: Language = "en") -> Language:
+    """Return the language requested now or before, else the browser's preference, else the default."""
+    for asked in (request.query.get("lang"), request.cookies.get(cookie)):
+        if asked in LANGUAGES:
+            return "zh" if asked == "zh" else "en"
+    for part in request.headers.get("Accept-Language", "").lower().split(","):
+        tag = part.partition(";")[0].strip()
+        if tag.partition("-")[0] in LANGUAGES:
+            return "zh" if tag.startswith("zh") else "en"
+    return default
+
+
+def fresh_secret() -> str:
+    """Return 256 random bits as text."""
+    return secrets.token_urlsafe(32)
+
+
+def same(one: str, other: str) -> bool:
+    """Compare secrets in constant time."""
+    return hmac.compare_digest(
+        one.encode("utf-8", "surrogateescape"), other.encode("utf-8", "surrogateescape")
+    )

@@ -1,0 +1,378 @@
+"""SQLite index of a run: places of its records, facets of its turns, full-text search.
+
+An index stands in the directory of the run as ``.view.sqlite`` and is built again once a file that it was
+built of has another size or time. It holds no record: those are read by offset when they are shown.
+"""
+
+# ruff: noqa: S608 - the conditions of filters are fixed texts with placeholders
+
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, TypeVar
+
+from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
+from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
+from memfin.errors import UsageError
+from memfin.journal import layout
+from memfin.metrics.aggregate import MetricsState
+from memfin.report.glossary import METRICS, VALUE_LABELS
+from memfin.report.reader import SUMMARY, ScannedDialog
+from memfin.report.worst_turns import missed_tags
+from memfin.version import __version__
+from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
+
+NAME: Final = ".view.sqlite"
+PAGE: Final = 50
+"""Turns on a page of a list."""
+
+REUSE: Final = 20.0
+"""Duration for which an index of a growing run is used, in multiples of the time that it took to build."""
+
+_SCHEMA: Final = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -16000;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE dialogs (
+    id INTEGER PRIMARY KEY, name TEXT UNIQUE, place INTEGER, scenario TEXT, difficulty TEXT, status TEXT,
+    start INTEGER, length INTEGER
+);
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY, dialog INTEGER, number INTEGER, status TEXT, latency REAL,
+    start INTEGER, length INTEGER, label TEXT, contradiction INTEGER, missing INTEGER, score REAL,
+    hits INTEGER, required INTEGER, findings INTEGER,
+    UNIQUE (dialog, number)
+);
+CREATE TABLE votes (turn INTEGER, start INTEGER, length INTEGER);
+CREATE TABLE facets (id INTEGER PRIMARY KEY, kind TEXT, value TEXT, UNIQUE (kind, value));
+CREATE TABLE members (facet INTEGER, turn INTEGER, PRIMARY KEY (facet, turn)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5(user, reply, tokenize = 'trigram');
+BEGIN;
+"""
+
+_SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
+_IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
+
+_OWN: Final = {metric.name for metric in METRICS}
+_MAX_INTEGER: Final = 2**63 - 1
+
+T = TypeVar("T")
+
+
+class Indexes:
+    """Indexes of runs, built when they are first asked for.
+
+    ``spare`` is a directory for those of runs that have not finished, or whose own is not writable.
+    """
+
+    def __init__(self, spare: Path, reuse: float = REUSE) -> None:
+        self._spare = spare
+        self._reuse = reuse
+        self._locks: dict[Path, threading.Lock] = {}
+        self._recent: dict[Path, tuple[float, Path]] = {}
+        self._lock = threading.Lock()
+
+    def open(self, files: Mapping[str, Path]) -> "Index":
+        """Return the index of a run by the names of its files; it takes seconds where it is built first.
+
+        Raises:
+            UsageError: a file cannot be read.
+        """
+        trace = files[layout.DIALOG_TRACE]
+        with self._lock:
+            lock = self._locks.setdefault(trace, threading.Lock())
+        with lock:
+            until, path = self._recent.get(trace, (0.0, trace))
+            if time.monotonic() < until and path.is_file():
+                return Index(path, files)
+            key = _key(files)
+            spare = self._spare / f"{hashlib.sha256(str(trace).encode()).hexdigest()}.sqlite"
+            places = [trace.with_name(NAME), spare] if SUMMARY in files else [spare]
+            for path in places:
+                if _is_current(path, key):
+                    return Index(path, files)
+            begun = time.monotonic()
+            path = _built(places, files, key)
+            now = time.monotonic()
+            self._recent[trace] = (now + self._reuse * (now - begun), path)
+            return Index(path, files)
+
+
+class Index:
+    """Queries of an index, and the records at its places; close it after use."""
+
+    def __init__(self, path: Path, files: Mapping[str, Path]) -> None:
+        self._files = files
+        self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA trusted_schema = OFF")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def unreadable(self) -> int:
+        """Return the number of lines that fit no contract."""
+        return sum(int(row[0]) for row in self._all("SELECT value FROM meta WHERE key = 'unreadable'", []))
+
+    def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
+        """Return the turns by the values of each facet, under the filters of the other facets."""
+        found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in KINDS}
+        for without in ("", *filters.values):
+            where, parameters = filters.condition(without)
+            kinds = (without,) if without else [kind for kind in KINDS if kind not in filters.values]
+            for kind, value, count in self._all(
+                f"WITH met AS MATERIALIZED (SELECT t.id FROM turns t WHERE {where}) "
+                "SELECT f.kind, f.value, m.n FROM facets f JOIN (SELECT facet, count(*) AS n FROM members "
+                f"{'WHERE turn IN met' if parameters else ''} GROUP BY facet) m ON m.facet = f.id "
+                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) ORDER BY m.n DESC, f.value",
+                [*parameters, *kinds],
+            ):
+                found[kind].append((value, count))
+        return found
+
+    def total(self, filters: Filters) -> int:
+        """Return the number of turns that meet the filters."""
+        where, parameters = filters.condition()
+        ((total,),) = self._all(f"SELECT count(*) FROM turns t WHERE {where}", parameters)
+        return int(total)
+
+    def lines(self, filters: Filters) -> list[sqlite3.Row]:
+        """Return the turns of a page in the order of the dataset, their texts from the beginning."""
+        where, parameters = filters.condition()
+        page = (
+            f"SELECT t.id FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where} {_IN_ORDER} "
+            "LIMIT ? OFFSET ?"
+        )
+        return self._all(
+            "SELECT t.*, d.name AS name, d.scenario AS scenario, substr(x.user, 1, 300) AS user, "
+            "substr(x.reply, 1, 400) AS reply FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
+            [*parameters, PAGE, (filters.page - 1) * PAGE],
+        )
+
+    def dialog(self, name: str) -> sqlite3.Row | None:
+        """Return a dialogue by its id."""
+        return self._one("SELECT * FROM dialogs WHERE name = ?", [name])
+
+    def matching(self, dialog: sqlite3.Row, filters: Filters) -> set[int]:
+        """Return the numbers of the turns of a dialogue that meet the filters."""
+        where, parameters = filters.condition()
+        query = f"SELECT t.number FROM turns t WHERE t.dialog = ? AND {where}"
+        return {row[0] for row in self._all(query, [dialog["id"], *parameters])}
+
+    def neighbour(self, dialog: sqlite3.Row, filters: Filters, *, after: bool) -> sqlite3.Row | None:
+        """Return the next dialogue with turns that meet the filters, or the previous one, with its first."""
+        where, parameters = filters.condition()
+        sign, order = (">", "ASC") if after else ("<", "DESC")
+        return self._one(
+            "SELECT d.name, min(t.number) AS number FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            f"WHERE (d.place, d.id) {sign} (?, ?) AND {where} "
+            f"GROUP BY d.id ORDER BY d.place {order}, d.id {order} LIMIT 1",
+            [dialog["place"], dialog["id"], *parameters],
+        )
+
+    def trace(self, dialog: sqlite3.Row) -> DialogTrace:
+        """Return the trace of a dialogue."""
+        return _record(self._files[layout.DIALOG_TRACE], dialog["start"], dialog["length"], DialogTrace)
+
+    def rows(self, dialog: sqlite3.Row) -> dict[int, TurnEvalRow]:
+        """Return the rows of a dialogue by their turns."""
+        query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
+        return {
+            number: _record(self._files[layout.TURN_EVAL], start, length, TurnEvalRow)
+            for number, start, length in self._all(query, [dialog["id"]])
+        }
+
+    def votes(self, dialog: sqlite3.Row) -> dict[int, list[Judgement]]:
+        """Return the votes of the judge on a dialogue by their turns."""
+        found: dict[int, list[Judgement]] = {}
+        query = (
+            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn WHERE dialog = ?"
+        )
+        for number, start, length in self._all(query, [dialog["id"]]):
+            vote = _record(self._files[layout.JUDGEMENTS], start, length, Judgement)
+            found.setdefault(number, []).append(vote)
+        return found
+
+    def _all(self, query: str, parameters: list[Any]) -> list[sqlite3.Row]:
+        return self._db.execute(query, parameters).fetchall()
+
+    def _one(self, query: str, parameters: list[Any]) -> sqlite3.Row | None:
+        return next(iter(self._all(query, parameters)), None)
+
+
+def _record(path: Path, start: int, length: int, kind: type[T]) -> T:
+    with open_input(path) as file:
+        file.seek(start)
+        return decode_part(file.read(length), kind, path)
+
+
+def _key(files: Mapping[str, Path]) -> str:
+    """Return the program and the sizes and times of the files that an index is built of."""
+    states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
+    sizes = {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}
+    return json.dumps([__version__, _SCHEMA, sizes])
+
+
+def _is_current(path: Path, key: str) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db,
+    ):
+        return bool(db.execute("SELECT value FROM meta WHERE key = 'key'").fetchone() == (key,))
+    return False
+
+
+def _built(places: Sequence[Path], files: Mapping[str, Path], key: str) -> Path:
+    """Build an index at the first place where that succeeds, and return its path."""
+    for path in places:
+        try:
+            with NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False) as file:
+                partial = Path(file.name)
+            try:
+                with closing(sqlite3.connect(partial, isolation_level=None)) as db:
+                    _Builder(db, files).build(key)
+                return partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except (OSError, sqlite3.Error):  # a directory that is not writable, or a full disk
+            if path == places[-1]:
+                raise
+    raise AssertionError(places)
+
+
+class _Dialog(ScannedDialog, kw_only=True):
+    dataset_index: int = 0
+
+
+def _integer(number: int) -> int:
+    """Return a number as SQLite can store it."""
+    return max(-_MAX_INTEGER, min(number, _MAX_INTEGER))
+
+
+class _Builder:
+    """Reads the files of a run once each, a record at a time."""
+
+    def __init__(self, db: sqlite3.Connection, files: Mapping[str, Path]) -> None:
+        self._db = db
+        self._files = files
+        self._unreadable = 0
+        self._metrics = MetricsState()
+        self._facets: dict[tuple[str, str], int] = {}
+
+    def build(self, key: str) -> None:
+        self._db.executescript(_SCHEMA)
+        for start, length, trace in self._lines(layout.DIALOG_TRACE, _Dialog):
+            if trace.valid_dialog:
+                self._add_trace(start, length, trace)
+        for start, length, row in self._lines(layout.TURN_EVAL, TurnEvalRow):
+            if (turn := self._turn(row.dialog_id, row.turn_pair_id)) is not None:
+                self._add_row(turn, start, length, row)
+        for start, length, vote in self._lines(layout.JUDGEMENTS, Judgement):
+            if (turn := self._turn(vote.dialog_id, vote.turn_pair_id)) is not None:
+                self._db.execute("INSERT INTO votes VALUES (?, ?, ?)", (turn, start, length))
+        facets = ((number, *facet) for facet, number in self._facets.items())
+        self._db.executemany("INSERT INTO facets VALUES (?, ?, ?)", facets)
+        meta = (("key", key), ("unreadable", self._unreadable))
+        self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
+        self._db.execute("CREATE INDEX votes_of ON votes (turn)")
+        self._db.execute("COMMIT")
+
+    def _lines(self, name: str, kind: type[T]) -> Iterator[tuple[int, int, T]]:
+        """Yield offset, length and record of the lines of a file that fit the contract."""
+        if name not in self._files:
+            return
+        start = 0
+
+        def unreadable(number: int, problem: UsageError) -> None:
+            nonlocal start
+            del number, problem
+            self._unreadable += 1
+            start = file.tell()
+
+        with open_input(self._files[name]) as file:
+            for _, record in iter_jsonl(file, kind, on_error=unreadable):
+                end = file.tell()
+                yield start, end - start, record
+                start = end
+
+    def _turn(self, dialog: str, number: int) -> int | None:
+        query = "SELECT t.id FROM dialogs d JOIN turns t ON t.dialog = d.id WHERE d.name = ? AND t.number = ?"
+        found = self._db.execute(query, (dialog, _integer(number))).fetchone()
+        return None if found is None else found[0]
+
+    def _add_trace(self, start: int, length: int, trace: _Dialog) -> None:
+        difficulty = canonical_difficulty(trace.difficulty) or trace.difficulty
+        place = (_integer(trace.dataset_index), trace.scenario_type, difficulty, trace.dialog_status)
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO dialogs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+            (trace.dialog_id, *place, start, length),
+        )
+        if not added.rowcount:
+            return
+        for turn in trace.turns:
+            one = self._db.execute(
+                "INSERT OR IGNORE INTO turns (dialog, number, status, latency, start, length, contradiction, "
+                "missing, hits, required, findings) VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)",
+                (added.lastrowid, _integer(turn.turn_pair_id), turn.outcome, turn.latency_ms),
+            )
+            if not one.rowcount:
+                continue
+            texts = (one.lastrowid, turn.user_text, turn.pred_assistant_text or "")
+            self._db.execute("INSERT INTO texts (rowid, user, reply) VALUES (?, ?, ?)", texts)
+            facets = [("scenario", trace.scenario_type), ("difficulty", difficulty)]
+            if turn.outcome != "ok":
+                facets.append(("failed", ANSWER))
+            self._add_facets(one.lastrowid, facets)
+
+    def _add_row(self, turn: int | None, start: int, length: int, row: TurnEvalRow) -> None:
+        self._db.execute(
+            "UPDATE turns SET start = ?, length = ?, label = ?, contradiction = ?, missing = ?, score = ?, "
+            "hits = ?, required = ?, findings = ? WHERE id = ?",
+            (
+                *(start, length, row.pred_compliance_label, row.constraint_contradiction),
+                *(len(missed_tags(row)), row.judge_score_1_5, sum(row.key_hit_flags), len(row.key_hit_flags)),
+                *(len(row.findings), turn),
+            ),
+        )
+        self._add_facets(turn, row_facets(row, self._metrics))
+
+    def _add_facets(self, turn: int | None, facets: list[tuple[str, str | None]]) -> None:
+        numbers = {
+            self._facets.setdefault((kind, value), len(self._facets)) for kind, value in facets if value
+        }
+        members = ((number, turn) for number in numbers)
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?)", members)
+
+
+def _rule(rule: str) -> str:
+    """Return a rule without the words that weighed most where the classifier spoke."""
+    return "classifier" if rule.startswith("classifier:") else rule
+
+
+def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[tuple[str, str | None]]:
+    """Return the facets of a scored turn: label, rules, the values that count it and where it falls short."""
+    facets: list[tuple[str, str | None]] = [("label", row.pred_compliance_label)]
+    facets += (("rule", _rule(finding.rule)) for finding in row.findings)
+    for state in metrics.row_states(row):
+        for share, hits, of in state.units(row):
+            name = f"{state.name}.{share.name}"
+            if share.name not in VALUE_LABELS and state.name in _OWN:
+                continue  # reports show it in other tables
+            facets.append(("metric", name))
+            enough = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
+            if hits > of * share.low if share.lower_is_better else hits < enough:
+                facets.append(("failed", name))
+    if row.eligible_m2:
+        facets.append(("metric", "m2_profile_accuracy.profile_score"))
+    return facets

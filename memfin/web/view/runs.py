@@ -1,0 +1,167 @@
+"""Runs below a directory: their files, without a way out of it, and the values of their summaries."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from memfin.contracts import BenchConfigFile, ConfigFile, RunManifest, SoakSummary
+from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
+from memfin.contracts.rag import read_sums
+from memfin.contracts.reading import read_json
+from memfin.contracts.run import RUN_ID
+from memfin.errors import UsageError
+from memfin.journal import layout
+from memfin.language import current_language, tr
+from memfin.report import glossary
+from memfin.report.model import Interval
+from memfin.report.reader import CONFIG, MANIFEST, SUMMARY, SummaryFile
+from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
+
+Suite = Literal["dialogues", "rag", "soak"]
+
+_FILES: Final = (
+    *(MANIFEST, SUMMARY, CONFIG, RAG_SUMMARY, SOAK_SUMMARY),
+    *(*layout.DIALOGUES.files, *layout.QUESTIONS.rows),
+)
+
+
+class Value(NamedTuple):
+    """A value of a summary; ``name`` is also its value of the filters ``metric`` and ``failed``."""
+
+    name: str
+    code: str
+    label: str
+    number: float | None
+    interval: Interval | None = None
+    lower_is_better: bool = False
+    missing: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the value in its unit."""
+        return glossary.format_value(self.name, self.number)
+
+    @property
+    def bounds(self) -> str:
+        """Return the interval in the unit of the value."""
+        return glossary.format_interval(self.name, self.interval)
+
+    @property
+    def share(self) -> float | None:
+        """Return the value from 0 to 1, None for one on another scale."""
+        return None if glossary.is_score(self.name) else self.number
+
+
+class Summary(NamedTuple):
+    """A run as lists show it; without ``values`` its summary is not there yet."""
+
+    name: str
+    suite: Suite
+    started: str
+    ended: str | None
+    dataset: str
+    agent: str
+    state: str
+    values: tuple[Value, ...] = ()
+    problem: str = ""
+
+
+class Catalog:
+    """Runs below a directory; all paths stay below it, symbolic links included."""
+
+    def __init__(self, root: Path, only: str | None = None) -> None:
+        """Take the directory of the runs; ``only`` names the one that is shown."""
+        self._root: Final = root.resolve()
+        self._only = only
+        self._base: Final = self._root / only if only else self._root
+        self._known: dict[tuple[str, str], tuple[object, Summary]] = {}
+        """The summaries in a language, with the state of the files that they were read from."""
+
+    def files(self, name: str) -> dict[str, Path]:
+        """Return the regular files of a run by their names; nothing for what is no run of this directory."""
+        if not RUN_ID.match(name) or self._only not in (None, name):
+            return {}
+        directory = self._root / name
+        found = {each: path for each in _FILES if (path := self._inside(directory / each))}
+        return found if found.keys() & {MANIFEST, SOAK_SUMMARY} else {}
+
+    def _inside(self, path: Path) -> Path | None:
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):
+            return None
+        return real if real.is_relative_to(self._base) and real.is_file() else None
+
+    def summaries(self) -> list[Summary]:
+        """Return all runs, the newest first."""
+        names: Iterable[str] = [self._only] if self._only else [each.name for each in self._root.iterdir()]
+        found = [run for name in names if (run := self.summary(name)) is not None]
+        names = {run.name for run in found}
+        self._known = {key: known for key, known in list(self._known.items()) if key[0] in names}
+        return sorted(found, key=lambda run: (run.started, run.name), reverse=True)
+
+    def summary(self, name: str) -> Summary | None:
+        """Return a run, None where there is none; the files are read again once they have changed."""
+        if not (files := self.files(name)):
+            return None
+        key = tuple(
+            (each, (stat := path.stat()).st_size, stat.st_mtime_ns)
+            for each, path in files.items()
+            if each not in layout.DIALOGUES.files
+        )
+        place = (name, current_language())
+        known = self._known.get(place)
+        if known is None or known[0] != key:
+            try:
+                summary = _read(name, files)
+            except UsageError as problem:
+                reason = str(problem).replace(f"{self._root}/", "")
+                summary = Summary(name, "dialogues", "", None, "", "", "failed", problem=reason)
+            self._known[place] = known = (key, summary)
+        return known[1]
+
+
+def _read(name: str, files: Mapping[str, Path]) -> Summary:
+    if SOAK_SUMMARY in files:
+        soak = read_json(files[SOAK_SUMMARY], SoakSummary)
+        values = tuple(
+            Value(key, metric.code, value.label, soak.metrics[key].last)
+            for metric in glossary.METRICS
+            for value in metric.values
+            if (key := f"{metric.name}.{value.key}") in soak.metrics
+        )
+        return Summary(name, "soak", soak.started_at, soak.updated_at, "", "", soak.state, values)
+    manifest = read_json(files[MANIFEST], RunManifest)
+    is_rag = manifest.suite == "rag"
+    config = read_json(files[CONFIG], BenchConfigFile if is_rag else ConfigFile) if CONFIG in files else None
+    agent, judge = manifest.model_name, None
+    if config is not None and not is_rag:
+        agent, judge = config.settings.agent, config.settings.judge
+    values = ()
+    if is_rag and RAG_SUMMARY in files:
+        values = tuple(_rag_values(files[RAG_SUMMARY]))
+    elif SUMMARY in files:
+        values = tuple(_values(read_json(files[SUMMARY], SummaryFile), judge))
+    suite: Suite = "rag" if is_rag else "dialogues"
+    times = (manifest.started_at, manifest.ended_at)
+    state = "finished" if values else "unfinished"
+    return Summary(name, suite, *times, manifest.dataset_path, agent, state, values)
+
+
+def _values(summary: SummaryFile, judge: str | None) -> Iterator[Value]:
+    for row in glossary.metric_rows(summary.metrics, judge):
+        yield Value(
+            f"{row.text.name}.{row.value.key}",
+            row.text.code,
+            row.value.label,
+            row.micro,
+            row.interval,
+            row.value.better == "lower",
+            row.missing or "",
+        )
+
+
+def _rag_values(path: Path) -> Iterator[Value]:
+    sums = read_sums(path)
+    yield Value("score", "", tr("Score"), sums.overall_percentage / 100, sums.ci95.get("score"))
+    yield Value("pass_rate", "", tr("Passed"), sums.pass_rate, sums.ci95.get("pass_rate"))

@@ -1,0 +1,66 @@
+"""Server of the viewer."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from urllib.parse import quote
+
+import anyio
+
+from memfin.errors import UsageError
+from memfin.hosting import is_loopback, run
+from memfin.language import Language
+from memfin.report.reader import MANIFEST
+from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
+from memfin.web.pages import fresh_secret
+from memfin.web.view.application import view_application
+from memfin.web.view.index import Indexes
+from memfin.web.view.runs import Catalog
+from memfin.web.view.views import Views
+
+MIN_TOKEN: Final = 16
+"""Characters of the shortest token."""
+
+
+def serve(
+    runs: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    names: tuple[str, ...] = (),
+    token: str | None = None,
+    language: Language = "en",
+) -> None:
+    """Serve the pages of runs until SIGINT or SIGTERM; prints one line with the address when it is ready.
+
+    Args:
+        runs: the directory of runs, or that of a single run.
+        host: the address to listen on.
+        port: the port; 0 takes a free one, which the line names.
+        names: further host names under which the viewer may be asked for.
+        token: required of visitors; on an address that the network can reach one is made if it is missing.
+        language: of visitors whose browser asks for no known one.
+
+    Raises:
+        UsageError: there is no such directory, the token is too short, or the address cannot be listened on.
+    """
+    if not runs.is_dir():
+        state = "not a directory" if runs.exists() else "no such directory"
+        raise UsageError(f"{runs}: {state}; give the directory of runs, such as runs")
+    if token is not None and len(token) < MIN_TOKEN:
+        raise UsageError(
+            f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
+        )
+    if token is None and not is_loopback(host):
+        token = fresh_secret()
+    is_run = any((runs / name).is_file() for name in (MANIFEST, SOAK_SUMMARY))
+    root, only = (runs.resolve().parent, runs.resolve().name) if is_run else (runs, None)
+    path = (f"/runs/{quote(only)}" if only else "/") + (f"?token={quote(token)}" if token else "")
+    with TemporaryDirectory(prefix="memfin-view-") as spare:
+        views = Views(Catalog(root, only), Indexes(Path(spare)))
+        app = view_application(views, host=host, names=names, token=token, language=language)
+
+        async def serving() -> None:
+            await run(app, "view", host, port, path=path)
+
+        anyio.run(serving)

@@ -1,0 +1,141 @@
+"""Runs for the viewer, and a server of its pages on loopback."""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from aiohttp import ClientSession, CookieJar
+from aiohttp.test_utils import TestServer
+from yarl import URL
+
+from memfin.contracts import (
+    DialogTrace,
+    Finding,
+    Judgement,
+    RecallItem,
+    RecallTrace,
+    ResolvedKey,
+    TurnEvalRow,
+)
+from memfin.contracts.judgement import Verdict
+from memfin.web.view.application import view_application
+from memfin.web.view.index import Indexes
+from memfin.web.view.runs import Catalog
+from memfin.web.view.views import Views
+from tests.report.report_run_factory import row, summary, trace, turn, write_run
+
+REPLIES = ("保本保收益，稳赚不赔。", "分散配置，净值会波动。", "Hold 100% cash_now.", "")
+KEY = ResolvedKey(
+    key="profile_gt.risk_level_gt", resolvable=True, target_text="稳健", resolver="profile_field"
+)
+
+
+class Run(NamedTuple):
+    """What was written of a run."""
+
+    traces: list[DialogTrace]
+    rows: list[TurnEvalRow]
+
+
+def write_various(directory: Path, dialogs: int = 9, turns: int = 9) -> Run:
+    """Write a run of turns with all kinds of labels, findings and failures; the trace is in no order."""
+    chance = random.Random(7)
+    made = Run([], [])
+    for place in range(dialogs):
+        name = f"d/{place} ü"
+        known: list[Any] = []
+        for number in range(1, turns + 1):
+            failed = chance.random() < 0.1
+            reply = chance.choice(REPLIES)
+            recall = RecallTrace(items=[RecallItem(content="客户说：稳健。", source="notes", score=0.5)])
+            known.append(
+                turn(
+                    number,
+                    f"第{number}问：怎么配置 50%？",
+                    None if failed else reply,
+                    recall=recall,
+                    turn_status="timeout" if failed else "ok",
+                )
+            )
+            findings = [
+                Finding(field="compliance", value="保本保收益", rule="promise.slogan", start=0, end=5),
+                Finding(field="risk_tag", value="volatility_risk", rule="vol.may", start=3, end=9),
+                Finding(field="rubric", value="信息依据", rule="classifier: 净 + 值", start=3, end=4),
+            ]
+            made.rows.append(
+                row(
+                    name,
+                    number,
+                    turn_status="timeout" if failed else "ok",
+                    pred_compliance_label=None
+                    if failed
+                    else chance.choice(("compliant", "severe_violation")),
+                    findings=[] if failed else findings[: chance.randrange(4)],
+                    key_hit_flags=[chance.randrange(2)],
+                    risk_pred_tags=(tags := chance.choice(([], ["volatility_risk"]))),
+                    risk_tag_hits=len(tags),
+                    rubric_hit_items=chance.choice(([], ["信息依据"])),
+                    judge_score_1_5=chance.choice((None, 2.0, 4.5)),
+                    constraint_contradiction=int(chance.random() < 0.2),
+                    eligible_m1=chance.random() < 0.8,
+                )
+            )
+        scenario, difficulty = chance.choice(("资产配置", "退休规划")), chance.choice(("easy", "hard"))
+        made.traces.append(
+            trace(name, known, dataset_index=place + 1, scenario_type=scenario, difficulty=difficulty)
+        )
+    shuffled = chance.sample(made.traces, len(made.traces))
+    skipped = trace(made.traces[0].dialog_id, valid_dialog=False, dialog_status="skipped", dataset_index=99)
+    write_run(directory, [skipped, *shuffled], made.rows, summary(run_id=directory.name), extras=True)
+    write_votes(directory, made.rows[:5], "清楚，但没有依据")
+    return made
+
+
+def write_votes(directory: Path, rows: Sequence[TurnEvalRow], reason: str) -> None:
+    """Write a vote of a judge on some turns."""
+    votes = (
+        Judgement(
+            run_id="r1",
+            dialog_id=each.dialog_id,
+            turn_pair_id=each.turn_pair_id,
+            judge="m",
+            prompt_hash="ab",
+            attempts=1,
+            verdict=Verdict(score=2.0, rubric_items=[], reason=reason),
+        )
+        for each in rows
+    )
+    lines = b"".join(msgspec.json.encode(vote) + b"\n" for vote in votes)
+    (directory / "judgements.jsonl").write_bytes(lines)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Viewer(NamedTuple):
+    """A running viewer."""
+
+    url: str
+    client: ClientSession
+
+    async def get(self, path: str, method: str = "GET", **options: Any) -> Answer:
+        """Ask for a path, which is sent as it is."""
+        address = URL(self.url + path, encoded=True)
+        async with self.client.request(method, address, allow_redirects=False, **options) as response:
+            return Answer(response.status, dict(response.headers), await response.text())
+
+
+@asynccontextmanager
+async def viewing(root: Path, spare: Path, only: str | None = None, **options: Any) -> AsyncIterator[Viewer]:
+    views = Views(Catalog(root, only), Indexes(spare, reuse=0))
+    async with (
+        TestServer(view_application(views, **options)) as server,
+        ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
+    ):
+        yield Viewer(str(server.make_url("")).rstrip("/"), client)
