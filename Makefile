@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp lint audit bench generated clean
+.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp test-notebook lint audit bench docs generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -35,13 +35,15 @@ test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
 test-llama-cpp: $(VENV)/.installed-llama
 	$(BIN)/python -m pytest tests/e2e/test_llama_cpp.py
 
-# Comparisons of logs that inspect_ai writes with its mock model; the package and what it needs are 230 MB.
+# Logs that inspect_ai writes with its mock model, and its solvers as agents; the package and what it needs are
+# 230 MB.
 test-inspect: $(VENV)/.installed-inspect
-	$(BIN)/python -m pytest tests/report/test_inspect_logs.py
+	$(BIN)/python -m pytest tests/report/test_inspect_logs.py tests/exchange/test_inspect_exchange.py \
+		tests/agents/test_inspect_solvers.py
 
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
-	$(BIN)/python -m pytest tests/test_frames.py
+	$(BIN)/python -m pytest tests/results/test_frames.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -60,9 +62,28 @@ audit: $(BIN)/python
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/pipeline.py
 
+# The site in both languages in build/site; a broken link or anchor, or a page outside of the navigation, fails
+# (but not with --quiet, which hides warnings from strict mode, too).
+MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore $(BIN)/python -m mkdocs build
+docs: $(VENV)/.installed-docs
+	$(MKDOCS) --config-file mkdocs.yml
+	$(MKDOCS) --config-file mkdocs.zh.yml
+
+# The notebooks of the documentation from top to bottom, with the outputs that they show.
+test-notebook: $(VENV)/.installed-docs
+	$(BIN)/python scripts/notebooks.py
+
 generated: $(VENV)/.installed
 	$(BIN)/python tools/translations.py
 	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+
+# A source archive and the wheel built from it, with their metadata and contents checked.
+dist: $(BIN)/python
+	$(PIP) install --require-hashes --requirement requirements/release.txt
+	rm -rf $(VENV)/dist
+	$(BIN)/python -m build --no-isolation --outdir $(VENV)/dist >$(VENV)/dist.log || { tail $(VENV)/dist.log; exit 1; }
+	$(BIN)/twine check --strict $(VENV)/dist/*
+	$(BIN)/check-wheel-contents --package memfin $(VENV)/dist/*.whl
 
 clean:
 	rm -rf $(VENV)
@@ -71,11 +92,10 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memfin needs Python 3.11 or newer; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-# The locked packages first, with hashes; then memfin itself, without asking for anything else. Its
-# build backend looks for its own program on the PATH.
+# The locked packages first, with hashes; then memfin itself, without asking for anything else.
 $(VENV)/.installed: $(BIN)/python pyproject.toml requirements/run.txt
 	$(PIP) install --require-hashes --requirement requirements/run.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed requirements/test.txt requirements/adapters.txt
@@ -93,6 +113,10 @@ $(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
 
 $(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt
 	$(PIP) install --require-hashes --requirement requirements/frames.txt
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed requirements/docs.txt
+	$(PIP) install --require-hashes --requirement requirements/docs.txt
 	touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test requirements/lint.txt

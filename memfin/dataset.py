@@ -3,13 +3,25 @@
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import isroutine
 from itertools import islice, pairwise
 from math import isnan
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import (
+    Any,
+    BinaryIO,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 import msgspec
 
@@ -26,11 +38,16 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import RunFault, UsageError
-from memfin.sandbox.references import describe
+from memfin.sandbox.plugins import plugin_reference
+from memfin.sandbox.references import describe, import_object
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
 
+D = TypeVar("D")
+
+_FORMS: Final = "path of an existing JSONL file, pkg.module:name"
+_NAME: Final = re.compile(r"[^/\\.\0]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _PIECE: Final = 1024 * 1024
 _SHOWN: Final = 80
 
@@ -287,18 +304,42 @@ def check_dataset_file(path: Path) -> None:
         raise UsageError(f"dataset {str(path)!r}: {problem}") from problem
 
 
+def named_dataset(dataset: D) -> "D | DatasetLike":
+    """Return the dataset of a plugin's name or a reference ``pkg.module:name``, and any other as it is.
+
+    A path that exists is one, as is a text with a suffix or a slash. A function is called.
+
+    Raises:
+        UsageError: the name is unknown, the reference does not import, or the function fails.
+    """
+    if not isinstance(dataset, str) or os.path.exists(dataset) or not _NAME.fullmatch(dataset):  # noqa: PTH110
+        return dataset
+    reference = plugin_reference("dataset", dataset, _FORMS, "memfin.datasets")
+    found = import_object("dataset", reference, _FORMS)
+    if isinstance(found, type) or isroutine(found):
+        try:
+            found = found()
+        except Exception as problem:
+            raise UsageError(
+                f"dataset {dataset!r}: {reference} cannot be made: {describe(problem)}"
+            ) from problem
+    if found is None:
+        raise UsageError(f"dataset {dataset!r}: {reference} is None; give a list or a source of dialogues")
+    return cast("DatasetLike", found)
+
+
 class SpooledDataset:
     """Dialogues from memory as an unnamed JSONL file, until a run directory holds them under ``path``."""
 
-    def __init__(self, dataset: DatasetLike, path: Path) -> None:
-        """Write all dialogues; an unnamed file leaves nothing behind.
+    def __init__(self, dataset: DatasetLike, path: Path, noun: str = "dialogues") -> None:
+        """Write all dialogues, or what ``noun`` names; an unnamed file leaves nothing behind.
 
         Raises:
             UsageError: an item is no dialogue, or the source itself fails; the message has the number.
             RunFault: the file system refuses.
         """
         self.path = path.absolute()
-        lines = _lines_of(dataset)
+        lines = _lines_of(dataset, noun)
         try:
             place = next(each for each in self.path.parents if each.is_dir())
             self._file: BinaryIO = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
@@ -336,12 +377,15 @@ class SpooledDataset:
         self._file.close()
 
 
-def _lines_of(dataset: Any) -> Iterator[bytes]:
+def _lines_of(dataset: Any, noun: str) -> Iterator[bytes]:
     """Return the lines of a dataset in memory; raise `UsageError` at once where there are none to iterate.
 
     An exception of the source becomes a `UsageError` while iterating.
     """
     name, rows = type(dataset).__name__, None
+    hugging_face = type(dataset).__module__.partition(".")[0] == "datasets"
+    if hugging_face and isinstance(dataset, Mapping):
+        raise UsageError(f"dataset: {name} has the splits {', '.join(dataset)}; give one of them")
     known = any(hasattr(dataset, method) for method in ("read", "iter_rows", "itertuples", "__iter__"))
     if not known or isinstance(dataset, Mapping | bytes | bytearray):
         raise UsageError(
@@ -355,16 +399,17 @@ def _lines_of(dataset: Any) -> Iterator[bytes]:
             columns = [*map(str, dataset.columns)]
             rows = dataset.itertuples(index=False, name=None)
             items = (dict(zip(columns, row, strict=True)) for row in rows)
+        elif hugging_face and hasattr(dataset, "with_format"):  # else rows may be frames or tensors
+            items = iter(dataset.with_format(None))
         else:  # an open file is iterable, too, over its lines
             items = iter(dataset if hasattr(dataset, "__iter__") else dataset.read())
     except Exception as problem:
         raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
     # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
-    columnar = rows is not None or type(dataset).__module__.partition(".")[0] == "datasets"
-    return _encoded(items, columnar=columnar)
+    return _encoded(items, noun, columnar=rows is not None or hugging_face)
 
 
-def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:
+def _encoded(items: Iterator[Any], noun: str, *, columnar: bool) -> Iterator[bytes]:
     number = 0
     while True:
         number += 1
@@ -372,7 +417,7 @@ def _encoded(items: Iterator[Any], *, columnar: bool) -> Iterator[bytes]:
             item = next(items)
         except StopIteration:
             if number == 1:
-                raise UsageError("dataset: there are no dialogues in it") from None
+                raise UsageError(f"dataset: there are no {noun} in it") from None
             return
         except Exception as problem:
             raise UsageError(f"dataset item {number}: cannot be read: {describe(problem)}") from problem

@@ -46,6 +46,11 @@ def tr(text: str, /, **fields: Any) -> str:
     return translated.format(**fields) if fields else translated
 
 
+def tr_counted(count: int, one: str, many: str) -> str:
+    """Translate a text for a number; of two that are `marked`, ``one`` is that for 1."""
+    return tr(one if count == 1 else many, count=count)
+
+
 def marked(text: str, /) -> str:
     """Mark a text for the catalogs that is translated later, where it is shown."""
     return text

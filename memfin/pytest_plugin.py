@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def memfin_eval(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
-    """Return a function that takes the arguments of `memfin.evaluate` and returns the results.
+    """Return a function that takes the arguments of `memfin.evaluate` and returns its `memfin.Results`.
 
     An asynchronous test awaits it, any other calls it. Artifacts go to ``tmp_path`` unless ``runs_dir``
     is set.
@@ -41,7 +41,7 @@ def assert_gates(result: Any, gate: str, *gates: str) -> None:
     """Fail the test unless results pass all gates, written as for ``--gate``.
 
     Args:
-        result: an `EvalSummary`, a `RagSummary`, or a complete run, which has one as its ``summary``.
+        result: `memfin.Results`, a complete run, or the `EvalSummary` or `RagSummary` of either.
         gate: a limit such as ``m3_risk_coverage.risk_coverage>=0.5``, or ``>=0.5@95`` for the bound of the
             interval.
         gates: further ones.

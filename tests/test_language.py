@@ -10,9 +10,10 @@ from string import Formatter
 import pytest
 from msgspec import Struct
 
-from memfin.language import locale_language, tr, use_language
+from memfin.language import locale_language, tr, tr_counted, use_language
 from memfin.report import load_report, render_html_report, render_markdown_report, write_reports
 from tests.commands import run_command
+from tests.support import dataset
 from tools.translations import LOCALE, mo, po, updated
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,3 +136,22 @@ def test_the_language_of_the_locale_the_variable_and_the_settings_file(tmp_path:
     done = memfin(tmp_path, "run", "--limit", "1")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "'fr'" in done.stderr
+
+
+def test_one_is_counted_in_the_singular(tmp_path: Path) -> None:
+    assert tr_counted(1, "1 turn", "{count:,} turns") == "1 turn"
+    assert tr_counted(2000, "1 turn", "{count:,} turns") == "2,000 turns"
+    data = dataset(tmp_path / "d.jsonl", 1, turns=1)
+    run = memfin(tmp_path, "run", str(data), "--agent", "echo", "--run-id", "r", "--lang", "en")
+    assert re.search(
+        r"^1 dialogue, 1 turn in [\d.]+ s; 0 turns failed, 0 lines skipped$", run.stdout, re.MULTILINE
+    )
+    assert "; 1 turn pair" in run.stdout
+    assert "- 1 valid dialogue; 1 turn pair; 0" in (tmp_path / "runs" / "r" / "report.md").read_text("utf-8")
+    soak = memfin(
+        tmp_path, "soak", str(data), "--agent", "echo", "--epochs", "1", "--run-id", "s", "--lang", "en"
+    )
+    assert "s: 1 epoch" in soak.stdout
+    assert re.search(r"^1 epoch, 1 dialogue, 1 turn in ", soak.stdout, re.MULTILINE)
+    assert "memfin: epoch 1/1: 1 dialogue, 1 turn in" in soak.stderr
+    assert "no drift can be seen after 1 epoch;" in (tmp_path / "runs" / "s" / "report.md").read_text("utf-8")

@@ -44,16 +44,17 @@ def test_nothing_else_was_loaded():
 
 
 def test_sync(memfin_eval, tmp_path):
-    summary = memfin_eval(agent=Agent, limit=2, workers_score=0)
-    assert summary.counters.valid_dialogs == 2
-    assert (tmp_path / summary.run_id / "turn_eval.jsonl").is_file()
-    assert_gates(summary, "{VALUE}>=0")
+    results = memfin_eval(agent=Agent, limit=2, workers_score=0)
+    assert results.summary.counters.valid_dialogs == 2
+    assert results.directory.parent == tmp_path
+    assert next(results.rows()).run_id == results.run_id
+    assert_gates(results, "{VALUE}>=0")
 
 
 async def test_async(memfin_eval, tmp_path):
-    summary = await memfin_eval(agent=Agent, limit=2, workers_score=0, runs_dir=tmp_path / "mine", run_id="r")
+    results = await memfin_eval(agent=Agent, limit=2, workers_score=0, runs_dir=tmp_path / "mine", run_id="r")
     assert (tmp_path / "mine" / "r" / "turn_eval.jsonl").is_file()
-    assert_gates(summary, "{VALUE}>=0.99@95", "m4_compliance.severe_violation_rate<=1")
+    assert_gates(results.summary, "{VALUE}>=0.99@95", "m4_compliance.severe_violation_rate<=1")
 
 
 async def test_elsewhere(memfin_eval):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -35,7 +36,8 @@ def locked(name: str) -> dict[str, Version]:
 
 
 def test_lower_bounds_leave_out_releases_with_known_holes_and_admit_the_lock() -> None:
-    lock = locked("inspect.txt") | locked("frames.txt") | locked("adapters.txt") | locked("run.txt")
+    files = ("inspect", "frames", "adapters", "run")
+    lock = {name: version for file in files for name, version in locked(f"{file}.txt").items()}
     for bound in BOUNDS:
         assert lock[bound.name] in bound.specifier
         if bound.name in HOLES:
@@ -51,6 +53,24 @@ def test_the_notice_names_every_package_and_goes_into_the_wheel() -> None:
     }
     assert {Requirement(text).name for text in PROJECT["dependencies"]} <= named
     assert "NOTICE" in PROJECT["license-files"]
+
+
+def test_links_and_pictures_of_the_package_index_have_whole_addresses() -> None:
+    command = [sys.executable, "-m", "hatchling", "metadata", "readme"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", page)
+    assert len(links) > 20
+    for picture, link in links:
+        assert link.startswith(("https://raw." if picture else "https://", "#")), link
+        if "/blob/main/" in link:
+            assert (ROOT / link.partition("/blob/main/")[2].partition("#")[0]).exists(), link
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == PROJECT["urls"]["Source"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Recognition of Python objects as agents: factories, answering functions, instances, framework objects."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -14,17 +15,15 @@ Factory = Callable[[Session, Observer], Any]
 EXPECTED: Final = (
     "a class, or a factory function (session, observer), that gives an object with a method "
     "reply(user_text); a function (text) or (text, history) that answers; an object with reply; "
-    "or a LangChain runnable or LangGraph graph; docs/agents.md shows each"
+    "a LangChain runnable or LangGraph graph; (client, model) of openai; a solver or agent of inspect_ai; "
+    "docs/agents.md shows each"
 )
 
 _MODEL_CLIENT: Final = (
-    "is a client of openai and names no model; use openai:MODEL with MEMFIN_AGENT_BASE_URL, "
-    "or a function (text, history) that calls the client"
+    "is a client of openai and names no model; give (client, 'MODEL') or "
+    "functools.partial(client.chat.completions.create, model='MODEL')"
 )
-_SOLVER: Final = (
-    "is an object of inspect_ai, which needs a task state; "
-    "write a function (text, history) that runs it and returns its completion"
-)
+_SOLVER: Final = "is no solver or agent of inspect_ai; give one that @solver or @agent has decorated"
 
 _TEXT_NAMES: Final = frozenset({"text", "user_text", "message", "question", "prompt", "query"})
 _HISTORY_NAMES: Final = frozenset({"history", "messages"})
@@ -79,6 +78,8 @@ def factory_of(label: str, value: Any) -> Factory:
         UsageError: the object has none of the forms.
     """
     if not isinstance(value, type):
+        if hasattr(value, "__registry_info__"):
+            return _solver_agents(label, value)
         reply = getattr(value, "reply", None)
         if callable(reply):
             takes_history = _takes_history(label, reply)
@@ -96,12 +97,24 @@ def factory_of(label: str, value: Any) -> Factory:
     return factory
 
 
+def completions_of(value: object) -> tuple[Any, Callable[..., Any], dict[str, Any]] | None:
+    """Return a client of openai, its ``create`` and parameters, of a pair or a partial; None for others."""
+    if isinstance(value, tuple) and len(value) == 2 and _framework(value[0]) == "openai":  # noqa: PLR2004
+        client, model = value
+        return client, client.chat.completions.create, {"model": model}
+    if isinstance(value, functools.partial) and not value.args:
+        owner: Any = getattr(value.func, "__self__", None)
+        if type(owner).__name__ in {"Completions", "AsyncCompletions"} and _framework(owner) == "openai":
+            return owner._client, value.func, dict(value.keywords)  # noqa: SLF001 - there is no other way
+    return None
+
+
 def _takes_history(label: str, function: Callable[..., Any]) -> bool | None:
     """Return True if a function answers (text, history), False if (text), None if it is no such function."""
     parameters = positional_parameters(function)
     names = [each.name for each in parameters]
     required = [each for each in parameters if each.default is each.empty]
-    if hasattr(function, "__registry_info__") or names[:2] == ["state", "generate"]:
+    if names[:2] == ["state", "generate"]:
         raise UsageError(f"{label}: {_SOLVER}")
     if not required or {"session", "observer"} & {*names}:
         return None
@@ -148,3 +161,15 @@ def _framework_agents(label: str, framework: str, value: Any) -> Factory:
         raise UsageError(f"{label}: its adapter cannot be imported: {describe(problem)}") from problem
     keeps = any(base.__name__ == "RunnableWithMessageHistory" for base in type(value).__mro__)
     return runnable_agent(value, own_history=keeps)
+
+
+def _solver_agents(label: str, value: Any) -> Factory:
+    """Return the agents of an object that a decorator of inspect_ai has registered."""
+    try:
+        from memfin.agents.adapters.inspect_ai import solver_agent  # noqa: PLC0415 - needs its package
+
+        return solver_agent(value)
+    except ImportError as problem:
+        raise UsageError(f"{label}: its adapter cannot be imported: {describe(problem)}") from problem
+    except ValueError as problem:
+        raise UsageError(f"{label}: {problem}") from problem

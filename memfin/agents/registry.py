@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from memfin.agents.forms import Factory, SupportsInvoke, factory_of
+from memfin.agents.forms import Factory, SupportsInvoke, completions_of, factory_of
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Agent, AgentSettings, Observer, Session
 from memfin.contracts import Dialog, ModelUsage, ParameterChange
@@ -18,8 +18,8 @@ FORMS: Final = "builtin, oracle, echo, http(s)://..., openai:MODEL or pkg.module
 _ADDRESS: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-f:.]+\]):\d+(?:/[^@?#]*)?\Z", re.IGNORECASE)
 """A host with a port; no factory has a name of digits."""
 
-AgentLike = str | Callable[..., Any] | Agent | SupportsInvoke
-"""A reference, or an object of a form that `memfin.agents.forms.factory_of` accepts."""
+AgentLike = str | Callable[..., Any] | Agent | SupportsInvoke | tuple[Any, str]
+"""A reference, or an object that `memfin.agents.forms.factory_of` or `completions_of` accepts."""
 
 
 @runtime_checkable
@@ -105,10 +105,8 @@ def resolve_agent(agent: AgentLike, settings: AgentSettings | None = None) -> Ag
             is of no use to this agent.
     """
     settings = settings or AgentSettings()
-    if isinstance(agent, str) and agent.startswith("openai:"):
-        from memfin.agents.openai.agent import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
-
-        return AgentSource.of_shared(OpenAIAgents.from_settings(agent.removeprefix("openai:"), settings))
+    if (models := _model_agents(agent, settings)) is not None:
+        return AgentSource.of_shared(models)
     settings.refuse_model_settings(agent if isinstance(agent, str) else "a factory")
     if not isinstance(agent, str):
         if isinstance(agent, SharedAgents):
@@ -124,6 +122,19 @@ def resolve_agent(agent: AgentLike, settings: AgentSettings | None = None) -> Ag
         raise UsageError(f"agent {agent!r}: an address needs its scheme, as in http://{agent}")
     reference = plugin_reference("agent", agent, FORMS, "memfin.agents")
     return _own(reference, import_object("agent", reference, FORMS))
+
+
+def _model_agents(agent: AgentLike, settings: AgentSettings) -> SharedAgents | None:
+    """Return the agents of ``openai:MODEL`` or of a client of openai; None for any other."""
+    if isinstance(agent, str) and agent.startswith("openai:"):
+        from memfin.agents.openai.agent import OpenAIAgents  # noqa: PLC0415 - aiohttp loads slowly
+
+        return OpenAIAgents.from_settings(agent.removeprefix("openai:"), settings)
+    if (completions := completions_of(agent)) is not None:
+        from memfin.agents.openai.clients import client_agents  # noqa: PLC0415 - aiohttp loads slowly
+
+        return client_agents(*completions, settings)
+    return None
 
 
 def check_observer_factory(factory: Any) -> None:

@@ -37,14 +37,24 @@ from memfin.runtime.resume import is_bench, make_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_directory import is_soak, read_summary
 from memfin.runtime.soak_plan import make_soak_resume_plan
+from memfin.sandbox.references import one_line
 
 MAX_NAMED = 5
 """Questions that a warning names."""
 
 
+def _refuse_agent(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    del ctx, param
+    if value is not None:
+        raise UsageError(
+            f"--agent: a benchmark asks a retrieval system; name it with --rag {one_line(value)}"
+        )
+
+
 @click.command("bench", cls=SettingsCommand)
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @with_settings(BENCH_OPTIONS, "bench")
+@click.option("--agent", hidden=True, expose_value=False, callback=_refuse_agent)
 @output_flags("the summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)

@@ -1,8 +1,7 @@
-"""``memfin import`` and ``export``: recorded conversations as traces, and records of a run as tables."""
+"""``memfin import`` and ``export``: recorded conversations as traces, and exports of runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
@@ -11,8 +10,13 @@ from memfin.chats import Unread, read_chats
 from memfin.cli.output import counted, note
 from memfin.contracts.run import RUN_ID
 from memfin.errors import GateFailed, RunFault, UsageError
+from memfin.exchange.conversations import ImportStats
+from memfin.exchange.exporters import export_run
+from memfin.exchange.inspect_logs import import_inspect
+from memfin.exchange.langfuse import import_langfuse
+from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
-from memfin.exchange.tables import TableFormat, export_tables
+from memfin.exchange.phoenix import import_phoenix
 from memfin.journal.disk import Disk
 from memfin.validation.findings import file_text
 
@@ -23,18 +27,61 @@ def command() -> None:
 
     \b
     memfin import otel spans.jsonl --out dialog_trace.jsonl
+    memfin import langfuse traces.jsonl observations.jsonl --out dialog_trace.jsonl
+    memfin import phoenix spans.parquet --out dialog_trace.jsonl
+    memfin import inspect logs/task.eval --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
 
     memfin import COMMAND --help has the details.
     """
 
 
+def _trace_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the commands that write a trace."""
+    command = click.option(
+        "--run-id", default="imported", show_default=True, help="The run that the trace is of."
+    )(command)
+    return click.option(
+        "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
+    )(command)
+
+
+def _span_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments of the commands that import spans."""
+    files = click.argument(
+        "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    )
+    return files(_trace_options(command))
+
+
+def _import(
+    source: Callable[..., ImportStats],
+    given: Path | Sequence[Path],
+    out: Path,
+    run_id: str,
+    strays: tuple[str, str],
+) -> None:
+    """Import conversations and print the counts; ``strays`` names what may be left out, and what it lacks."""
+    if not RUN_ID.match(run_id):
+        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
+    stats = source(given, out, run_id=run_id)
+    noun, lack = strays
+    for count, first, of_what in (
+        (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
+        (stats.silent, stats.first_silent, f"{counted(stats.silent, 'turn')} without the user's text"),
+        (stats.scores, stats.first_score, f"{counted(stats.scores, 'score')} of Langfuse"),
+    ):
+        if count:
+            note(f"warning: {first}: {of_what} left out, this the first")
+    if stats.unfinished:
+        note(f"warning: {given}: its status is {stats.unfinished}: only finished samples are in it")
+    if stats.unanswered:
+        note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
+    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+
+
 @command.command("otel")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", metavar="TRACE", required=True, type=click.Path(path_type=Path), help="File to create."
-)
-@click.option("--run-id", default="imported", show_default=True, help="The run that the trace is of.")
+@_span_options
 def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     """Turn OpenTelemetry spans in OTLP FILEs into a dialogue trace.
 
@@ -43,20 +90,55 @@ def otel(files: tuple[Path, ...], out: Path, run_id: str) -> None:
     memfin score dialog_trace.jsonl --out scored
 
     Files are JSON as the collector's file exporter writes it, or protobuf (.pb, .binpb, .bin), with gzip or
-    without. Spans with gen_ai.conversation.id become dialogues, ordered by time.
+    without. Spans with gen_ai.conversation.id, or with session.id of OpenInference, become dialogues, ordered
+    by time.
     """
-    if not RUN_ID.match(run_id):
-        raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
-    stats = import_otel(files, out, run_id=run_id)
-    if stats.strays:
-        spans = counted(stats.strays, "span")
-        note(f"warning: {stats.first_stray}: {spans} without {CONVERSATION} left out, this the first")
-    if stats.silent:
-        turns = counted(stats.silent, "turn")
-        note(f"warning: {stats.first_silent}: {turns} without the user's text left out, this the first")
-    if stats.unanswered:
-        note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
-    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+    _import(import_otel, files, out, run_id, ("span", f"without {CONVERSATION}"))
+
+
+@command.command("langfuse")
+@_span_options
+def langfuse(files: tuple[Path, ...], out: Path, run_id: str) -> None:
+    """Turn exports of Langfuse in FILEs into a dialogue trace.
+
+    \b
+    memfin import langfuse traces.jsonl observations.jsonl --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Files are JSON, JSONL, CSV or Parquet of traces and observations: answers of the API, exports of the
+    pages or of blob storage. A session becomes a dialogue, each of its traces a turn.
+    """
+    _import(import_langfuse, files, out, run_id, ("record", "of other kinds"))
+
+
+@command.command("phoenix")
+@_span_options
+def phoenix(files: tuple[Path, ...], out: Path, run_id: str) -> None:
+    """Turn exports of Arize Phoenix in FILEs into a dialogue trace.
+
+    \b
+    memfin import phoenix spans.parquet --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Files are JSON, JSONL, CSV or Parquet of get_spans_dataframe, answers of the API, or OTLP in JSON. Spans
+    with session.id become dialogues, ordered by time.
+    """
+    _import(import_phoenix, files, out, run_id, ("span", f"without {SESSION}"))
+
+
+@command.command("inspect")
+@_trace_options
+@click.argument("log", type=click.Path(path_type=Path))
+def inspect(log: Path, out: Path, run_id: str) -> None:
+    """Turn the samples of the inspect_ai LOG (.eval, .json) into a dialogue trace.
+
+    \b
+    memfin import inspect logs/task.eval --out dialog_trace.jsonl
+    memfin score dialog_trace.jsonl --out scored
+
+    Needs pip install 'memfin[inspect]'. Each sample becomes a dialogue with a turn per user message.
+    """
+    _import(import_inspect, log, out, run_id, ("sample", ""))
 
 
 @command.command("chat")
@@ -106,19 +188,24 @@ def chat(file: Path, out: Path) -> None:
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "form", type=click.Choice(get_args(TableFormat)), required=True, help="Format of the tables."
+    "--to", "form", metavar="FORMAT", required=True, help="A name as above, or pkg.module:function."
 )
 @click.option(
     "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to create."
 )
-def export(run_dir: Path, form: TableFormat, out: Path) -> None:
-    """Write the rows of a run, a soak or a benchmark as tables, a file per kind.
+def export(run_dir: Path, form: str, out: Path) -> None:
+    """Write the records of a run as tables, as spans, or in the format of another tool.
 
     \b
     memfin export runs/my_run --to csv --out tables
     memfin export runs/my_run --to parquet --out tables      needs pip install 'memfin[parquet]'
+    memfin export runs/my_run --to otel --out spans          OTLP spans with evaluation results
+    memfin export runs/my_run --to langfuse --out batches    batches for the ingestion API
+    memfin export runs/my_run --to inspect --out logs        needs pip install 'memfin[inspect]'
+    memfin export runs/my_run --to NAME --out DIR            an exporter of a plugin
 
-    A record within a row has columns of its own, such as recall.query; lists and mappings are JSON text.
+    Tables have a column per field; a record within a row has columns of its own, such as recall.query;
+    mappings are JSON text, as are lists in CSV.
     """
-    for name, rows in export_tables(run_dir, out, form).items():
-        click.echo(f"{out / name}.{form}: {counted(rows, 'row')}")
+    for name, records in export_run(run_dir, out, form).items():
+        click.echo(f"{out / name}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}")

@@ -24,7 +24,7 @@ THREADS_END: Final = 0.2  # seconds that threads which are about to end have for
 COMMANDS: Final = {
     "init": "Write a starter dataset, an agent and memfin.toml.",
     "import": "Make a dataset of chat logs.",
-    "dataset": "Check a dataset and count its labels.",
+    "dataset": "Start, extend and check a dataset.",
     "run": "Evaluate an agent on a dataset.",
     "resume": "Continue an interrupted run.",
     "soak": "Evaluate again and again, and see what drifts.",
@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
+    "mcp": "Serve runs to coding assistants (MCP).",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
 """Subcommands, each the ``command`` of the module of its name unless `PLACES` has it, imported on use."""

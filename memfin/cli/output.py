@@ -155,7 +155,9 @@ class Counts:
 
 def amount(suite: Suite, dialogs: int, turns: int) -> str:
     """Return the size of a soak or of an epoch."""
-    return f"{turns} questions" if suite == "rag" else f"{dialogs} dialogues, {turns} turns"
+    if suite == "rag":
+        return counted(turns, "question")
+    return f"{counted(dialogs, 'dialogue')}, {counted(turns, 'turn')}"
 
 
 def warning_line(event: Warned) -> str:
@@ -168,12 +170,12 @@ def resumed_line(event: RunResumed, suite: Suite, *, soak: bool) -> str:
     """Return the line of a run, or an epoch, that is resumed."""
     done, replays = event.dialogs_done, event.replays_done
     if suite == "rag":
-        state = f"{done + replays} questions answered" + (
+        state = f"{counted(done + replays, 'question')} answered" + (
             f", {replays} of them not judged" if replays else ""
         )
     else:
         begun = f"{event.dialogs_begun} partly answered"
-        state = f"{done} dialogues done, {replays} answered but not scored, {begun}"
+        state = f"{counted(done, 'dialogue')} done, {replays} answered but not scored, {begun}"
     return f"memfin: resuming {'epoch' if soak else 'run'} {event.run_id}: {state}"
 
 
@@ -190,10 +192,11 @@ def epoch_line(epoch: SoakEpoch, summary: SoakSummary) -> str:
     drifts = {**summary.metrics, **summary.operation}
     drifting = [name for name, drift in drifts.items() if drift.drifting and ".macro." not in name]
     warning = failed_units(suite, epoch.errors.failed_turns, epoch.turns)
+    failed = counted(epoch.errors.failed_turns, UNITS[suite].removesuffix("s"))
     of = f"/{summary.limits.epochs}" if summary.limits.epochs is not None else ""
     return (
         f"memfin: epoch {epoch.epoch}{of}: {amount(suite, epoch.dialogs, epoch.turns)} in "
-        f"{epoch.wall_seconds:.1f} s; {epoch.errors.failed_turns} {UNITS[suite]} failed"
+        f"{epoch.wall_seconds:.1f} s; {failed} failed"
         f"; latency p50 {latency.p50:.3g} p99 {latency.p99:.3g} ms"
         f"; loop lag p99 {lag.p99:.3g} ms; rss {epoch.resources.rss_bytes / MIB:.1f} MiB"
         f", {epoch.resources.open_files} files"

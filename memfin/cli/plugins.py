@@ -17,7 +17,8 @@ def command(*, as_json: bool) -> None:
     memfin plugins              group, name, package, version, object
     memfin plugins --json       the same as a JSON array
 
-    A name in the group memfin.agents is an --agent, one in memfin.judges a --judge.
+    A name in the group memfin.agents is an --agent, one in memfin.judges a --judge,
+    one in memfin.datasets a DATASET of memfin run.
     """
     plugins = installed_plugins()
     if as_json:

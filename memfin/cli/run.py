@@ -10,10 +10,13 @@ import click
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
+    FLAGS,
     REPEATS,
     RUN_OPTIONS,
     SettingsCommand,
+    config_option,
     output_flags,
+    read_config,
     setting_options,
     soak_limits,
     with_language,
@@ -36,7 +39,7 @@ from memfin.contracts import (
 )
 from memfin.errors import GateFailed, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
 from memfin.runtime.gates import (
     custom_directions,
     gated_values,
@@ -53,19 +56,25 @@ from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.references import one_line
 
 S = TypeVar("S", bound=Record)
+_TURNS: Final = marked("1 turn"), marked("{count:,} turns")
 
 
 SCORE_OPTIONS: Final = setting_options(
     RunConfig,
     ("fail_under", "fail_over", "gate", "fail_on_judge_error", "history", "seed", "turn_timeout"),
     groups=("Judge", "Scoring"),
-    prefix=None,
     history={
         "default": None,
         "help": "History mode of the recorded run.  [default: that of its files, or free]",
+        "extra": {"group": "Evaluation", "variable": None},
     },
 )
-"""Settings of a run that scoring has, too."""
+"""Settings of a run that scoring has, too; what the recorded run was comes from flags alone."""
+
+
+def _read_score_config(path: Path) -> dict[str, Any]:
+    names = {*(option.name for option in SCORE_OPTIONS), *FLAGS.values(), "lang"} - {"history"}
+    return {name: value for name, value in read_config(path).items() if name in names}
 
 
 @click.command("run", cls=SettingsCommand)
@@ -75,7 +84,7 @@ SCORE_OPTIONS: Final = setting_options(
 @with_language(variable=True)
 @with_ci(variables=True)
 def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
-    """Evaluate an agent on DATASET, a JSONL file of dialogues; without it on the built-in sample.
+    """Evaluate an agent on DATASET, a JSONL file of dialogues or a plugin; by default on the sample.
 
     \b
     memfin run
@@ -110,9 +119,9 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Directory to create for the result."
 )
-@with_options(*SCORE_OPTIONS)
-@output_flags("the metrics summary")
-@with_language()
+@with_options(*SCORE_OPTIONS, config_option(_read_score_config))
+@output_flags("the metrics summary", variables=True)
+@with_language(variable=True)
 @with_ci()
 def score(
     dialog_trace: Path,
@@ -130,7 +139,8 @@ def score(
     memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
     memfin score imported.jsonl --out scored
 
-    The directory gets everything that a run writes, so that it can be reported and compared.
+    The directory gets everything that a run writes, so that it can be reported and compared. Judge, rules,
+    metrics, detectors and gates can also be set in memfin.toml or in variables, as for memfin run.
     """
     try:
         plan = make_rescore_plan(dialog_trace, dataset, out, **settings)
@@ -274,18 +284,18 @@ def present(
         print_table(summary_table(summary, config))
         for line in detector_lines(summary):
             click.echo(line)
-        turns = sum(stats.turns_by_status.values())
+        turns, counters = sum(stats.turns_by_status.values()), summary.counters
         line = tr(
-            "{dialogs} dialogues, {turns} turns in {seconds:.1f} s; {failed} turns failed, "
-            "{skipped} lines skipped",
-            dialogs=summary.counters.valid_dialogs,
-            turns=turns,
+            "{dialogs}, {turns} in {seconds:.1f} s; {failed} failed, {skipped} skipped",
+            dialogs=tr_counted(counters.valid_dialogs, marked("1 dialogue"), marked("{count:,} dialogues")),
+            turns=tr_counted(turns, *_TURNS),
             seconds=stats.wall_seconds,
-            failed=turns - stats.turns_by_status.get("ok", 0),
-            skipped=summary.counters.skipped_dialogs,
+            failed=tr_counted(turns - stats.turns_by_status.get("ok", 0), *_TURNS),
+            skipped=tr_counted(counters.skipped_dialogs, marked("1 line"), marked("{count:,} lines")),
         )
         if stats.judge_failures:
-            line += tr(", {count} judgements failed", count=stats.judge_failures)
+            one, many = marked(", 1 judgement failed"), marked(", {count:,} judgements failed")
+            line += tr_counted(stats.judge_failures, one, many)
         click.echo(line)
     click.echo(tr("report: {path}", path=report))
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -30,7 +30,7 @@ from memfin.cli.process import run_work
 from memfin.contracts import Reliability, SoakLimits, SoakSummary
 from memfin.contracts.run import Suite
 from memfin.errors import GateFailed
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.reliability import spread
 from memfin.runtime.gates import GatedValue
 from memfin.runtime.outputs import pretty_json
@@ -40,6 +40,13 @@ from memfin.runtime.soak_plan import SoakPlan, make_soak_plan
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_TURNS: Final = marked("1 turn"), marked("{count:,} turns")
+_EPOCHS: Final = marked("1 epoch"), marked("{count:,} epochs")
+_WHOLES: Final[dict[Suite, tuple[str, str]]] = {
+    "dialog": (marked("1 dialogue"), marked("{count:,} dialogues")),
+    "rag": (marked("1 question"), marked("{count:,} questions")),
+}
 
 
 @click.command("soak", cls=SettingsCommand)
@@ -126,7 +133,7 @@ def drift_table(summary: SoakSummary) -> "Table":
 
     from memfin.report.soak_report import change_in_unit, in_unit, trends  # noqa: PLC0415 - as above
 
-    title = tr("{run_id}: {count} epochs", run_id=summary.run_id, count=summary.epochs)
+    title = tr("{run_id}: {epochs}", run_id=summary.run_id, epochs=tr_counted(summary.epochs, *_EPOCHS))
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(tr("value"), min_width=26)
     for name in (tr("mean"), tr("last"), tr("per epoch"), "95 %"):
@@ -148,23 +155,23 @@ def closing_line(summary: SoakSummary) -> str:
     """Return the totals of a soak in one line."""
     latency, errors, suite = summary.turn_latency_ms, summary.errors, summary.suite or "dialog"
     units = tr(UNITS[suite])
-    line = tr("{epochs} epochs, ", epochs=summary.epochs)
-    line += tr("{dialogs:,} dialogues, ", dialogs=summary.dialogs) if suite == "dialog" else ""
-    line += tr(
-        "{turns:,} {units} in {seconds:.1f} s; {failed:,} failed",
-        turns=summary.turns,
-        units=units,
+    counts = [tr_counted(summary.epochs, *_EPOCHS)]
+    counts += [tr_counted(summary.dialogs, *_WHOLES["dialog"])] if suite == "dialog" else []
+    counts += [tr_counted(summary.turns, *(_TURNS if suite == "dialog" else _WHOLES["rag"]))]
+    line = tr(
+        "{counts} in {seconds:.1f} s; {failed:,} failed",
+        counts=tr(", ").join(counts),
         seconds=summary.elapsed_seconds,
         failed=errors.failed_turns,
     )
     for text, count in (
-        (tr(", {count:,} timed out"), errors.timeouts),
-        (tr(", {count:,} retries"), errors.turn_retries),
-        (tr(", {count:,} judgements failed"), errors.judge_failures),
-        (tr(", {count:,} lines skipped"), errors.skipped_dialogs),
-        (tr(", {count:,} abandoned calls"), errors.abandoned_calls),
+        ((marked(", {count:,} timed out"),) * 2, errors.timeouts),
+        ((marked(", 1 retry"), marked(", {count:,} retries")), errors.turn_retries),
+        ((marked(", 1 judgement failed"), marked(", {count:,} judgements failed")), errors.judge_failures),
+        ((marked(", 1 line skipped"), marked(", {count:,} lines skipped")), errors.skipped_dialogs),
+        ((marked(", 1 abandoned call"), marked(", {count:,} abandoned calls")), errors.abandoned_calls),
     ):
-        line += text.format(count=count) if count else ""
+        line += tr_counted(count, *text) if count else ""
     line += tr(
         "; latency p50 {p50:.3g} p90 {p90:.3g} p99 {p99:.3g} ms; loop lag p99 {lag:.3g} ms",
         p50=latency.p50,
@@ -187,10 +194,8 @@ def reliability_line(found: Reliability, suite: Suite) -> str:
     bounds = (
         "" if last is None else tr(" (95 % interval {interval})", interval=format_interval("pass_k", last))
     )
-    wholes = tr("{count:,} questions") if suite == "rag" else tr("{count:,} dialogues")
-    repeated = tr(
-        "{wholes} in {count} repeats", wholes=wholes.format(count=len(found.passes)), count=found.repeats
-    )
+    wholes = tr_counted(len(found.passes), *_WHOLES[suite])
+    repeated = tr("{wholes} in {count} repeats", wholes=wholes, count=found.repeats)
     return tr(
         "{values}; {repeated}", values=(values or tr("pass^k is not known")) + bounds, repeated=repeated
     )

@@ -1,1 +1,1 @@
-"""Import of recorded conversations, and export of records as tables."""
+"""Import of recorded conversations, and export of runs."""

@@ -1,5 +1,6 @@
 """Reader of OTLP trace files: JSON lines, a JSON document or protobuf, each optionally gzipped."""
 
+import contextlib
 import gzip
 import importlib
 import zlib
@@ -129,6 +130,12 @@ class TraceRequest(_Otlp):
 
     resource_spans: list[ResourceSpans]
 
+    def spans(self) -> Iterator[Span]:
+        """Yield the spans of all services."""
+        for resource in self.resource_spans:
+            for scope in resource.scope_spans:
+                yield from scope.spans
+
 
 def plain_attributes(attributes: list[KeyValue]) -> dict[str, Any]:
     """Return attributes as a dictionary of plain data."""
@@ -141,18 +148,26 @@ def read_spans(path: Path) -> Iterator[tuple[str, Span]]:
     Raises:
         UsageError: the file cannot be read, or a request is no OTLP; the message begins with ``file:line``.
     """
+    with open_export(path) as file:
+        for where, request in _requests(path, file):
+            yield from ((where, span) for span in request.spans())
+
+
+@contextlib.contextmanager
+def open_export(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file; one that is compressed with gzip is decompressed while it is read.
+
+    Raises:
+        UsageError: the file cannot be read, now or within the context.
+    """
     try:
         with _open(path) as file:
-            for where, request in _requests(path, file):
-                for resource in request.resource_spans:
-                    for scope in resource.scope_spans:
-                        yield from ((where, span) for span in scope.spans)
+            yield file
     except (OSError, EOFError, zlib.error) as problem:
         raise UsageError(f"cannot read {path}: {problem}") from problem
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a regular file; one that is compressed with gzip is decompressed while it is read."""
     if path.is_file():
         with path.open("rb") as file:
             if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC:
@@ -165,15 +180,21 @@ def _requests(path: Path, file: BinaryIO) -> Iterator[tuple[str, TraceRequest]]:
     if suffixes and suffixes[-1] in _PROTOBUF:
         yield from _protobuf(path, file)
         return
+    for where, data in iter_documents(path, file, "request"):
+        yield where, _decode(where, data)
+
+
+def iter_documents(path: Path, file: BinaryIO, noun: str) -> Iterator[tuple[str, bytes]]:
+    """Yield each line of JSON lines, or the whole of a document, with its ``file:line``."""
     first = True
     for line in iter_lines(file, MAX_RECORD_BYTES):
         where, data = f"{path}:{line.number}", line.data
         if line.too_long:
-            raise UsageError(f"{where}: the request is longer than {MAX_RECORD_BYTES} bytes; split the file")
+            raise UsageError(f"{where}: the {noun} is longer than {MAX_RECORD_BYTES} bytes; split the file")
         if first and not data.rstrip().endswith(b"}"):  # a document over several lines
             data += b"\n" + file.read()
         first = False
-        yield where, _decode(where, data)
+        yield where, data
 
 
 def _decode(where: str, data: bytes) -> TraceRequest:

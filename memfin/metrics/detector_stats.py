@@ -1,7 +1,7 @@
 """Counts and rates of users' detectors over the replies of a run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -19,11 +19,9 @@ class DetectorStats:
     def add(self, row: TurnEvalRow) -> None:
         """Count a row; one that cannot be counted never raises."""
         with suppress(Exception):
-            fields = Counter(finding.field for finding in row.findings)
-            for name in row.detectors:
-                if name.startswith(DETECTOR_PREFIX):
-                    counts = {"replies": 1, "fired": int(name in fields), "findings": fields[name]}
-                    self._cells[name, row.dialog_id].update(counts)
+            for name, findings in findings_by_detector(row):
+                counts = {"replies": 1, "fired": int(findings > 0), "findings": findings}
+                self._cells[name, row.dialog_id].update(counts)
             for name in row.get("detector_errors", {}):
                 if name.startswith(DETECTOR_PREFIX):
                     self._cells[name, row.dialog_id].update(failed=1)
@@ -39,6 +37,12 @@ class DetectorStats:
         for (name, _), counts in sorted(self._cells.items(), key=lambda item: item[0]):
             cells[name].append(counts)
         return {name: _result(found) for name, found in cells.items()} or msgspec.UNSET
+
+
+def findings_by_detector(row: TurnEvalRow) -> Iterator[tuple[str, int]]:
+    """Yield the users' detectors that read a reply, each with the number of its findings."""
+    fields = Counter(finding.field for finding in row.findings)
+    yield from ((name, fields[name]) for name in row.detectors if name.startswith(DETECTOR_PREFIX))
 
 
 def _result(cells: Sequence[Counter[str]]) -> DetectorResult:

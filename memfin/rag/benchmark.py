@@ -2,21 +2,22 @@
 
 import hashlib
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
-from memfin.contracts.reading import open_input, read_document, read_json, shown
+from memfin.contracts.reading import BOM, Line, decode_part, open_input, read_document, shown
+from memfin.dataset import SpooledDataset, digest_dataset
 from memfin.errors import UsageError
 from memfin.rag.document import TEXT_SUFFIXES, load_document
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
-from memfin.validation import Finding, Violation, path_text, validate_benchmark
+from memfin.validation import Finding, Violation, path_text, validate_benchmark, validate_questions
 from memfin.validation.findings import Steps, file_text
-from memfin.validation.rag import FOLDER, line_ranges
+from memfin.validation.rag import FOLDER, JSON_LINES, QuestionRules, line_ranges, question_lines
 from memfin.validation.text import Locator
 
 if TYPE_CHECKING:
@@ -71,52 +72,78 @@ class Benchmark(NamedTuple):
     """
 
     path: Path
-    files: tuple[Path, ...]
+    files: tuple[Path | SpooledDataset, ...]
     questions: Packed[RagQuestion]
     document: Path | None
     document_name: str | None
     digest: str
 
 
-def load_benchmark(path: str | Path) -> Benchmark:
-    """Read and check all questions of a file or directory.
+def load_benchmark(path: str | Path | SpooledDataset) -> Benchmark:
+    """Read and check all questions of a file, a directory, or a source in memory.
 
     Raises:
         UsageError: a file cannot be read, or there are findings; the message is the first one and the number
             of the others.
     """
-    place = Path(path)
-    documents: dict[Path, str | None] = {}
+    spool = path if isinstance(path, SpooledDataset) else None
+    place = path.path if isinstance(path, SpooledDataset) else Path(path)
+    named: list[tuple[Path, str | None]] = []
     questions = Packed[RagQuestion](RagQuestion)
     findings: list[Finding] = []
 
     def take(file: Path, content: RagBenchmark) -> None:
         if findings:
             return
-        documents[file] = content.document
+        named.append((file, content.document))
         for one in _questions(content):
             questions.append(one)
 
-    for finding in validate_benchmark(place, take):
-        findings.append(finding)  # noqa: PERF402 - one after another, since `take` depends on them
+    with nullcontext() if spool is None else spool.open() as lines:
+        found = (
+            validate_benchmark(place, take)
+            if lines is None
+            else validate_questions(place, lines, QuestionRules(), take)
+        )
+        for finding in found:
+            findings.append(finding)  # noqa: PERF402 - one after another, since `take` depends on them
     if findings:
-        more = len(findings) - 1
-        raise UsageError(f"{findings[0]}" + (f" (and {more} more: memfin validate {path})" if more else ""))
-    document, name = find_document(place, documents)
-    return Benchmark(place, tuple(documents), questions, document, name, _digest(documents))
+        first, more = findings[0], len(findings) - 1
+        if spool is not None:
+            others = f" (and {more} more)" if more else ""
+            raise UsageError(f"benchmark item {first.line}: {first.path}: {first.message}{others}")
+        raise UsageError(f"{first}" + (f" (and {more} more: memfin validate {path})" if more else ""))
+    document, name = find_document(place, named)
+    files: tuple[Path | SpooledDataset, ...] = (*dict.fromkeys(file for file, _ in named),)
+    if spool is not None:
+        files = (spool,)
+    return Benchmark(place, files, questions, document, name, _digest(files))
 
 
-def find_document(path: Path, files: Mapping[Path, str | None]) -> tuple[Path | None, str | None]:
+def _texts(file: Path | SpooledDataset, path: Path) -> Iterator[tuple[Line, Steps]]:
+    """Yield the texts of a question file, those of JSONL as `question_lines`."""
+    with file.open() if isinstance(file, SpooledDataset) else open_input(file) as opened:
+        if path.suffix.lower() in JSON_LINES:
+            yield from question_lines(opened)
+        else:
+            yield Line(1, read_document(opened).removeprefix(BOM)), ()
+
+
+def _path_of(file: Path | SpooledDataset) -> Path:
+    return file.path if isinstance(file, SpooledDataset) else file
+
+
+def find_document(path: Path, files: Iterable[tuple[Path, str | None]]) -> tuple[Path | None, str | None]:
     """Return the path of the document of question files, and its name in them; None without one.
 
-    ``files`` are the files with the document that each names: a path within the benchmark's directory, with
-    or without its suffix. A name that leads out of the directory finds nothing.
+    ``files`` are pairs of a file and the document that it names: a path within the benchmark's directory,
+    with or without its suffix. A name that leads out of the directory finds nothing.
 
     Raises:
         UsageError: files name different documents.
     """
     names: dict[str, Path] = {}
-    for file, named in files.items():
+    for file, named in files:
         if named and named.strip():
             names.setdefault(named.strip(), file)
     if not names:
@@ -154,12 +181,11 @@ def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
         yield RagQuestion(**dict(entry) | settled)
 
 
-def _digest(files: Iterable[Path]) -> str:
+def _digest(files: Iterable[Path | SpooledDataset]) -> str:
     sha256 = hashlib.sha256()
-    for path in files:
-        with open_input(path) as file:
-            content = hashlib.sha256(read_document(file)).digest()
-        sha256.update(path.name.encode(errors="surrogateescape") + b"\0" + content)
+    for file in files:
+        content = bytes.fromhex(digest_dataset(file)[0])
+        sha256.update(_path_of(file).name.encode(errors="surrogateescape") + b"\0" + content)
     return sha256.hexdigest()
 
 
@@ -171,33 +197,33 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
     Raises:
         UsageError: question files or the document cannot be read.
     """
-    documents: dict[Path, str | None] = {}
+    named: list[tuple[Path, str | None]] = []
     unsound = set[str]()
-    for finding in validate_benchmark(path, lambda file, content: documents.update({file: content.document})):
+    for finding in validate_benchmark(path, lambda file, content: named.append((file, content.document))):
         unsound.add(finding.file)
         yield finding
-    place = document if document is not None else find_document(Path(path), documents)[0]
-    sound = [file for file in documents if file_text(file) not in unsound]
+    place = document if document is not None else find_document(Path(path), named)[0]
+    sound = [file for file in dict(named) if file_text(file) not in unsound]
     if place is not None and sound:
         from memfin.rag.scoring import DocumentIndex  # noqa: PLC0415 - compiles its patterns slowly
 
         yield from unfounded(sound, DocumentIndex(load_document(place)))
 
 
-def unfounded(files: Iterable[Path], index: "DocumentIndex") -> Iterator[Finding]:
+def unfounded(files: Iterable[Path | SpooledDataset], index: "DocumentIndex") -> Iterator[Finding]:
     """Yield a finding for all evidence of valid question files that the document lacks, file by file.
 
     Raises:
         UsageError: a file cannot be read, or is not sound any more.
     """
     for file in files:
-        locator: Locator | None = None
-        for steps, message in _violations(read_json(file, RagBenchmark), index):
-            if locator is None:
-                with open_input(file) as opened:
-                    locator = Locator(read_document(opened).decode("utf-8-sig"))
-            line = locator.line(steps)
-            yield Finding(file=file_text(file), line=line, path=path_text(steps), message=message)
+        path = _path_of(file)
+        for text, alone in _texts(file, path):
+            locator: Locator | None = None
+            for steps, message in _violations(decode_part(text.data, RagBenchmark, path), index):
+                locator = locator or Locator(text.data.decode())
+                line, place = text.number + locator.line(steps) - 1, path_text(steps[len(alone) :])
+                yield Finding(file=file_text(path), line=line, path=place, message=message)
 
 
 def _violations(content: RagBenchmark, index: "DocumentIndex") -> Iterator[Violation]:

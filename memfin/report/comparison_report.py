@@ -70,7 +70,7 @@ def comparison_report(
         if part is not None:
             sections.append(part)
     counts = (
-        model.Counter(in_both(first.suite), first.pairs),
+        model.Counter(in_both(first.suite, first.pairs), first.pairs),
         model.Counter(tr("only in a"), first.only_a, "odd" if first.only_a else ""),
         model.Counter(tr("only in b"), first.only_b, "odd" if first.only_b else ""),
     )

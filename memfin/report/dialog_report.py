@@ -1,18 +1,15 @@
 """The report of a dialogue run, from a summary alone or from the files of a run directory."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from heapq import nsmallest
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from memfin.contracts import (
-    HEURISTIC_JUDGE,
-    NO_JUDGE,
     ConfigFile,
     DetectorResult,
     EvalSummary,
@@ -23,10 +20,10 @@ from memfin.contracts import (
 )
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
+from memfin.metrics.state import is_failed
 from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import (
-    METRICS,
     MetricText,
     format_interval,
     format_value,
@@ -34,13 +31,12 @@ from memfin.report.glossary import (
     measured,
     missing,
 )
-from memfin.report.reader import Figures, HeadlineValues
-from memfin.report.worst_turns import WorstTurns
+from memfin.report.reader import DialogValues, Figures
+from memfin.report.worst_turns import WorstTurns, empty_rankings
 from memfin.text.lines import one_line
 
 _MAX_DIALOGS: Final = 25
 _BINS: Final = 10
-_HEADLINES: Final = [metric.values[0] for metric in METRICS]
 
 
 def summary_report(summary: EvalSummary) -> model.Report:
@@ -75,14 +71,11 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     stats = dialogs.DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
         stats.add(dialog)
-    values = _headline_values(run_dir, summary)
+    texts, values = list(glossary.texts_of(summary.metrics)), _headline_values(run_dir, summary)
     scope: JudgeScope = settings.judge_scope if settings else "m5"
     stats.judge = settings.judge if settings else stats.judge
-    memory = summary.metrics.get("m1_context_continuity")
-    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
-    without |= {"scores"} if stats.judge in (NO_JUDGE, HEURISTIC_JUDGE) else set()
     worst, baselines, judged, limits = (
-        WorstTurns(without=without),
+        WorstTurns(without=empty_rankings(summary.metrics, stats.judge)),
         dialogs.Baselines(),
         dialogs.JudgedTurns(scope),
         dialogs.DetectorLimits(),
@@ -91,8 +84,8 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         for each in (worst, baselines, judged, limits):
             each.add(row)
-        if row.judge_error:
-            stats.failures.add("judge", row.judge_error, common.place(row.dialog_id, row.turn_pair_id))
+        for part, problem in _problems(row):
+            stats.failures.add(part, problem, common.place(row.dialog_id, row.turn_pair_id))
         if (facts := stats.facts.get(row.dialog_id)) is None:
             strangers += 1
         else:
@@ -126,9 +119,9 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         (
             *_figures(summary, values, warnings, stats.judge, alerts),
             model.section(
-                "groups", tr("By kind of dialogue"), *groups.tables(stats, values), nav=tr("Groups")
+                "groups", tr("By kind of dialogue"), *groups.tables(stats, values, texts), nav=tr("Groups")
             ),
-            _dialogs(stats, values),
+            _dialogs(stats, values, texts),
             model.section("worst-turns", tr("Worst turns"), *worst.blocks(run_dir, stats.facts)),
             _judge(settings, run_stats, controls, judged),
             _failures(manifest, run_stats, stats),
@@ -143,6 +136,17 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     )
 
 
+def _problems(row: TurnEvalRow) -> Iterator[tuple[str, str]]:
+    """Yield the failures of the judge, of users' detectors and of custom metrics on an answered turn."""
+    if row.judge_error:
+        yield "judge", row.judge_error
+    for name, problem in row.get("detector_errors", {}).items():
+        yield one_line(name, 80), problem
+    for name, entry in () if is_failed(row) else row.get("custom", {}).items():
+        if entry.error:
+            yield one_line(name, 80), entry.error
+
+
 def _report(
     summary: reader.SummaryFile,
     facts: Iterable[tuple[str, str | None]],
@@ -154,21 +158,26 @@ def _report(
         counters.failed_dialogs,
         counters.get("unscored_turn_pairs"),
     )
-    counts = (
-        model.Counter(tr("valid dialogues"), counters.valid_dialogs),
-        model.Counter(tr("turn pairs"), counters.total_turn_pairs),
-        model.Counter(tr("skipped dialogues"), skipped, "odd" if skipped else ""),
-        model.Counter(tr("failed dialogues"), failed, "bad" if failed else ""),
-        *([model.Counter(tr("turn pairs not scored"), unscored, "odd")] if unscored else ()),
+    counts: tuple[tuple[str, str, int | None, Literal["", "odd", "bad"]], ...] = (
+        (marked("valid dialogue"), marked("valid dialogues"), counters.valid_dialogs, ""),
+        (marked("turn pair"), marked("turn pairs"), counters.total_turn_pairs, ""),
+        (marked("skipped dialogue"), marked("skipped dialogues"), skipped, "odd"),
+        (marked("failed dialogue"), marked("failed dialogues"), failed, "bad"),
+        (marked("turn pair not scored"), marked("turn pairs not scored"), unscored or None, "odd"),
+    )
+    shown = (
+        model.Counter(tr_counted(count, one, many), count, level if count else "")
+        for one, many, count, level in counts
+        if count is not None
     )
     notes = model.Block("notes", glossary.notes("dialog"))
     reading = model.section("how-to-read", tr("How to read this"), notes, nav=tr("How to read"))
-    return model.report(tr("MemFin evaluation report"), summary.run_id, facts, counts, (*sections, reading))
+    return model.report(tr("MemFin evaluation report"), summary.run_id, facts, shown, (*sections, reading))
 
 
 def _figures(
     summary: reader.SummaryFile,
-    values: Mapping[str, HeadlineValues],
+    values: DialogValues,
     warnings: Iterable[model.ReportWarning],
     judge: str | None = None,
     alerts: Iterable[model.ReportWarning] = (),
@@ -187,7 +196,7 @@ def _figures(
     charts = (
         model.Histogram(f"{text.code} {text.values[0].label}", counts)
         for text, _ in known
-        if sum(counts := _bins(getattr(each, text.values[0].key, None) for each in values.values())) > 1
+        if text.values[0].scale == "share" and sum(counts := _bins(values.get(text.name, {}).values())) > 1
     )
     note = tr("Number of dialogues by value, in steps of 10 %.")
     histograms = model.Block("histograms", tuple(charts), tr("Distribution over dialogues"), note)
@@ -285,34 +294,36 @@ def _own_detectors(detectors: Mapping[str, DetectorResult]) -> model.Table | Non
     return model.table(tr("Your own detectors"), headings, "llrbrrr", rows) if detectors else None
 
 
-def _bins(values: Iterable[float | None]) -> tuple[int, ...]:
+def _bins(values: Iterable[float]) -> tuple[int, ...]:
     counts = [0] * _BINS
     for value in values:
-        if value is not None:
-            counts[min(max(int(value * _BINS), 0), _BINS - 1)] += 1
+        counts[min(max(int(value * _BINS), 0), _BINS - 1)] += 1
     return tuple(counts)
 
 
-def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> dict[str, HeadlineValues]:
-    values: defaultdict[str, HeadlineValues] = defaultdict(HeadlineValues)
-    for name, key in ((metric.name, metric.values[0].key) for metric in METRICS):
-        if name in summary.metrics and not missing(key, summary.metrics[name]):
-            for dialog_id, found in reader.by_dialog(run_dir, name, summary.metrics[name]).items():
-                setattr(values[dialog_id], key, getattr(found, key))
-    return values
+def _headline_values(run_dir: Path, summary: reader.SummaryFile) -> DialogValues:
+    return {
+        text.name: reader.by_dialog(run_dir, text.name, key, figures)
+        for text in glossary.texts_of(summary.metrics)
+        for key, figures in ((text.values[0].key, summary.metrics.get(text.name)),)
+        if figures is not None and not missing(key, figures)
+    }
 
 
-def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -> model.Section | None:
-    """Return the dialogues with the worst mean of their headline values."""
+def _dialogs(
+    stats: dialogs.DialogStats, values: DialogValues, texts: Sequence[MetricText]
+) -> model.Section | None:
+    """Return the dialogues with the worst mean of their headline values that are shares."""
     if not stats.facts:
         return None
-
-    def headlines(dialog_id: str) -> list[float | None]:
-        return [getattr(values.get(dialog_id), value.key, None) for value in _HEADLINES]
+    headlines = [(text.values[0], values.get(text.name, {})) for text in texts]
 
     def rank(dialog_id: str) -> tuple[float, str]:
-        shown = zip(_HEADLINES, headlines(dialog_id), strict=True)
-        known = [1 - value if of.better == "lower" else value for of, value in shown if value is not None]
+        known = [
+            1 - value if of.better == "lower" else value
+            for of, found in headlines
+            if of.scale == "share" and (value := found.get(dialog_id)) is not None
+        ]
         return (fmean(known) if known else 2.0, dialog_id)
 
     difficulties = labels("difficulty")
@@ -323,17 +334,18 @@ def _dialogs(stats: dialogs.DialogStats, values: Mapping[str, HeadlineValues]) -
             stats.facts[dialog_id].scenario,
             difficulties.get(stats.facts[dialog_id].difficulty, stats.facts[dialog_id].difficulty),
             stats.turns[dialog_id],
-            *map(dialogs.value_cell, (of.key for of in _HEADLINES), headlines(dialog_id)),
+            *(dialogs.value_cell(of.key, found.get(dialog_id)) for of, found in headlines),
         )
         for dialog_id in shown
     )
-    names = (f"{metric.code} {metric.values[0].label}" for metric in METRICS)
+    names = (f"{text.code} {text.values[0].label}" for text in texts)
     headings = (tr("Dialogue"), tr("Scenario"), tr("Difficulty"), tr("Turns"), *names)
     omitted = len(stats.facts) - len(shown)
-    note = tr("Ordered by the mean of these values, with violations as misses, lowest first.")
-    note += tr(" {count:,} more dialogues are left out.", count=omitted) if omitted else ""
+    note = tr("Ordered by the mean of these shares, with violations as misses, lowest first.")
+    one, many = marked(" 1 more dialogue is left out."), marked(" {count:,} more dialogues are left out.")
+    note += tr_counted(omitted, one, many) if omitted else ""
     title = tr("Dialogues: the {count} weakest", count=len(shown)) if omitted else tr("Dialogues")
-    found = model.table("", headings, "cllr" + "r" * len(METRICS), rows, note)
+    found = model.table("", headings, "cllr" + "r" * len(texts), rows, note)
     return model.section("dialogues", title, found, nav=tr("Dialogues"))
 
 

@@ -7,22 +7,21 @@ of ten.
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from memfin.contracts import JudgeScope, TurnEvalRow, many_failed, was_asked
 from memfin.contracts.reading import canonical_difficulty
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.detector_stats import findings_by_detector
 from memfin.metrics.interval import RatioSums, ratio_interval
 from memfin.metrics.percentiles import Percentiles
-from memfin.metrics.state import Share
 from memfin.report import glossary
 from memfin.report.common import FailureCounter, place
 from memfin.report.glossary import (
     METRICS,
     MetricText,
-    ValueText,
     format_interval,
     format_value,
     is_score,
@@ -31,7 +30,7 @@ from memfin.report.glossary import (
     warning,
 )
 from memfin.report.model import Cell, Pairs, ReportWarning, Table, Value, grouped, percent, table
-from memfin.report.reader import Figures, HeadlineValues, ScannedDialog, ScannedTurn
+from memfin.report.reader import DialogValues, Figures, ScannedDialog, ScannedTurn
 from memfin.text.lines import one_line
 
 UNKNOWN: Final = marked("(not given)")
@@ -39,6 +38,7 @@ _OTHER: Final = marked("(other)")
 _MAX_LABELS: Final = 200
 _MAX_ROWS: Final = 30
 _PROFILE: Final = "m2_profile_accuracy"
+_RATE: Final = "rate"
 _DIFFICULTIES: Final = ("easy", "medium", "hard")
 _CJK: Final = ((0x3400, 0x9FFF), (0x20000, 0x323AF))
 _WARN_SHARE: Final = 0.2
@@ -60,6 +60,9 @@ _SAME_SCORE_SHARE: Final = 0.95
 _GUARDED_GAP: Final = 0.1
 _CONTRADICTION_DETECTORS: Final = frozenset({"proposals", "predicates"})
 """The offline detectors of contradictions as rows name them; ``predicates`` is that of earlier versions."""
+
+
+_MakeSums = Callable[[], RatioSums]
 
 
 class Facts(NamedTuple):
@@ -163,9 +166,10 @@ class GroupedMetrics:
     def __init__(self) -> None:
         self._states: defaultdict[Facts, MetricsState] = defaultdict(MetricsState)
         self._rows: Counter[Facts] = Counter()
-        self._ratios: defaultdict[Facts, dict[str, tuple[Share[Any], RatioSums]]] = defaultdict(dict)
+        self._ratios: defaultdict[Facts, dict[str, tuple[_MakeSums, RatioSums]]] = defaultdict(dict)
         self._dialog = ("", Facts("", "", ""))
-        self._of_dialog: dict[str, tuple[Share[Any], float, float]] = {}
+        self._of_dialog: dict[str, tuple[_MakeSums, float, float]] = {}
+        self._detectors: set[str] = set()
 
     def add_row(self, row: TurnEvalRow, facts: Facts) -> None:
         """Add a row of a dialogue of that kind."""
@@ -175,27 +179,37 @@ class GroupedMetrics:
         if self._dialog != (row.dialog_id, facts):
             self._end_dialog()
             self._dialog = row.dialog_id, facts
-        for metric in (state.m1, state.m3, state.m4, state.m5):
+        for metric in state.row_states(row):
             for share, hits, of in metric.units(row):
-                name = f"{metric.name}.{share.name}"
-                _, all_hits, all_of = self._of_dialog.get(name, (share, 0.0, 0.0))
-                self._of_dialog[name] = share, all_hits + hits, all_of + of
+                self._add_unit(f"{metric.name}.{share.name}", share.sums, hits, of)
+        for name, findings in findings_by_detector(row):
+            self._detectors.add(name)
+            self._add_unit(f"{name}.{_RATE}", RatioSums, findings > 0, 1)
+
+    def _add_unit(self, name: str, sums: _MakeSums, hits: float, of: float) -> None:
+        _, all_hits, all_of = self._of_dialog.get(name, (sums, 0.0, 0.0))
+        self._of_dialog[name] = sums, all_hits + hits, all_of + of
 
     def _end_dialog(self) -> None:
         """Add the sums of the dialogue whose rows were added last."""
         ratios = self._ratios[self._dialog[1]]
-        for name, (share, hits, of) in self._of_dialog.items():
-            ratios.setdefault(name, (share, share.sums()))[1].add(hits, of)
+        for name, (sums, hits, of) in self._of_dialog.items():
+            ratios.setdefault(name, (sums, sums()))[1].add(hits, of)
         self._of_dialog = {}
 
-    def tables(self, stats: DialogStats, values: Mapping[str, HeadlineValues]) -> Iterator[Table]:
-        """Yield the tables; one of a single group says nothing and is left out.
+    def tables(
+        self, stats: DialogStats, values: DialogValues, texts: Iterable[MetricText] = METRICS
+    ) -> Iterator[Table]:
+        """Yield the tables of some metrics and users' detectors; one of a single group is left out.
 
         M2 is a metric of whole dialogues: its group values are means of the summary's ``by_dialog``.
         """
         self._end_dialog()
-        known = [(metric, value) for metric in METRICS for value in metric.values_of(stats.judge)]
-        measures = [f"{metric.code} {value.label}" for metric, value in known]
+        named = [(metric, value) for metric in texts for value in metric.values_of(stats.judge)]
+        known = [(metric.name, value.key) for metric, value in named]
+        known += [(name, _RATE) for name in sorted(self._detectors)]
+        measures = [f"{metric.code} {value.label}" for metric, value in named]
+        measures += [one_line(name, 80) for name in sorted(self._detectors)]
         headings = (tr("Group"), tr("Dialogues"), tr("Turns"), *measures)
         titles = (tr("By scenario"), tr("By difficulty"), tr("By language"))
         for at, (kind, title) in enumerate(zip(Facts._fields, titles, strict=True)):
@@ -203,9 +217,8 @@ class GroupedMetrics:
             profiles: defaultdict[str, list[float]] = defaultdict(list)
             for dialog_id, facts in stats.facts.items():
                 dialogs[facts[at]] += 1
-                found = values.get(dialog_id)
-                if found is not None and found.profile_score is not None:
-                    profiles[facts[at]].append(found.profile_score)
+                if (score := values.get(_PROFILE, {}).get(dialog_id)) is not None:
+                    profiles[facts[at]].append(score)
             if len(dialogs) < 2:  # noqa: PLR2004 - nothing to compare
                 continue
             states: defaultdict[str, MetricsState] = defaultdict(MetricsState)
@@ -214,8 +227,8 @@ class GroupedMetrics:
             for facts, state in self._states.items():
                 states[facts[at]].merge(state)
                 turns[facts[at]] += self._rows[facts]
-                for name, (share, sums) in self._ratios[facts].items():
-                    ratios[facts[at]].setdefault(name, share.sums()).merge(sums)
+                for name, (make, sums) in self._ratios[facts].items():
+                    ratios[facts[at]].setdefault(name, make()).merge(sums)
             shown = sorted(dialogs, key=lambda label: (-dialogs[label], label))[:_MAX_ROWS]
             names = {} if kind == "scenario" else labels(kind)
             rows: Iterator[tuple[Value, ...]] = (
@@ -228,7 +241,11 @@ class GroupedMetrics:
                 for label in sorted(shown, key=_order)
             )
             omitted = len(dialogs) - len(shown)
-            note = tr("{count} smaller groups are left out. ", count=omitted) if omitted else ""
+            one, many = (
+                marked("1 smaller group is left out. "),
+                marked("{count} smaller groups are left out. "),
+            )
+            note = tr_counted(omitted, one, many) if omitted else ""
             if kind == "language" and not stats.language_known:
                 note += tr("Languages are guessed from the script of the client.")
             yield table(title, headings, "lrr" + "r" * len(measures), rows, note.strip())
@@ -242,20 +259,22 @@ def value_cell(key: str, value: float | None, interval: tuple[float, float] | No
 
 
 def _values(
-    known: Iterable[tuple[MetricText, ValueText]],
+    known: Iterable[tuple[str, str]],
     state: MetricsState,
     ratios: Mapping[str, RatioSums],
     profiles: list[float],
 ) -> Iterator[Cell]:
     results = state.results()
-    for metric, value in known:
-        if metric.name == _PROFILE:
+    for metric, key in known:
+        if metric == _PROFILE:
             mean = sum(profiles) / len(profiles) if profiles else None
-            yield value_cell(value.key, mean, ratio_interval(((each, 1) for each in profiles), graded=True))
-        else:
-            sums = ratios.get(f"{metric.name}.{value.key}")
-            interval = None if sums is None else sums.interval()
-            yield value_cell(value.key, glossary.measured(value.key, results[metric.name])[0], interval)
+            yield value_cell(key, mean, ratio_interval(((each, 1) for each in profiles), graded=True))
+            continue
+        sums = ratios.get(f"{metric}.{key}")
+        value = None if sums is None else sums.value
+        if metric in results:
+            value, _, _ = glossary.measured(key, results[metric])
+        yield value_cell(key, value, None if sums is None else sums.interval())
 
 
 def _order(label: str) -> tuple[int, str]:
@@ -439,7 +458,8 @@ class JudgedTurns:
             for name, label in labels("readings").items()
         )
         sent = tr("{count:,} of {total:,} answered turns", count=self._judged, total=self._answered)
-        changed = tr("{count:,} turns: {readings}", count=self._changed, readings=readings)
+        turns = tr_counted(self._changed, marked("1 turn"), marked("{count:,} turns"))
+        changed = tr("{turns}: {readings}", turns=turns, readings=readings)
         return ((tr("Sent to the judge"), sent), (tr("Changed by the judge"), changed))
 
     def warnings(self) -> Iterator[ReportWarning]:

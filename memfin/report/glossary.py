@@ -213,7 +213,8 @@ def shown_values(text: MetricText, figures: Figures, judge: str | None = None) -
     Runs of earlier versions lack what the leading value needs; it comes second there.
     """
     shown = [value for value in text.values_of(judge) if value.key in figures.micro]
-    lacks = not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
+    eligible = figures.counts.get("eligible_count")
+    lacks = bool(eligible) and not figures.counts.get(_DENOMINATORS.get(text.lead, ""), 1)
     return sorted(shown or text.values[:1], key=lambda value: value.key != text.lead or lacks)
 
 

@@ -59,14 +59,14 @@ def read_log(path: Path, failed: str) -> Log:
     Raises:
         UsageError: inspect_ai is not installed, the file is no log, or the log is not finished.
     """
-    header = _read(path, "read_eval_log", header_only=True)
+    header = call_library(path, "read_eval_log", header_only=True)
     if header.status != "success":
         reason = f" ({_line(header.error.message)})" if header.error else ""
         raise UsageError(
             f"{path}: the evaluation has not finished, its status is {header.status}{reason}; "
             f"inspect eval-retry {path} runs it again"
         )
-    summaries = _read(path, "read_eval_log_sample_summaries")
+    summaries = call_library(path, "read_eval_log_sample_summaries")
     if not summaries:
         raise UsageError(f"{path}: the log holds no samples; inspect eval --log-samples keeps them")
     values: dict[str, Units] = {failed: {}}
@@ -190,21 +190,26 @@ def read_replies(path: Path, ids: Sequence[tuple[int | str, int]]) -> list[Reply
     """Return the texts of samples, given by id and epoch; only these are read."""
     found = []
     for name, epoch in ids:
-        sample = _read(
+        sample = call_library(
             path, "read_eval_log_sample", name, epoch, resolve_attachments=True, exclude_fields=_UNREAD
         )
         found.append(Reply(_text(sample.input), sample.output.completion))
     return found
 
 
-def _read(path: Path, function: str, *args: Any, **settings: Any) -> Any:
-    """Call a function of `inspect_ai.log` on a file; raise `UsageError` for whatever it raises."""
+def load_library(needed_by: object) -> Any:
+    """Return `inspect_ai.log`; raise `UsageError` where it is not installed."""
     try:
-        library = importlib.import_module("inspect_ai.log")
+        return importlib.import_module("inspect_ai.log")
     except ModuleNotFoundError as problem:
         raise UsageError(
-            f"{path}: {problem}; inspect_ai logs need the extra: pip install 'memfin[inspect]'"
+            f"{needed_by}: {problem}; inspect_ai logs need the extra: pip install 'memfin[inspect]'"
         ) from None
+
+
+def call_library(path: Path, function: str, *args: Any, **settings: Any) -> Any:
+    """Call a function of `inspect_ai.log` on a file; raise `UsageError` for whatever it raises."""
+    library = load_library(path)
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:

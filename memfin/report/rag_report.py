@@ -13,7 +13,7 @@ import msgspec
 from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, many_failed, rag
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
-from memfin.language import tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.interval import RatioSums
 from memfin.report import common, model, reader
 from memfin.report.glossary import (
@@ -231,7 +231,11 @@ def _groups(summary: RagSummary) -> Iterator[model.Table]:
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
             omitted = len(found) - len(largest)
-            note = tr("{count} smaller groups are left out.", count=omitted) if omitted else ""
+            one, many = (
+                marked("1 smaller group is left out. "),
+                marked("{count} smaller groups are left out. "),
+            )
+            note = tr_counted(omitted, one, many).strip() if omitted else ""
             names = labels("difficulty") if kind == "difficulty" else {}
             yield _scores(title, tr("Group"), ((names.get(of, of), group) for of, group in largest), note)
 

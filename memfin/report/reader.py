@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from sys import intern
+from types import GenericAlias
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -32,16 +34,6 @@ _LINE_LIMIT: Final = 256 * 1024 * 1024
 T = TypeVar("T")
 
 
-class HeadlineValues(msgspec.Struct, gc=False):
-    """The values of one dialogue that a report shows; the rest of ``by_dialog`` is not kept."""
-
-    key_coverage: float | None = None
-    profile_score: float | None = None
-    risk_coverage: float | None = None
-    severe_violation_rate: float | None = None
-    rubric_hit_rate: float | None = None
-
-
 class SummaryMetric(msgspec.Struct, kw_only=True):
     """A metric of the summary with ``by_dialog`` still in JSON: it alone grows with the run."""
 
@@ -57,6 +49,9 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
 
 Figures = MetricResult | SummaryMetric
 """The values and counts of a metric."""
+
+DialogValues = Mapping[str, Mapping[str, float]]
+"""The first value of each metric by its name, and there by dialogue."""
 
 
 class SummaryFile(msgspec.Struct, kw_only=True):
@@ -154,11 +149,15 @@ def require_run_directory(run_dir: Path) -> None:
         raise UsageError(f"{run_dir}: {', '.join(missing)} missing; a report needs {', '.join(_REQUIRED)}")
 
 
-def by_dialog(run_dir: Path, name: str, metric: SummaryMetric) -> dict[str, HeadlineValues]:
-    """Decode the by_dialog table of one metric; raise UsageError when it is malformed."""
+def by_dialog(run_dir: Path, name: str, key: str, metric: SummaryMetric) -> dict[str, float]:
+    """Decode one value of a metric's by_dialog table; raise UsageError when it is malformed."""
     path = run_dir / SUMMARY
+    # The other values are never built, and all metrics share the names of the dialogues.
+    entry = msgspec.defstruct("Entry", [("value", float | None, msgspec.field(name=key, default=None))])
+    kind: Any = GenericAlias(dict, (str, entry))
     with _reading(path, f"{path}: metrics.{name}.by_dialog: "):
-        return decode(bytes(metric.by_dialog), dict[str, HeadlineValues])
+        found: dict[str, Any] = decode(bytes(metric.by_dialog), kind)
+    return {intern(dialog): each.value for dialog, each in found.items() if each.value is not None}
 
 
 def fetch_turns(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[str, int], TurnText]:

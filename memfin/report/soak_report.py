@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from memfin.contracts import ConfigFile, many_failed
 from memfin.contracts.soak import Drift, SoakEpoch, SoakSummary
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.metrics.reliability import spread
 from memfin.report import model, reader
 from memfin.report.glossary import (
@@ -27,7 +27,7 @@ from memfin.text.lines import visible
 SUMMARY: Final = "soak_summary.json"
 LINES: Final = "soak.jsonl"
 
-Unit = Literal["share", "percent", "score", "ms", "bytes", "count", "number"]
+Unit = Literal["share", "percent", "score", "ms", "bytes", "count"]
 Words = Mapping[str, str]
 
 _MIB: Final = 1 << 20
@@ -37,6 +37,7 @@ _MAX_POINTS: Final = 120
 _MAX_GROWTH: Final = _MIB
 _MAX_PASS_K: Final = 10
 _MAX_UNRELIABLE: Final = 20
+_MAX_LINES: Final = 5
 _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
     "share": (100, "", marked("{change} pp"), 1),
     "percent": (1, "", marked("{change} pp"), 100),
@@ -44,11 +45,9 @@ _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
     "ms": (1, "", marked("{change} ms"), None),
     "bytes": (1 / _MIB, "{:,.1f} MiB", "{change} MiB", None),
     "count": (1, "{:,.0f}", "{change}", None),
-    "number": (1, "{:.4g}", "{change}", None),
 }
 """Scale and form of a value, form of its changes, and the top of its charts."""
 
-_NAMES: Final = frozenset(metric.name for metric in METRICS)
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
 _WATCHED: Final = _HEADLINES | {f"{_RAG}.overall_percentage": "RAG"}
 """Values whose drift is worth a warning, with their names there."""
@@ -98,7 +97,7 @@ def load_soak_report(directory: Path) -> model.Report:
     words = _words(summary)
     latency, errors = summary.turn_latency_ms, summary.errors
     counts = (
-        (tr("epochs"), summary.epochs, ""),
+        (tr_counted(summary.epochs, marked("epoch"), marked("epochs")), summary.epochs, ""),
         (words["wholes"], summary.dialogs, ""),
         (words["units"], summary.turns, ""),
         (tr("{units} failed", units=words["units"]), errors.failed_turns, "bad"),
@@ -203,12 +202,15 @@ def _epochs(path: Path, number: int) -> Iterator[SoakEpoch]:
 
 
 def _unit_of(metric: str, value: str) -> Unit:
-    """Return the unit of a metric's value; a metric that the glossary does not know is a plain number."""
-    if metric == _RAG:
+    """Return the unit of a metric's value, MemFin's own or custom."""
+    if metric == _RAG and not value.startswith("judge."):
         return "percent" if value.endswith("percentage") else "share"
-    if metric not in _NAMES:
-        return "number"
-    return "score" if is_score(value) else "share"
+    return "score" if metric == _RAG or is_score(value) else "share"
+
+
+def _is_custom(name: str) -> bool:
+    metric, _, value = name.partition(".")
+    return is_custom(name) and metric != _RAG and not value.startswith("macro.")
 
 
 def in_unit(unit: Unit, value: float) -> str:
@@ -239,7 +241,7 @@ def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Dr
             known = (texts.get(name) or value_label(value), _unit_of(metric, value), metrics[name])
             rows.setdefault(metric, []).append(known)
     for name in (*(name for name in titles if name in rows), *sorted(rows.keys() - titles.keys())):
-        yield titles.get(name, name), rows[name]
+        yield titles.get(name) or f"{name} {tr('Custom metric')}", rows[name]
     operation = summary.operation
     if names := [name for name in labels("operation") if name in operation]:
         yield (
@@ -250,14 +252,15 @@ def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Dr
 
 def unmeasured_lines(summary: SoakSummary) -> Iterator[str]:
     """Yield a line per metric and reason why headline values were not measured in the last epoch."""
-    for metric in METRICS:
-        reasons: dict[str, list[str]] = {}
-        for value in metric.values:
-            if (reason := summary.not_measured.get(f"{metric.name}.{value.key}")) is not None:
-                reasons.setdefault(reason, []).append(value.label)
-        for reason, names in reasons.items():
-            text = f"{metric.code} {tr(', ').join(names)}"
-            yield tr("{value}: not measured, {reason}", value=text, reason=tr(reason))
+    codes, texts, found = {metric.name: metric.code for metric in METRICS}, _labels(), summary.not_measured
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name in (*(name for name in texts if name in found), *sorted(filter(is_custom, found))):
+        metric, _, value = name.partition(".")
+        label = texts.get(name) or value_label(value)
+        reasons.setdefault((codes.get(metric, metric), found[name]), []).append(label)
+    for (code, reason), names in reasons.items():
+        text = f"{code} {tr(', ').join(names)}"
+        yield tr("{value}: not measured, {reason}", value=text, reason=tr(reason))
 
 
 def _operation_label(name: str, words: Words) -> str:
@@ -317,11 +320,19 @@ def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineCha
         found = [epoch.headline_values for epoch in epochs]
         return {label: [each.get(name) for each in found] for name, label in names.items()}
 
+    measured = dict.fromkeys(name for epoch in epochs for name in epoch.headline_values)
+    custom = {
+        name: f"{metric} {value_label(value)}"
+        for name in measured
+        for metric, _, value in (name.partition("."),)
+        if _is_custom(name) and _unit_of(metric, value) == "share"
+    }
     latencies: dict[str, list[float | None]] = {
         name: [epoch.turn_latency_ms[name] for epoch in epochs] for name in ("p50", "p99")
     }
     charts: tuple[tuple[str, Unit, dict[str, list[float | None]]], ...] = (
         (tr("Headline values"), "share", values(_HEADLINES)),
+        (tr("Custom metrics"), "share", values(dict(islice(custom.items(), _MAX_LINES)))),
         (tr("Score"), "percent", values(_scores())),
         (
             tr("Resident memory after each epoch"),
@@ -392,13 +403,14 @@ def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
         yield warning("changed_inputs", inputs=", ".join(summary.changed))
     yield from _drifts(summary)
     if summary.epochs and not (summary.reliability or any(each.ci95 for each in summary.metrics.values())):
-        yield warning("few_epochs", epochs=summary.epochs)
+        epochs = tr_counted(summary.epochs, marked("1 epoch"), marked("{count:,} epochs"))
+        yield warning("few_epochs", epochs=epochs)
 
 
 def _drifts(summary: SoakSummary) -> Iterator[model.ReportWarning]:
     for name, drift in summary.metrics.items():
         metric, _, value = name.partition(".")
-        custom = is_custom(name) and metric != _RAG and not value.startswith("macro.")
+        custom = _is_custom(name)
         if drift.drifting and (custom or name in _WATCHED) and drift.ci95 is not None:
             title = f"{metric} {value_label(value)}" if custom else f"{_WATCHED[name]} {_labels()[name]}"
             change = _change(_unit_of(metric, value), drift.slope, drift.ci95, tr("epoch"))

@@ -11,7 +11,7 @@ import msgspec
 from memfin.contracts import EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, PairedValue
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.report import glossary
 from memfin.report.common import agent_facts
 from memfin.report.glossary import MARKS, METRICS, TYPES, format_interval, format_value, is_score, labels
@@ -83,7 +83,8 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     inputs = tr(", ").join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
     counted = tr(
         "{valid_dialogs:,} of {total_dialogs:,} dialogues valid, {skipped_dialogs:,} skipped, "
-        "{failed_dialogs:,} failed; {total_turn_pairs:,} turn pairs",
+        "{failed_dialogs:,} failed; {pairs}",
+        pairs=tr_counted(counters.total_turn_pairs, marked("1 turn pair"), marked("{count:,} turn pairs")),
         **msgspec.structs.asdict(counters),
     )
     if counters.unscored_turn_pairs:
@@ -312,10 +313,13 @@ def _bounds(name: str, value: PairedValue, suite: str) -> str:
     return tr("{low} to {high}", low=low, high=high)
 
 
-def in_both(suite: str) -> str:
-    """Return the words for a number of dialogues, questions or samples in both runs."""
-    words = {"rag": tr("questions in both runs"), "samples": tr("samples in both logs")}
-    return words.get(suite) or tr("dialogues in both runs")
+def in_both(suite: str, count: int) -> str:
+    """Return the words for so many dialogues, questions or samples in both runs."""
+    if suite == "rag":
+        return tr("question in both runs") if count == 1 else tr("questions in both runs")
+    if suite == "samples":
+        return tr("sample in both logs") if count == 1 else tr("samples in both logs")
+    return tr("dialogue in both runs") if count == 1 else tr("dialogues in both runs")
 
 
 def pairs_line(comparison: Comparison) -> str:
@@ -326,5 +330,7 @@ def pairs_line(comparison: Comparison) -> str:
         if count
     ]
     repeated = [tr("k = {count} repeats", count=comparison.repeats)] if comparison.repeats else []
-    paired = tr(", ").join([f"{grouped(comparison.pairs)} {in_both(comparison.suite)}", *alone, *repeated])
+    paired = tr(", ").join(
+        [f"{grouped(comparison.pairs)} {in_both(comparison.suite, comparison.pairs)}", *alone, *repeated]
+    )
     return tr("{pairs}; up and down count what got better and what got worse", pairs=paired)

@@ -10,11 +10,19 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts import DETECTOR_PREFIX, RecallTrace, TurnEvalRow, met_risk_tags
-from memfin.language import marked, tr
+from memfin.contracts import (
+    DETECTOR_PREFIX,
+    HEURISTIC_JUDGE,
+    NO_JUDGE,
+    RecallTrace,
+    TurnEvalRow,
+    met_risk_tags,
+)
+from memfin.language import marked, tr, tr_counted
+from memfin.metrics.custom import CustomState, custom_states
 from memfin.report import reader
 from memfin.report.dialogs import UNKNOWN, Facts, script_language
-from memfin.report.glossary import format_value, labels, word
+from memfin.report.glossary import format_value, labels, missing, value_label, word
 from memfin.report.model import Case, Cases, Evidence, Item, Segment, segments
 from memfin.text.lines import flat, one_line
 
@@ -58,16 +66,20 @@ class Ranking:
 
 
 class WorstTurns:
-    """A ranking per criterion, fed row by row; ``without`` names those that are left out."""
+    """A ranking per criterion and custom metric, fed row by row; ``without`` names those left out."""
 
     def __init__(self, size: int = 5, *, without: Collection[str] = ()) -> None:
         rankings = {name: Ranking(title, size) for name, title in labels("rankings").items()}
         self._severe, self._contradicted, self._keys, self._risks, self._scores, self._own = rankings.values()
         self._shown = [ranking for name, ranking in rankings.items() if name not in without]
+        self._size = size
+        self._states: dict[str, CustomState] = {}
+        self._custom: dict[str, Ranking] = {}
 
     def rankings(self) -> tuple[Ranking, ...]:
         """Return the rankings that have any turn, the gravest kind first."""
-        return tuple(ranking for ranking in self._shown if ranking.total)
+        custom = (self._custom[name] for name in sorted(self._custom))
+        return tuple(ranking for ranking in (*self._shown, *custom) if ranking.total)
 
     def add(self, row: TurnEvalRow) -> None:
         """Offer a row to every criterion it is eligible for; violations need nothing from the reference."""
@@ -98,6 +110,24 @@ class WorstTurns:
         own = [each.field for each in row.findings if each.field.startswith(DETECTOR_PREFIX)]
         if own:
             self._own.offer(-len(own), 0, tr(", ").join(dict.fromkeys(own)), row)
+        self._add_custom(row)
+
+    def _add_custom(self, row: TurnEvalRow) -> None:
+        """Offer a row to its custom metrics per turn, unless its value is the best in the range."""
+        for state in custom_states(row, self._states):
+            for share, hits, of in () if state.of_dialog else state.units(row):
+                less, value = share.lower_is_better, hits / of
+                if value == (share.low if less else share.high):
+                    continue
+                name = one_line(f"{state.name} {value_label(share.name)}", _WORDS_LIMIT)
+                title = (
+                    tr("{value}, highest first", value=name)
+                    if less
+                    else tr("{value}, lowest first", value=name)
+                )
+                words = f"{name}: {format_value(share.name, value)}"
+                ranking = self._custom.setdefault(state.name, Ranking(title, self._size))
+                ranking.offer(-value if less else value, -of, words, row)
 
     def blocks(self, run_dir: Path, facts: Mapping[str, Facts]) -> Iterator[Cases]:
         """Yield the rankings with the texts of their turns, which are read from the trace."""
@@ -119,10 +149,17 @@ class WorstTurns:
                 text, why = texts.get(key), reasons.get(key, ())
                 seen[key] = turn_case(anchor, words, row, text, facts.get(row.dialog_id), why)
                 cases.append(seen[key])
-            total = tr("{count:,} turns", count=ranking.total) if ranking.total > 1 else tr("1 turn")
+            total = tr_counted(ranking.total, marked("1 turn"), marked("{count:,} turns"))
             if ranking.total > len(cases):
                 total += tr(", the worst {count}", count=len(cases))
             yield Cases(title=ranking.title, total=total, answered=tr("Reply"), cases=tuple(cases))
+
+
+def empty_rankings(metrics: Mapping[str, reader.Figures], judge: str | None) -> set[str]:
+    """Return the rankings that say nothing about a run without recall, or without a model as the judge."""
+    memory = metrics.get("m1_context_continuity")
+    without = {"keys"} if memory is not None and missing("key_coverage", memory) else set()
+    return without | ({"scores"} if judge in (NO_JUDGE, HEURISTIC_JUDGE) else set())
 
 
 def missed_tags(row: TurnEvalRow) -> tuple[str, ...]:
@@ -191,10 +228,18 @@ def _evidence(
         Item(tr("{mark:g} of 5: {reason}", mark=one.score, reason=one_line(one.reason, _TEXT_LIMIT)))
         for one in islice(reasons, _MAX_VOTES)
     )
-    if judge := tuple(votes):
-        yield Evidence(tr("Judge"), judge)
-    if findings := tuple(_findings(row, reply)):
-        yield Evidence(tr("Findings"), findings)
+    lists: tuple[tuple[str, Iterator[Item]], ...] = (
+        (tr("Judge"), votes),
+        (tr("Custom metrics"), _custom(row)),
+        (tr("Findings"), _findings(row, reply)),
+    )
+    yield from (Evidence(title, shown) for title, items in lists if (shown := tuple(items)))
+
+
+def _custom(row: TurnEvalRow) -> Iterator[Item]:
+    for name, entry in row.get("custom", {}).items():
+        value = format_value(entry.value, entry.hits / entry.of if entry.of else None)
+        yield Item(one_line(f"{name}: {entry.error or value}", _TEXT_LIMIT))
 
 
 def _keys(row: TurnEvalRow) -> Iterator[Item]:

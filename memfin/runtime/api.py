@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
+from typing import Any, Final, Generic, Self, Unpack, overload
 
 import anyio
 
@@ -21,6 +21,7 @@ from memfin.contracts import DialogTrace, EvalSummary, ProgressEvent, RunStats
 from memfin.dataset import DatasetLike, InvalidDialogError, normalize_dialog, usable_id
 from memfin.errors import GateFailed, RunFault, RunStopped
 from memfin.judges.registry import JudgeLike
+from memfin.results import Results
 from memfin.runtime.pipeline import DRAIN_LIMIT, Plan, S
 from memfin.runtime.plan import ObserverFactory, make_plan
 from memfin.runtime.resume import make_resume_plan
@@ -29,9 +30,6 @@ from memfin.runtime.settings import CommonSettings, Settings, new_run_id
 from memfin.runtime.subscriptions import BUFFERED, E, Subscribers, Subscription
 from memfin.sandbox.calls import check_listener
 from memfin.sandbox.thread import CallThread
-
-if TYPE_CHECKING:
-    from memfin.results import Results
 
 PLAN_GRACE: Final = 0.8
 """Seconds that a host which cancels the start waits for the reading of the dataset to end."""
@@ -102,15 +100,13 @@ class EmbeddedRun(Generic[S]):
         return self._run.stats if self._run is not None else None
 
     @property
-    def results(self) -> "Results[S]":
+    def results(self) -> Results[S]:
         """The results of the complete run, as `memfin.read_run` reads them from its directory.
 
         Raises:
             UsageError: the run is not complete.
         """
-        from memfin.results import Results  # noqa: PLC0415 - takes as long to import as everything here
-
-        return Results(self.directory)
+        return Results(self.directory, self.summary)
 
     @property
     def run_id(self) -> str:
@@ -183,7 +179,7 @@ class EmbeddedRun(Generic[S]):
             raise StopAsyncIteration
         return event
 
-    async def wait(self) -> S:
+    async def wait(self) -> Results[S]:
         """Wait for the end and return the results.
 
         Raises:
@@ -195,7 +191,7 @@ class EmbeddedRun(Generic[S]):
         self._entered_run()
         await asyncio.wait({self._task})
         self._raise_failure(stopped=True)
-        return self._task.result()
+        return self.results
 
     @property
     def failed_gates(self) -> list[str]:
@@ -215,17 +211,17 @@ class EmbeddedRun(Generic[S]):
             return []
         return run.plan.failed_gates(run.summary, run.stats, self.directory)
 
-    async def complete(self, *, report: bool = False) -> S:
+    async def complete(self, *, report: bool = False) -> Results[S]:
         """Enter, wait for the end and return the results.
 
         With ``report`` it also writes ``report.md`` and ``report.html``, in the language of the context.
 
         Raises:
             UsageError, RunFault, RunStopped: as `wait`.
-            GateFailed: the run is complete, but does not pass a gate; the results are its ``summary``.
+            GateFailed: the run is complete, but does not pass a gate; the error has its ``summary``.
         """
         async with self:
-            summary = await self.wait()
+            results = await self.wait()
         if report:
             from memfin.report.render import write_reports  # noqa: PLC0415 - as above
 
@@ -235,8 +231,8 @@ class EmbeddedRun(Generic[S]):
             finally:
                 thread.stop()
         if gates := self.failed_gates:
-            raise GateFailed("; ".join(gates), summary)
-        return summary
+            raise GateFailed("; ".join(gates), results.summary)
+        return results
 
     async def stop(self, within: float = DRAIN_LIMIT) -> None:
         """End the run in order and wait for that: running turns may end, nothing new starts.
@@ -414,8 +410,8 @@ async def evaluate(
     report: bool = False,
     metrics: Sequence[MetricLike] | None = None,
     **config: Unpack[Settings],
-) -> EvalSummary:
-    """Evaluate an agent on a dataset and return the metrics; artifacts go to ``runs_dir/run_id``.
+) -> Results[EvalSummary]:
+    """Evaluate an agent on a dataset and return the results; artifacts go to ``runs_dir/run_id``.
 
     The arguments are those of `Evaluation`; ``report`` also writes ``report.md`` and ``report.html``, in the
     language of the context, before gates are checked.
@@ -500,8 +496,8 @@ def run_eval_parallel(  # noqa: PLR0913 - those of the contract, and of `evaluat
 ) -> EvalSummary:
     """Evaluate from synchronous code: serial inside a dialogue, concurrent between them.
 
-    This is `evaluate` with a loop of its own; inside a running loop use `evaluate`. The
-    parameters are those of metrics contract section 8, the others are those of `evaluate`.
+    This is `evaluate` with a loop of its own, and returns the summary of its results; inside a running loop
+    use `evaluate`. The parameters are those of metrics contract section 8 and of `evaluate`.
     """
     main = partial(
         evaluate,
@@ -516,4 +512,4 @@ def run_eval_parallel(  # noqa: PLR0913 - those of the contract, and of `evaluat
         report=report,
         **config,
     )
-    return anyio.run(main)
+    return anyio.run(main).summary

@@ -10,7 +10,7 @@ from memfin.contracts import NO_JUDGE
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.api import EmbeddedRun
-from memfin.runtime.bench_plan import RagLike, make_bench_plan, make_bench_resume_plan
+from memfin.runtime.bench_plan import BenchmarkLike, RagLike, make_bench_plan, make_bench_resume_plan
 from memfin.runtime.run import Run
 from memfin.runtime.subscriptions import BUFFERED
 from memfin.sandbox.thread import CallThread
@@ -19,7 +19,7 @@ from memfin.sandbox.thread import CallThread
 class BenchEvaluation(EmbeddedRun[RagSummary]):
     """A benchmark run as an asynchronous context manager, and an iterator of its progress events.
 
-    ``async with BenchEvaluation(path, rag=my_system) as run: summary = await run.wait()``. Everything that
+    ``async with BenchEvaluation(path, rag=my_system) as run: results = await run.wait()``. Everything that
     `memfin.Evaluation` promises its host holds here too.
 
     Attributes:
@@ -28,7 +28,7 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None = None,
+        path: BenchmarkLike | None = None,
         *,
         rag: RagLike = "builtin",
         document: str | os.PathLike[str] | None = None,
@@ -41,8 +41,9 @@ class BenchEvaluation(EmbeddedRun[RagSummary]):
         """Prepare; nothing is read or checked yet.
 
         Args:
-            path: a directory with ``questions/*.json``, or a file of questions; None is the benchmark that
-                ships with MemFin.
+            path: a directory with ``questions/*.json``, a file of questions, or questions from memory as
+                `memfin.evaluate` takes dialogues, which are kept in the run directory; None is the benchmark
+                that ships with MemFin.
             rag: a reference as for ``--rag``, a factory, or an object with a ``query`` method.
             document: the document, where the benchmark does not name it.
             judge: a reference as for ``--judge``, or a factory; it reads the answers besides the formulas.
@@ -105,7 +106,7 @@ class BenchmarkRunner:
     summary, whose fields are also its items: ``summary["overall_percentage"]``.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, **options: Any) -> None:
+    def __init__(self, path: BenchmarkLike | None = None, **options: Any) -> None:
         """Prepare; nothing is read yet. The other arguments of `BenchEvaluation` are ``options``."""
         self._path = path
         self._options = options
@@ -130,4 +131,4 @@ class BenchmarkRunner:
     ) -> RagSummary:
         """Do what `run_benchmark` does inside a running event loop."""
         evaluation = BenchEvaluation(self._path, rag=system, type=question_type, **self._options)
-        return await evaluation.complete()
+        return (await evaluation.complete()).summary

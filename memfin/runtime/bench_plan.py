@@ -1,7 +1,7 @@
 """Plans of benchmark runs and of soaks of a benchmark: resolved and checked before anything starts."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from memfin.contracts import NO_JUDGE, BenchConfig, BenchConfigFile, RunStats, S
 from memfin.contracts.rag import SUMMARY, RagQuestion, RagSummary, read_sums, summary_pieces
 from memfin.contracts.reading import shown
 from memfin.contracts.run import Suite as SuiteName
+from memfin.dataset import DatasetLike, SpooledDataset
 from memfin.errors import UsageError
 from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_RESULTS
 from memfin.judges.protocol import RecordingJudge
@@ -38,6 +39,7 @@ from memfin.runtime.bench_gates import (
 )
 from memfin.runtime.judging import judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
+from memfin.runtime.plan import spooled
 from memfin.runtime.resume import resumed
 from memfin.runtime.settings import checked_config
 from memfin.runtime.soak_plan import SoakPlan, SoakSuite, new_soak, resumed_soak
@@ -51,6 +53,9 @@ MAX_PERCENT: Final = 100
 
 ROOM: Final = 16
 """Questions that wait between two stages at most."""
+
+BenchmarkLike = DatasetLike | Mapping[str, Any]
+"""A path of a benchmark, or questions as `DatasetLike`; a dictionary is the content of a question file."""
 
 RagLike = str | Callable[..., Any] | object
 
@@ -120,7 +125,7 @@ class BenchPlan(Plan[RagSummary]):
 
 
 def make_bench_plan(
-    path: str | os.PathLike[str] | None = None,
+    path: BenchmarkLike | SpooledDataset | None = None,
     *,
     rag: RagLike = "builtin",
     document: str | os.PathLike[str] | None = None,
@@ -129,19 +134,33 @@ def make_bench_plan(
 ) -> BenchPlan:
     """Resolve and check everything a benchmark run needs; reads the questions and the document.
 
-    The arguments are those of `memfin.runtime.bench.BenchEvaluation`.
+    Questions that are no path are spooled, and kept in the run directory. The arguments are those of
+    `memfin.runtime.bench.BenchEvaluation`.
 
     Raises:
         UsageError: a setting, the benchmark, the document, the system or the judge is unusable; one line
             says why.
     """
-    given = {"dataset": path, "document": document, "agent": rag if isinstance(rag, str) else ""}
+    place, items = _split(path)
+    given = {"dataset": place, "document": document, "agent": rag if isinstance(rag, str) else ""}
     config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
             raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")
+    spool: SpooledDataset | None = None
+    if items is not None:
+        config, spool = spooled(items, config)
+    try:
+        return _made(config, spool, rag, judge)
+    except BaseException:
+        if spool is not None:
+            spool.close()
+        raise
+
+
+def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge: JudgeLike) -> BenchPlan:
     chosen = SAMPLE if config.dataset is None else config.dataset
-    benchmark = load_benchmark(chosen)
+    benchmark = load_benchmark(spool or chosen)
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
     index = DocumentIndex(loaded) if loaded is not None else None
@@ -164,7 +183,8 @@ def make_bench_plan(
         controls = rag_controls((question for _, question in questions), index)
     return BenchPlan(
         config=config,
-        source=f"benchmark {benchmark.path}",
+        source="benchmark" if spool else f"benchmark {benchmark.path}",
+        spool=spool,
         dataset_path=config.dataset or BUILTIN,
         dialogs=len(questions),
         model_name=system.model_name,
@@ -173,7 +193,7 @@ def make_bench_plan(
         system=system,
         board=board,
         layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
-        warnings=tuple(_warnings(benchmark, index, None if config.document else chosen)),
+        warnings=tuple(_warnings(benchmark, index, None if config.document or spool else chosen)),
         fingerprint_inputs={
             "benchmark_sha256": benchmark.digest,
             "document_sha256": loaded.digest if loaded is not None else None,
@@ -192,6 +212,13 @@ def make_bench_plan(
         index=index,
         before=right_facts(config.fail_on_regression),
     )
+
+
+def _split(benchmark: Any) -> tuple[str | os.PathLike[str] | None, Any]:
+    """Return the path of a benchmark and None, or None and the items of one that is no path."""
+    if benchmark is None or isinstance(benchmark, str | os.PathLike):
+        return benchmark, None
+    return None, [benchmark] if isinstance(benchmark, Mapping) else benchmark
 
 
 def _warnings(
@@ -273,7 +300,7 @@ SOAK: Final = SoakSuite[RagSummary](
 
 
 def make_bench_soak_plan(
-    path: str | os.PathLike[str] | None = None,
+    path: BenchmarkLike | None = None,
     *,
     limits: SoakLimits,
     rag: RagLike = "builtin",
@@ -285,8 +312,9 @@ def make_bench_soak_plan(
 
     The arguments and errors are those of `make_bench_plan` and of `memfin.runtime.soak_plan.make_soak_plan`.
     """
-    config = checked_config({**settings, "dataset": path, "document": document}, BenchConfig, DIRECTIONS)
-    return new_soak(SOAK, config, limits, rag=rag, judge=judge)
+    place, items = _split(path)
+    config = checked_config({**settings, "dataset": place, "document": document}, BenchConfig, DIRECTIONS)
+    return new_soak(SOAK, config, limits, items, rag=rag, judge=judge)
 
 
 def make_bench_soak_resume_plan(

@@ -107,17 +107,18 @@ def parse_gate(text: str) -> Gate:
 
 
 def check_gate(gate: Gate, directions: Directions) -> None:
-    """Raise `UsageError` unless there is a value of that name and the gate points in its direction."""
+    """Raise `UsageError` unless there is a value of that name with this direction and range."""
     option = gate.text.partition(" ")[0]
     if gate.name not in directions:
         metric = gate.name.partition(".")[0]
         values = [name for name in directions if name.startswith(f"{metric}.")]
-        by_ending = [name for name in directions if name.endswith(f".{gate.name}")]
         whole = {name.partition(".")[2] or name: name for name in directions if ".macro." not in name}
-        known = {**whole, **{name: name for name in whole.values()}}
-        close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known)))
-        near = values or by_ending or close or list(whole.values())
-        raise UsageError(f"{option}: unknown value {gate.name!r}; known: {', '.join(near)}")
+        known = {**whole, **{name: name for name in directions}}
+        close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known, cutoff=0.75)))
+        near = f"known: {', '.join(values or whole.values())}"
+        if close:
+            near = f"did you mean {' or '.join(close)}?"
+        raise UsageError(f"{option}: unknown value {gate.name!r}; {near}")
     if directions[gate.name] != gate.at_most:
         less, way, sign = (
             ("less", "--fail-over", "<=") if directions[gate.name] else ("more", "--fail-under", ">=")
@@ -128,6 +129,16 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         )
     if gate.at_bound and ".macro." in gate.name:
         raise UsageError(f"{option}: {gate.name} has no interval; leave out @95 or .macro")
+    for state in MetricsState().states:
+        for share in state.shares:
+            if gate.name.replace(".macro.", ".") == f"{state.name}.{share.name}":
+                check_limit(gate, share.low, share.high)
+
+
+def check_limit(gate: Gate, low: float, high: float) -> None:
+    """Raise `UsageError` for a limit outside the range of the value."""
+    if not low <= gate.limit <= high:
+        raise UsageError(f"{gate.text}: the limit is out of range; {gate.name} is from {low:g} to {high:g}")
 
 
 def custom_directions(metrics: Mapping[str, MetricResult]) -> dict[str, bool]:
@@ -225,7 +236,8 @@ def turn_gates(turns_by_status: Mapping[str, int], fail_on_error: float | None) 
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)
     some = f"--fail-on-error {{:g}}: {failed} of {total} turns failed"
-    return failure_gates(failed, total, fail_on_error, f"every one of the {total} turns failed", some)
+    every = f"every one of the {total} turns failed" if total > 1 else "the only turn failed"
+    return failure_gates(failed, total, fail_on_error, every, some)
 
 
 def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:

@@ -15,8 +15,15 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import EvalSummary, RunConfig, RunStats
-from memfin.dataset import SAMPLE, DatasetLike, SpooledDataset, check_dataset_file, digest_dataset
+from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
+from memfin.dataset import (
+    SAMPLE,
+    DatasetLike,
+    SpooledDataset,
+    check_dataset_file,
+    digest_dataset,
+    named_dataset,
+)
 from memfin.errors import UsageError
 from memfin.journal import DATASET, JUDGE_CONTROLS
 from memfin.judges import DialogJudge
@@ -160,13 +167,15 @@ def make_plan(
 ) -> RunPlan:
     """Resolve and check everything a run needs; reads the dataset once for its hash.
 
-    A dataset that is no path is spooled, and kept in the run directory. ``settings`` are the other fields of
-    `RunConfig`; ``observer_factory`` makes the observer of each dialogue, a subclass of `TurnObserver` that
-    looks on; ``metrics`` are custom metrics, in place of the references of the setting ``metric``.
+    A dataset that is no path is spooled, and kept in the run directory; so is that of a plugin's name or a
+    reference. ``settings`` are the other fields of `RunConfig`; ``observer_factory`` makes the observer of
+    each dialogue, a subclass of `TurnObserver` that looks on; ``metrics`` are custom metrics, in place of the
+    references of the setting ``metric``.
 
     Raises:
         UsageError: a setting, the dataset, the agent or the judge is unusable; one line says why.
     """
+    dataset = named_dataset(dataset)
     given = settings.get("metric", ()) if metrics is None else metrics
     custom = resolve_metrics(given)
     config = make_config(
@@ -248,4 +257,5 @@ def spooled(dataset: DatasetLike | SpooledDataset, config: C) -> tuple[C, Spoole
         return config.replace(dataset=str(dataset.path)), dataset
     config = config.replace(run_id=config.run_id or new_run_id())
     place = Path(config.runs_dir) / str(config.run_id) / DATASET
-    return config.replace(dataset=str(place)), SpooledDataset(dataset, place)
+    noun = "questions" if isinstance(config, BenchConfig) else "dialogues"
+    return config.replace(dataset=str(place)), SpooledDataset(dataset, place, noun)

@@ -12,7 +12,7 @@ from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
-from memfin.runtime.gates import Directions, gates_of, value_directions
+from memfin.runtime.gates import Directions, check_limit, gates_of, value_directions
 from memfin.scoring.user_detectors import TAG_MAPPER, Detector, importable_reference
 
 C = TypeVar("C", bound=RunConfig)
@@ -74,7 +74,12 @@ def make_config(settings: Mapping[str, Any], metrics: Mapping[str, CustomMetric]
     ``metrics`` are the custom metrics where they are resolved already.
     """
     custom = resolve_metrics(settings.get("metric", ())) if metrics is None else metrics
-    return checked_config(settings, RunConfig, value_directions(directions_of(custom)))
+    directions = value_directions(directions_of(custom))
+    config = checked_config(settings, RunConfig, directions)
+    for gate in gates_of(config, directions):
+        if (metric := custom.get(gate.name.partition(".")[0])) is not None:
+            check_limit(gate, metric.low, metric.high)
+    return config
 
 
 def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Directions) -> C:

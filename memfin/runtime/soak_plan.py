@@ -16,7 +16,7 @@ from memfin.contracts import NO_JUDGE, ConfigFile, EvalSummary, RunConfig, SoakL
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite as SuiteName
 from memfin.contracts.settings import MAX_REPEATS, check_settings
-from memfin.dataset import DatasetLike, SpooledDataset
+from memfin.dataset import DatasetLike, SpooledDataset, named_dataset
 from memfin.errors import UsageError
 from memfin.journal import DATASET, progress_path
 from memfin.journal.commits import digest
@@ -232,6 +232,7 @@ def make_soak_plan(
         UsageError: neither a duration nor a number of epochs is set, or a setting, the dataset, the agent
             or the judge is unusable.
     """
+    dataset = named_dataset(dataset)
     named = dataset is None or isinstance(dataset, str | os.PathLike)
     config = make_config({**settings, "dataset": dataset if named else None})
     system = {"agent": agent, "judge": judge, "observer_factory": observer_factory}

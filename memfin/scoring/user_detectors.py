@@ -146,7 +146,8 @@ def load_detectors(references: Iterable[str]) -> dict[str, tuple[str, str]]:
         UsageError: one of them is no detector, or two have the same name.
     """
     found: dict[str, tuple[str, str]] = {}
-    for reference in references:
+    for given in references:
+        reference = plugin_reference("detector", given, _FORMS, "memfin.detectors")
         loaded = load_detector(reference)
         if loaded.name in found:
             raise UsageError(f"detector {reference!r}: has the name of {found[loaded.name][0]!r}")

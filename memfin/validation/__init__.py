@@ -4,6 +4,7 @@ from memfin.validation.files import (
     validate_benchmark,
     validate_file,
     validate_path,
+    validate_questions,
     validate_run,
     validate_soak,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "validate_benchmark",
     "validate_file",
     "validate_path",
+    "validate_questions",
     "validate_run",
     "validate_soak",
 ]

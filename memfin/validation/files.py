@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -26,13 +26,12 @@ from memfin.validation.text import Locator, NotJsonError, parse
 
 RULES: Final = MappingProxyType({**RUN_RULES, **rag.RAG_RULES})
 """The rules of each kind of artifact, by the name of its contract."""
-MAX_QUESTIONS_BYTES: Final = 64 * 1024 * 1024
-"""The largest file of questions that is read, in bytes."""
-
 _BOM: Final = b"\xef\xbb\xbf"
 _OF_LABELS: Final = frozenset({"risk_tags", "contradiction", "compliance", "forbidden_hits", "rubric"})
 _OF_DIALOGUES: Final = frozenset({"turns", "profile_gt"})
-_QUESTION_KEY: Final = re.compile(rb'"(?:benchmark_type|questions)"\s*:')
+_QUESTION_KEY: Final = re.compile(
+    rb'"(?:benchmark_type|questions)"\s*:|"type"\s*:\s*"(?:fact_exact|evidence_set|conflict_gap)"'
+)
 _DIALOGUE_KEY: Final = re.compile(rb'"(?:dialog_id|turns|profile_gt)"\s*:')
 _HEAD_BYTES: Final = 64 * 1024
 _PIECE: Final = 1 << 20
@@ -82,7 +81,10 @@ def validate_file(path: str | Path, kind: str | None = None) -> Iterator[Finding
         entry = _contract_of_first_line(path)
     if entry.file_format is None:
         raise UsageError(f"no file holds {entry.name!r} records alone; it is a part of others")
-    yield from validate_artifact(path, entry, RULES[entry.name]())
+    if entry is QUESTIONS:
+        yield from validate_benchmark(path)
+    else:
+        yield from validate_artifact(path, entry, RULES[entry.name]())
 
 
 def validate_artifact(
@@ -110,7 +112,7 @@ def validate_artifact(
 
 def _limit(entry: Contract) -> int:
     if entry.file_format == "json":
-        return MAX_QUESTIONS_BYTES if entry is QUESTIONS else reading.MAX_DOCUMENT_BYTES
+        return rag.MAX_QUESTIONS_BYTES if entry is QUESTIONS else reading.MAX_DOCUMENT_BYTES
     return reading.MAX_LINE_BYTES if entry in (DATASET, LABELS) else reading.MAX_RECORD_BYTES
 
 
@@ -153,9 +155,9 @@ def _violations(line: reading.Line, entry: Contract, rules: RunRules) -> Iterato
 
 
 def holds_questions(path: str | Path) -> bool:
-    """Return True if a JSON file is in a folder of question files, or begins as one."""
+    """Return True if a file of JSON or JSON Lines is in a folder of question files, or begins as one."""
     place = Path(path)
-    if place.suffix.lower() != ".json":
+    if place.suffix.lower() not in (".json", *rag.JSON_LINES):
         return False
     if place.parent.name == rag.FOLDER:
         return True
@@ -196,9 +198,39 @@ def validate_benchmark(
     seen: dict[str, str] = {}
     for file in rag.question_files(path):
         rules = rag.QuestionRules(file_text(file), seen)
+        if file.suffix.lower() in rag.JSON_LINES:
+            with reading.open_input(file) as lines:
+                yield from validate_questions(file, lines, rules, take)
+            continue
         yield from validate_artifact(file, QUESTIONS, rules)
         if take is not None and rules.record is not None:
             take(file, rules.record)
+
+
+def validate_questions(
+    path: Path,
+    lines: BinaryIO,
+    rules: rag.QuestionRules,
+    take: Callable[[Path, RagBenchmark], None] | None = None,
+) -> Iterator[Finding]:
+    """Yield every finding in a JSONL file of questions, as `validate_benchmark`.
+
+    Raises:
+        UsageError: when the file cannot be read, or holds no question.
+    """
+    rules.path, empty = path, True
+    try:
+        for line, alone in rag.question_lines(lines):
+            rules.record, empty = None, False
+            for _, violation in _violations(line, QUESTIONS, rules):
+                steps = violation.steps[len(alone) :] if violation.steps[: len(alone)] == alone else ()
+                yield finding(path, violation.message, steps, line.number)
+            if take is not None and rules.record is not None:
+                take(path, rules.record)
+    except OSError as problem:
+        raise UsageError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    if empty:
+        yield finding(path, "the file is empty")
 
 
 # ---- runs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, get_args
+from typing import Any, BinaryIO, Final, get_args
 
 import msgspec
 
@@ -22,12 +22,18 @@ from memfin.contracts.rag import (
     RagSummary,
     RagType,
 )
-from memfin.contracts.reading import shown
+from memfin.contracts.reading import Line, iter_lines, shown
 from memfin.errors import UsageError
 from memfin.validation.findings import Finding, Steps, finding
 from memfin.validation.rules import JudgementRules, Row, RunRules, at, digest
 
 FOLDER: Final = "questions"
+MAX_QUESTIONS_BYTES: Final = 64 * 1024 * 1024
+"""The largest file of questions, or line of one, that is read, in bytes."""
+
+JSON_LINES: Final = (".jsonl", ".ndjson")
+"""Suffixes of files of questions with a JSON text per line."""
+
 FACTS: Final = (
     *("amount_total", "amount_breakdown", "date", "date_range"),
     *("count", "text_answer", "boolean_answer", "entity"),
@@ -78,6 +84,20 @@ def question_files(path: str | Path) -> list[Path]:
     if not names:
         raise UsageError(f"{path} holds no questions; a benchmark has files {FOLDER}/*.json")
     return [folder / name for name in names]
+
+
+def question_lines(file: BinaryIO) -> Iterator[tuple[Line, Steps]]:
+    """Yield the lines of a JSONL file of questions, each as the text of a question file.
+
+    A line is one, or a question alone; the steps are those to it in the text, which are in no line then.
+    """
+    for line in iter_lines(file, MAX_QUESTIONS_BYTES):
+        try:
+            alone = "questions" not in msgspec.json.decode(line.data, type=dict[str, msgspec.Raw])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            alone = False  # its check reports the problem
+        data = b'{"questions":[' + line.data + b"]}" if alone else line.data
+        yield line._replace(data=data), ("questions", 0) if alone else ()
 
 
 class QuestionRules(RunRules):

@@ -40,15 +40,17 @@ async def test_turns_spread_over_the_workers_and_every_failure_is_counted_withou
 ) -> None:
     judge = CountingJudge()
     warnings: list[str] = []
-    summary = await evaluate(
-        dataset(tmp_path / "data.jsonl", 6),
-        agent="echo",
-        judge=lambda: judge,
-        on_event=lambda event: warnings.append(event.message) if isinstance(event, Warned) else None,
-        runs_dir=tmp_path,
-        run_id="judged",
-        workers_judge=3,
-    )
+    summary = (
+        await evaluate(
+            dataset(tmp_path / "data.jsonl", 6),
+            agent="echo",
+            judge=lambda: judge,
+            on_event=lambda event: warnings.append(event.message) if isinstance(event, Warned) else None,
+            runs_dir=tmp_path,
+            run_id="judged",
+            workers_judge=3,
+        )
+    ).summary
     assert judge.most == 3
     assert len(judge.asked) == len(set(judge.asked)) == 18
     assert judge.closed
@@ -70,13 +72,15 @@ async def test_turns_spread_over_the_workers_and_every_failure_is_counted_withou
 
 
 async def test_without_a_judge_nothing_is_scored(tmp_path: Path) -> None:
-    summary = await evaluate(
-        dataset(tmp_path / "data.jsonl", 3),
-        agent=WanderingAgent,
-        judge="none",
-        runs_dir=tmp_path,
-        run_id="none",
-    )
+    summary = (
+        await evaluate(
+            dataset(tmp_path / "data.jsonl", 3),
+            agent=WanderingAgent,
+            judge="none",
+            runs_dir=tmp_path,
+            run_id="none",
+        )
+    ).summary
     m5 = summary.metrics["m5_explainability"]
     assert m5.counts["judge_scored_turns"] == 0
     assert m5.counts["eligible_count"] == 0

@@ -62,7 +62,7 @@ async def run(tmp_path: Path, run_id: str = "run", **settings: Any) -> EvalSumma
     if not path.exists():
         dataset(path, 5)
     defaults: dict[str, Any] = {"agent": Advisor, "judge": JUDGE, "judge_cache": "off"}
-    return await evaluate(path, **defaults | {"runs_dir": tmp_path, "run_id": run_id} | settings)
+    return (await evaluate(path, **defaults | {"runs_dir": tmp_path, "run_id": run_id} | settings)).summary
 
 
 def rows(tmp_path: Path, run_id: str = "run") -> dict[tuple[str, int], dict[str, Any]]:

@@ -24,7 +24,9 @@ async def test_a_turn_on_which_the_rules_fail_is_counted_and_reported_and_the_ot
         return original(self, turn, earlier, **options)
 
     monkeypatch.setattr(DialogScorer, "row", row)
-    summary = await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")
+    summary = (
+        await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")
+    ).summary
     for name in ("m1_context_continuity", "m3_risk_coverage", "m4_compliance", "m5_explainability"):
         counts = summary.metrics[name].counts
         assert counts["failed_count"] == 1, name
@@ -50,7 +52,9 @@ async def test_a_dialogue_that_cannot_be_prepared_keeps_its_rows(
         original(self, *args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(DialogScorer, "__init__", prepare)
-    summary = await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")
+    summary = (
+        await evaluate(dataset(tmp_path / "data.jsonl", 3), agent="echo", runs_dir=tmp_path, run_id="r")
+    ).summary
     assert summary.metrics["m3_risk_coverage"].counts["failed_count"] == 3
     assert len(read_jsonl(tmp_path / "r" / "turn_eval.jsonl")) == 9
 

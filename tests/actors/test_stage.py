@@ -111,10 +111,10 @@ async def test_a_dialogue_that_cannot_be_replayed_fails_alone(tmp_path: Path) ->
         if isinstance(event, Warned):
             warnings.append(event.message)
 
-    summary = await memfin.evaluate(
+    summary = (await memfin.evaluate(
         data, agent="echo", runs_dir=tmp_path, run_id="r", workers_dialog=1, on_event=listen,
         observer_factory=observer,
-    )  # fmt: skip
+    )).summary  # fmt: skip
     assert summary.counters.failed_dialogs == 1
     failed = [
         row for row in read_jsonl(tmp_path / "r" / "dialog_trace.jsonl") if row["dialog_status"] == "failed"

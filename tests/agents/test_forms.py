@@ -189,15 +189,21 @@ class Forgetful:
     [
         (streamed, "yields its reply in parts; return the whole reply"),
         (streamed_on_loop, "yields its reply in parts"),
-        (solve, "is an object of inspect_ai"),
+        (solve, "is no solver or agent of inspect_ai; give one that @solver"),
         (lambda session: session, "takes (session) and is called with (session, observer); expected a class"),
         (
             lambda text, history, key: text,
             "takes (text, history, key) and is called with (text, history); expected",
         ),
         (Forgetful(), ": reply: takes () and is called with (user_text); expected a class"),
-        (OpenAI(api_key="k"), "is a client of openai and names no model; use openai:MODEL"),
-        (AsyncOpenAI(api_key="k"), "is a client of openai and names no model; use openai:MODEL"),
+        (
+            OpenAI(api_key="k"),
+            "is a client of openai and names no model; give (client, 'MODEL') or functools.partial(",
+        ),
+        (
+            AsyncOpenAI(api_key="k"),
+            "is a client of openai and names no model; give (client, 'MODEL') or functools.partial(",
+        ),
         (StateGraph(MessagesState), "a StateGraph of langgraph cannot be called; compile the graph first"),
         (AIMessage("hello"), "a AIMessage of langchain_core cannot be called"),
     ],

@@ -125,7 +125,7 @@ def test_settings_for_models_are_refused_for_other_agents(agent: Any, setting: d
 def test_an_object_of_no_accepted_form_is_refused_with_the_accepted_ones(agent: object) -> None:
     message = refusal(agent)
     assert f"{kind_of(agent)} is not callable; expected a class, or a factory function" in message
-    assert "a function (text) or (text, history) that answers; an object with reply; or a Lang" in message
+    assert "a function (text) or (text, history) that answers; an object with reply; a Lang" in message
 
 
 class Answers:

@@ -1,9 +1,17 @@
-"""Spans to a scored trace on the command line, without a dataset."""
+"""Spans of other systems to a scored trace on the command line, without a dataset."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.commands import run_command
+from tests.docs.pages import ROOT, blocks
+
+FILE = re.compile(r"cat > (\S+) <<'END'\n(.*?)\nEND\n", re.DOTALL)
+EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "traces.md") if FILE.search(block.text)]
 
 
 def test_spans_are_imported_and_scored_without_a_dataset(tmp_path: Path) -> None:
@@ -34,4 +42,35 @@ def test_spans_are_imported_and_scored_without_a_dataset(tmp_path: Path) -> None
     assert (again.returncode, again.stderr) == (
         2,
         "memfin: trace.jsonl exists; remove it or name another file\n",
+    )
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["langfuse", "phoenix"])
+def test_examples_of_the_page(tmp_path: Path, example: str) -> None:
+    for name, content in FILE.findall(example):
+        (tmp_path / name).write_text(content, "utf-8")
+    for line in FILE.sub("", example).splitlines():
+        done = run_command(*shlex.split(line)[1:], cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("warning")) == (0, 0)
+    (row,) = map(json.loads, (tmp_path / "scored" / "turn_eval.jsonl").read_text("utf-8").splitlines())
+    assert (row["dialog_id"], row["pred_compliance_label"]) == ("s1", "severe_violation")
+
+
+def test_what_langfuse_and_phoenix_have_beside_turns_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    score = {"id": "x", "name": "helpful", "value": 1, "dataType": "NUMERIC"}
+    trace = {"id": "t", "timestamp": "2025-03-01T10:00:00Z", "input": "q", "scores": [score, score]}
+    (tmp_path / "rows.jsonl").write_text(f'{json.dumps(trace)}\n{{"id": "m"}}\n')
+    made = run_command("import", "langfuse", "rows.jsonl", "--out", "trace.jsonl", cwd=tmp_path)
+    assert made.stderr.splitlines() == [
+        "memfin: warning: rows.jsonl:2: 1 record of other kinds left out, this the first",
+        "memfin: warning: rows.jsonl:1: 2 scores of Langfuse left out, this the first",
+        "memfin: warning: 1 turn without a reply's text: nothing is scored there",
+    ]
+    assert made.stdout == "1 dialogue, 1 turn: trace.jsonl\n"
+    span = {"context": {"trace_id": "t", "span_id": "s"}, "span_kind": "LLM", "start_time": 1}
+    (tmp_path / "spans.jsonl").write_text(json.dumps(span))
+    failed = run_command("import", "phoenix", "spans.jsonl", "--out", "other.jsonl", cwd=tmp_path)
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        "memfin: spans.jsonl: no span of a model, a chain or an agent has session.id; have it set\n",
     )

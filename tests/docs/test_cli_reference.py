@@ -50,5 +50,5 @@ def test_help_shows_an_example_before_the_explanation(name: str) -> None:
 @each_case("name", COMMANDS)
 def test_every_option_has_a_help_text(name: str) -> None:
     for param in command(name).params:
-        if isinstance(param, click.Option):
+        if isinstance(param, click.Option) and not param.hidden:
             assert param.help, param.name

@@ -101,8 +101,10 @@ async def test_a_gate_that_is_not_met_fails_the_build(worked: Worked, tmp_path: 
     text = next(block.text for block in blocks(PAGE) if block.language == "toml")
     other = PageSession(tmp_path, {})
     (tmp_path / "my_agent.py").write_bytes((worked.session.folder / "my_agent.py").read_bytes())
-    (tmp_path / "memfin.toml").write_text(text.replace("= 0.5", "= 1.1"), "utf-8")
+    assert "m4_compliance.compliance_label_acc" in text
+    stricter = text.replace("m4_compliance.compliance_label_acc", "m5_explainability.rubric_hit_rate")
+    (tmp_path / "memfin.toml").write_text(stricter.replace("= 0.5", "= 1.0"), "utf-8")
     await other._run("memfin run --run-id gate")
     ((_, done),) = other.done
     assert done.returncode == 1
-    assert "compliance_label_acc" in done.stderr
+    assert "m5_explainability.rubric_hit_rate=1: the value is " in done.stderr

@@ -244,9 +244,9 @@ def test_gates_fail_the_soak_as_a_whole(memfin: Memfin, tmp_path: Path) -> None:
         "memfin: --fail-on-error 6: 6 of 36 turns failed (16.7%)",
     ]
     assert memfin(*words, "--fail-on-error", 7, "--run-id", "b").returncode == 0
-    done = memfin(*words, "--fail-under", "m3_risk_coverage.risk_coverage=1.1", "--run-id", "c")
+    done = memfin(*words, "--fail-under", "m5_explainability.rubric_hit_rate=1", "--run-id", "c")
     assert done.returncode == 1
-    assert "m3_risk_coverage.risk_coverage=1.1: the value is" in done.stderr
+    assert "m5_explainability.rubric_hit_rate=1: the value is" in done.stderr
     assert summary(tmp_path, "c")["gates"]
 
 

@@ -18,34 +18,16 @@ from memfin.contracts import DialogTrace
 from memfin.contracts.reading import iter_jsonl
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
-from memfin.exchange.otel import ImportStats, import_otel
+from memfin.exchange.conversations import ImportStats
+from memfin.exchange.otel import import_otel
 from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_file
+from tests.exchange.otlp_messages import key_values, request
 from tests.support import read_jsonl
 
 MS = 1_000_000
-
-
-def any_value(value: object) -> dict[str, Any]:
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case list() | tuple():
-            return {"arrayValue": {"values": [any_value(each) for each in value]}}
-        case Mapping():
-            return {"kvlistValue": {"values": key_values(value)}}
-        case _:
-            return {"stringValue": str(value)}
-
-
-def key_values(attributes: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    return [{"key": key, "value": any_value(value)} for key, value in (attributes or {}).items()]
 
 
 def otlp_span(span: ReadableSpan) -> dict[str, Any]:
@@ -68,11 +50,6 @@ def otlp_span(span: ReadableSpan) -> dict[str, Any]:
         "events": [event(each) for each in span.events],
         "status": {"code": span.status.status_code.value, "message": span.status.description or ""},
     }
-
-
-def request(spans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    scope = {"scope": {"name": "agent"}, "spans": spans}
-    return {"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [scope]}]}
 
 
 class Recorder:
@@ -233,7 +210,7 @@ def test_errors_and_retries(recorder: Recorder, imported: Imported) -> None:
     ((trace,), _) = imported()
     assert [(turn.turn_status, turn.error, turn.pred_assistant_text) for turn in trace.turns] == [
         ("ok", None, "first"),
-        ("error", "timeout: no answer", None),
+        ("timeout", "timeout: no answer", None),
     ]
     assert trace.dialog_status == "partial"
 

@@ -153,10 +153,11 @@ def test_a_system_that_mostly_fails_is_told_about() -> None:
         (("bench", "b", "--fail-on-regression", "b"), "holds no rag_summary.json"),
         (("bench", "b", "--run-id", "logs"), "run id 'logs'"),
         (("bench", "b", "--agent-temperature", "0.5"), "agent_temperature"),
+        (("bench", "b", "--agent", "mine:create"), "name it with --rag mine:create"),
         (("bench", "b", "--judge", "heuristic"), "judge 'heuristic'"),
         (("resume", "runs/none"), "no such directory"),
     ],
-    ids=["path", "type", "rag", "document", "regression", "run-id", "model", "judge", "resume"],
+    ids=["path", "type", "rag", "document", "regression", "run-id", "model", "agent", "judge", "resume"],
 )
 @pytest.mark.usefixtures("work")
 def test_bad_usage_is_one_line_and_leaves_nothing(words: tuple[str, ...], told_of: str) -> None:

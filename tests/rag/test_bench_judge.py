@@ -182,7 +182,7 @@ async def test_a_run_whose_judge_fails_passes_no_gate_on_that(tmp_path: Path) ->
         fail_on_judge_error=0.5,
     )
     async with evaluation as under_way:
-        summary = await under_way.wait()
+        summary = (await under_way.wait()).summary
     assert evaluation.failed_gates == [
         "the judge gave no verdict on any of the 3 answers it was asked about",
         "--fail-on-judge-error 0.5: 3 of 3 judgements failed (100.0%)",

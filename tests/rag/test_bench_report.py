@@ -112,7 +112,7 @@ async def test_long_lists_are_cut_and_say_so(tmp_path: Path, monkeypatch: pytest
     markdown = write_reports(directory)[0].read_text("utf-8")
     assert "2 more questions that did not pass are left out" in markdown
     assert "3 more questions are left out" in markdown
-    assert "1 smaller groups are left out" in markdown
+    assert "1 smaller group is left out" in markdown
 
 
 async def test_a_run_that_is_not_finished_has_no_report(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ async def test_a_host_that_leaves_early_stops_the_run_and_can_resume_it(tmp_path
     assert evaluation.summary is None
     again = Counting()
     async with BenchEvaluation.resume(tmp_path / "r", rag=again) as evaluation:
-        summary = await evaluation.wait()
+        summary = (await evaluation.wait()).summary
     assert summary.total_tests == 12
     assert again.asked.total() == 7
     assert evaluation.failed_gates == []

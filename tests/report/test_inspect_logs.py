@@ -76,11 +76,12 @@ def test_samples_are_paired_by_id_and_epochs_clustered(logs: Path) -> None:
     assert (value.worsened, value.improved, value.verdict) == (22, 0, "worse")
     assert value.p_value == pytest.approx(2 / 2**11)
     assert found.values["graded.length"].difference == pytest.approx(0.55)
-    assert found.not_measured == {
-        "graded.word": "b: scores are words without a number",
-        "listed": "b: scores are lists; a scorer that returns a dict has a value per key",
-        "unscored": "b: no sample has a score",
+    reasons = {
+        "graded.word": "scores are words without a number",
+        "listed": "scores are lists; a scorer that returns a dict has a value per key",
+        "unscored": "no sample has a score",
     }
+    assert found.not_measured == {name: f"a: {each}; b: {each}" for name, each in reasons.items()}
 
 
 def test_errors_count_as_failures_and_leave_the_other_values(logs: Path) -> None:

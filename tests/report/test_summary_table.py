@@ -5,8 +5,9 @@ from rich.console import Console
 
 from memfin.cli.output import print_table
 from memfin.contracts import RunConfig
+from memfin.metrics.aggregate import MetricsState
 from memfin.report import summary_table
-from tests.report.report_run_factory import summary
+from tests.report.report_run_factory import row, summary
 
 
 def printed(result: object, width: int = 120, *, terminal: bool = False) -> str:
@@ -66,6 +67,13 @@ def test_the_recoverable_coverage_comes_before_the_contract_s() -> None:
         result.metrics["m1_context_continuity"] = memory.replace(micro=micro, counts=memory.counts | counts)
         lines = [line for line in printed(summary_table(result)).splitlines() if line.startswith("M1")]
         assert lines[0].startswith(f"M1 {first}")
+
+
+def test_rows_keep_their_order_when_all_turns_failed() -> None:
+    state = MetricsState()
+    state.add_row(row("a", turn_status="error", eligible_m1=False, key_hit_flags=[]))
+    shown = printed(summary_table(summary(metrics=state.results())))
+    assert shown.index("M1 Recoverable keys") < shown.index("M1 Key coverage")
 
 
 def test_contradictions_outside_the_rate_are_counted_below() -> None:

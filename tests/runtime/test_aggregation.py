@@ -89,13 +89,15 @@ async def test_unscored_turn_pairs_are_counted_and_told(tmp_path: Path) -> None:
     del partly["turns"][5]
     data = write_jsonl(tmp_path / "data.jsonl", [partly, dialog("whole")])
     warnings: list[Warned] = []
-    summary = await memfin.evaluate(
-        data,
-        agent=Failing,
-        run_id="r",
-        runs_dir=str(tmp_path),
-        on_event=lambda event: warnings.append(event) if isinstance(event, Warned) else None,
-    )
+    summary = (
+        await memfin.evaluate(
+            data,
+            agent=Failing,
+            run_id="r",
+            runs_dir=str(tmp_path),
+            on_event=lambda event: warnings.append(event) if isinstance(event, Warned) else None,
+        )
+    ).summary
     assert summary.counters == Counters(
         total_dialogs=2, valid_dialogs=2, total_turn_pairs=5, unscored_turn_pairs=2
     )

@@ -80,13 +80,13 @@ def judge(request: JudgeRequest) -> float:
 
 async def test_functions_are_agents_and_judges_and_resume_by_their_references(tmp_path: Path) -> None:
     data = dataset(tmp_path / "d.jsonl", 2)
-    summary = await evaluate(data, agent=answer, judge=judge, runs_dir=tmp_path, run_id="f")
+    summary = (await evaluate(data, agent=answer, judge=judge, runs_dir=tmp_path, run_id="f")).summary
     config = json.loads((tmp_path / "f" / "config.json").read_text("utf-8"))
     assert config["fingerprint_inputs"]["agent"] == f"{__name__}:answer" == config["settings"]["agent"]
     assert config["fingerprint_inputs"]["judge"]["reference"] == f"{__name__}:judge"
     traces = read_jsonl(tmp_path / "f" / "dialog_trace.jsonl")
     assert [turn["pred_assistant_text"] for turn in traces[0]["turns"]] == ["0", "2", "4"]
-    assert await memfin.Evaluation.resume(tmp_path / "f").complete() == summary
+    assert (await memfin.Evaluation.resume(tmp_path / "f").complete()).summary == summary
 
 
 async def test_gates_hold_in_the_api_too_and_hand_over_the_summary(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_gates_hold_in_the_api_too_and_hand_over_the_summary(tmp_path: Pat
     [
         {"gate": ["m3_risk_coverage.risk_coverage>=0.9@95"]},
         {"gate": ["m1_context_continuity.key_coverage>=0"]},
-        {"fail_over": {"m4_compliance.severe_violation_rate": -1.0}},
+        {"fail_over": {"m4_compliance.forbidden_hit_rate": 0.0}, "forbidden_patterns": {"a": ["."]}},
     ],
 )
 async def test_every_kind_of_gate_holds_in_the_api(tmp_path: Path, gates: dict[str, Any]) -> None:
@@ -137,7 +137,9 @@ async def test_a_judge_is_closed_however_the_run_ends(tmp_path: Path) -> None:
 
 async def test_outputs_that_break_the_contract_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     trace = await run_dialog_replay(dialog("a", 1), "r", 1, WanderingAgent0)
-    summary = await evaluate(dataset(tmp_path / "d.jsonl", 1), agent="echo", runs_dir=tmp_path, run_id="r")
+    summary = (
+        await evaluate(dataset(tmp_path / "d.jsonl", 1), agent="echo", runs_dir=tmp_path, run_id="r")
+    ).summary
     manifest = memfin.contracts.RunManifest(
         trace_version="v1",
         run_id="r",

@@ -144,7 +144,7 @@ def here(metric: type) -> str:
 async def evaluated(tmp_path: Path, name: str = "r", dialogs: int = 4, **more: Any) -> EvalSummary:
     data = dataset(tmp_path / "data.jsonl", dialogs)
     settings: dict[str, Any] = {"agent": Answering, "workers_score": 0, "metrics": [Fee, Length()]}
-    return await memfin.evaluate(data, runs_dir=tmp_path, run_id=name, **settings | more)
+    return (await memfin.evaluate(data, runs_dir=tmp_path, run_id=name, **settings | more)).summary
 
 
 async def test_values_are_in_rows_summary_report_and_aggregate(tmp_path: Path) -> None:
@@ -196,7 +196,8 @@ async def test_gates_hold_values(tmp_path: Path, gate: dict[str, Any], problem: 
     ("gate", "problem"),
     [
         ("fee.rate>=0.1", "unknown value 'fee.rate'; known: fee.mention_rate"),
-        ("fees.mention_rate>=0.1", "unknown value 'fees.mention_rate'"),
+        ("fees.mention_rate>=0.1", "unknown value 'fees.mention_rate'; did you mean fee.mention_rate"),
+        ("fee.macro.mention_rate>=80", "fee.macro.mention_rate is from 0 to 1"),
         ("length.mean>=1", "of length.mean less is better"),
     ],
 )
@@ -236,7 +237,7 @@ async def test_a_stopped_run_goes_on_to_the_same_summary(
     assert stopped.summary is None
     monkeypatch.setattr(Held, "free", True)
     async with Evaluation.resume(tmp_path / "r") as resumed:
-        summary = await resumed.wait()
+        summary = (await resumed.wait()).summary
     assert summary.metrics == whole.metrics
     config = json.loads((tmp_path / "r" / "config.json").read_text("utf-8"))
     assert config["fingerprint_inputs"]["metrics"] == {"fee": "1", "length": "1"}
@@ -267,9 +268,11 @@ async def test_a_recorded_trace_is_scored_with_them(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_measured_costs_one_value(tmp_path: Path) -> None:
     data = dataset(tmp_path / "data.jsonl", 2, turns=4)
-    summary = await memfin.evaluate(
-        data, agent=Answering, workers_score=0, metrics=[Odd], runs_dir=tmp_path, run_id="r"
-    )
+    summary = (
+        await memfin.evaluate(
+            data, agent=Answering, workers_score=0, metrics=[Odd], runs_dir=tmp_path, run_id="r"
+        )
+    ).summary
     odd = summary.metrics["odd"]
     assert odd.micro == {"rate": 0.5}
     assert odd.counts == {"eligible_count": 2, "skipped_count": 2, "failed_count": 4, "bad_rows": 0}

@@ -77,12 +77,22 @@ class PolarsLike:
 
 
 class HuggingFaceLike:
-    """An iterable of rows, as those of the package ``datasets``."""
+    """An iterable of rows, as those of the package ``datasets``, with a format in which they are frames."""
 
     __module__ = "datasets.arrow_dataset"
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return PolarsLike().iter_rows(named=True)
+    def __init__(self, kind: str | None = "pandas") -> None:
+        self._kind = kind
+
+    def with_format(self, kind: str | None) -> "HuggingFaceLike":
+        return HuggingFaceLike(kind)
+
+    def __iter__(self) -> Iterator[Any]:
+        return PolarsLike().iter_rows(named=True) if self._kind is None else iter([PolarsLike()])
+
+
+class Splits(UserDict[str, Any]):
+    __module__ = "datasets.dataset_dict"
 
 
 SOURCES: Mapping[str, Any] = {
@@ -135,7 +145,7 @@ async def test_an_interrupted_run_of_a_generator_needs_nothing_else(tmp_path: Pa
     moved = tmp_path / "elsewhere" / "r"
     shutil.move(tmp_path / "r", moved)
     shutil.move(tmp_path / "logs", tmp_path / "elsewhere" / "logs")
-    summary = await Evaluation.resume(moved, agent=Agent).complete()
+    summary = (await Evaluation.resume(moved, agent=Agent).complete()).summary
     assert summary.counters.valid_dialogs == 3
     assert summary.dataset_path == str(tmp_path / "r" / "dataset.jsonl")
     copy = tmp_path / "repaired"
@@ -171,6 +181,10 @@ CIRCLE["self"] = CIRCLE
         (failing(), "dataset item 2: cannot be read: RuntimeError: the database is gone"),
         ([], "dataset: there are no dialogues in it"),
         (DIALOGS[0], "dataset: dict is neither a path nor an iterable of dictionaries"),
+        (
+            Splits(train=DIALOGS, test=DIALOGS),
+            "dataset: Splits has the splits train, test; give one of them",
+        ),
         (b"data.jsonl", "dataset: bytes is neither"),
         (7, "dataset: int is neither"),
         (nothing_async(), "dataset: async_generator is neither"),
@@ -225,12 +239,6 @@ async def test_a_run_that_was_killed_is_resumed_from_the_command_line(tmp_path: 
     summary = json.loads((tmp_path / "runs" / "k" / "metrics_summary.json").read_bytes())
     assert summary["counters"]["valid_dialogs"] == 5
     assert summary["dataset_path"] == "runs/k/dataset.jsonl"
-
-
-def test_a_benchmark_of_objects_is_refused_in_one_line() -> None:
-    objects: Any = [{"questions": []}]
-    with pytest.raises(UsageError, match="setting dataset: must be a string, not a list"):
-        memfin.BenchmarkRunner(objects).run_benchmark()
 
 
 async def test_a_soak_reads_a_generator_once_and_goes_on_without_it(tmp_path: Path) -> None:

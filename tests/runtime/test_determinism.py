@@ -76,7 +76,7 @@ def test_settings_default_to_those_of_the_command_line() -> None:
 
 
 async def test_the_sample_is_the_default_dataset(tmp_path: Path) -> None:
-    summary = await evaluate(agent="echo", runs_dir=tmp_path, run_id="sample", limit=2)
+    summary = (await evaluate(agent="echo", runs_dir=tmp_path, run_id="sample", limit=2)).summary
     assert summary.counters.total_dialogs == 2
     assert summary.dataset_path == "builtin:sample.jsonl"
     assert SAMPLE.is_file()

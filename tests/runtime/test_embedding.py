@@ -603,7 +603,7 @@ async def test_an_agent_that_blocks_the_loop_is_named_while_it_does(tmp_path: Pa
     assert Blocking.seen[0] < 1.0 + SLACK
     assert [each["message"] for each in log_of(tmp_path) if each["event"] == "warning"] == [event.message]
     # The run beside it has stood still as well, but its own agents are not to blame.
-    assert other.result().counters.valid_dialogs == DIALOGS
+    assert other.result().summary.counters.valid_dialogs == DIALOGS
     assert not [each for each in log_of(tmp_path, "other") if each["event"] == "warning"]
 
 

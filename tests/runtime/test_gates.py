@@ -75,6 +75,7 @@ def test_fail_on_error_counts_turns_or_takes_a_share(
 
 def test_a_run_in_which_every_turn_failed_passes_no_gate() -> None:
     assert failed_gates(summary(1.0), stats(0, 4), [], None) == ["every one of the 4 turns failed"]
+    assert failed_gates(summary(1.0), stats(0, 1), [], None) == ["the only turn failed"]
 
 
 def test_gates_compare_and_name_what_was_given() -> None:
@@ -134,13 +135,32 @@ def test_a_gate_of_another_form_is_refused(text: str) -> None:
 
 def test_an_unknown_value_is_refused_with_the_names_that_exist() -> None:
     for name, known in (
-        ("m3_risk_coverage.coverage", r"m3_risk_coverage\.strict_risk_coverage_rate"),
-        ("risk_coverage", r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.macro"),
-        ("risk_coverag", r"known: m3_risk_coverage\.risk_coverage, "),
+        ("m3_risk_coverage.coverage", r"did you mean m3_risk_coverage\.risk_coverage or "),
+        (
+            "m3_risk_coverage.none_of_them",
+            r"known: m3_risk_coverage\.risk_coverage, m3_risk_coverage\.strict_",
+        ),
+        ("risk_coverage", r"did you mean m3_risk_coverage\.risk_coverage or "),
+        ("m4_compliance.sever_rate", r"did you mean m4_compliance\.severe_violation_rate\?"),
         ("m9.coverage", r"m1_context_continuity\.key_coverage, "),
     ):
         with pytest.raises(UsageError, match=known):
             gates(gate=[f"{name}>=0.5"])
+
+
+def test_a_limit_that_no_value_can_have_is_refused() -> None:
+    for settings, problem in (
+        (
+            {"fail_over": {SEVERE: 5}},
+            f"--fail-over {SEVERE}=5: the limit is out of range; {SEVERE} is from 0 to 1",
+        ),
+        ({"fail_under": {"m3_risk_coverage.macro.risk_coverage": -1}}, "risk_coverage is from 0 to 1"),
+        ({"gate": ["m5_explainability.judge_score_mean>=80@95"]}, "judge_score_mean is from 1 to 5"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            gates(**settings)
+        assert problem in str(refused.value)
+    gates(fail_over={SEVERE: 0}, fail_under={"m5_explainability.judge_score_mean": 5})
 
 
 def test_a_gate_in_the_wrong_direction_is_refused_with_the_right_one() -> None:

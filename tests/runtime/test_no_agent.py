@@ -74,13 +74,13 @@ async def test_a_resumed_run_without_any_agent_raises_until_one_answers(tmp_path
             pass
     Broken.good = frozenset({"d0001"})
     async with memfin.Evaluation.resume(tmp_path / "r", agent=Broken, retry_failed=True) as again:
-        assert (await again.wait()).counters.failed_dialogs == 2
+        assert (await again.wait()).summary.counters.failed_dialogs == 2
 
 
 async def test_a_run_in_which_one_dialogue_got_an_agent_is_a_result(tmp_path: Path) -> None:
     Broken.good = frozenset({"d0001"})
     data = dataset(tmp_path / "d.jsonl", 3)
-    summary = await memfin.evaluate(data, agent=Broken, runs_dir=tmp_path, run_id="r")
+    summary = (await memfin.evaluate(data, agent=Broken, runs_dir=tmp_path, run_id="r")).summary
     assert (summary.counters.valid_dialogs, summary.counters.failed_dialogs) == (3, 2)
 
 
@@ -90,5 +90,5 @@ async def test_an_agent_that_fails_every_turn_is_a_result(tmp_path: Path) -> Non
             raise ValueError("no")
 
     data = dataset(tmp_path / "d.jsonl", 2)
-    summary = await memfin.evaluate(data, agent=Raises, runs_dir=tmp_path, run_id="r")
+    summary = (await memfin.evaluate(data, agent=Raises, runs_dir=tmp_path, run_id="r")).summary
     assert summary.counters.failed_dialogs == 2

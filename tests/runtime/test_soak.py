@@ -198,9 +198,9 @@ async def test_every_epoch_is_an_ordinary_run_with_a_line_in_the_soak(tmp_path: 
 
 async def test_an_epoch_gives_the_metrics_of_a_run(tmp_path: Path) -> None:
     await Soak(plan(tmp_path, epochs=2)).run()
-    alone = await evaluate(
-        tmp_path / "data.jsonl", agent=Steady, runs_dir=tmp_path / "runs", run_id="s.000002"
-    )
+    alone = (
+        await evaluate(tmp_path / "data.jsonl", agent=Steady, runs_dir=tmp_path / "runs", run_id="s.000002")
+    ).summary
     epoch = (tmp_path / "runs" / "s" / "epochs" / "000002" / "metrics_summary.json").read_bytes()
     assert epoch == encode_summary(alone)
 

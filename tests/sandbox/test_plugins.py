@@ -1,7 +1,7 @@
 """Names that packages offer in entry points."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,18 @@ import pytest
 
 from memfin.actors.measuring import resolve_metrics
 from memfin.agents.registry import resolve_agent
-from memfin.errors import UsageError
+from memfin.contracts import SoakLimits
+from memfin.dataset import named_dataset
+from memfin.errors import RunFault, UsageError
+from memfin.exchange.exporters import export_run
 from memfin.judges import resolve_judge
 from memfin.metrics.custom import TurnMetric
+from memfin.results import Results
+from memfin.runtime.api import run_eval_parallel
+from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.plugins import Plugin, installed_plugins
-from memfin.scoring.user_detectors import importable_reference
+from memfin.scoring.user_detectors import importable_reference, load_detectors
+from tests.support import dataset, dialog, read_jsonl, write_jsonl
 
 Install = Callable[..., None]
 
@@ -126,7 +133,121 @@ def test_metrics_and_detectors_have_names_too(install: Install) -> None:
     install("vendor_f", "metrics:length=vendor_f:Length", "detectors:words=vendor_f:Words")
     assert list(resolve_metrics(["length"])) == ["length"]
     assert importable_reference("detector", "words") == "vendor_f:Words"
+    assert load_detectors(["words"]) == {"x:words": ("vendor_f:Words", "1")}
     with pytest.raises(UsageError, match="metric 'lenght'"):
         resolve_metrics(["lenght"])
     with pytest.raises(UsageError, match="detector 'word'"):
         importable_reference("detector", "word")
+
+
+def replies(run: Results[Any], out: Path) -> Mapping[str, int]:
+    texts = [turn.pred_assistant_text or "" for turn in run.turns()]
+    (out / "replies.txt").write_text("\n".join(texts))
+    return {"replies.txt": len(texts)}
+
+
+def faulty(run: Results[Any], out: Path) -> Mapping[str, int]:
+    (out / "half").write_text(run.run_id)
+    raise LookupError("no\nsuch sheet")
+
+
+def countless(run: Results[Any], out: Path) -> None:
+    (out / "whole").write_text(run.run_id)
+
+
+def test_exporters_have_names_too(install: Install, tmp_path: Path) -> None:
+    install(
+        "vendor_g",
+        *(f"exporters:{name}=vendor_g:{name}" for name in ("replies", "faulty", "countless")),
+        "exporters:agent=vendor_g:agent",
+    )
+    run_eval_parallel(dataset(tmp_path / "data.jsonl", 2), "r", runs_dir=str(tmp_path), workers_score=0)
+    assert export_run(tmp_path / "r", tmp_path / "out", "replies") == {"replies.txt": 6}
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["replies.txt"]
+    assert export_run(tmp_path / "r", tmp_path / "out2", "vendor_g:replies") == {"replies.txt": 6}
+    before = sorted(tmp_path.iterdir())
+    for name, kind, message in (
+        ("faulty", RunFault, "exporter 'faulty': raised LookupError: no such sheet"),
+        (
+            "countless",
+            RunFault,
+            "exporter 'countless': returned no numbers of records by file name: Expected",
+        ),
+        ("agent", UsageError, "exporter 'agent': takes (text) and is called with (run, out)"),
+    ):
+        with pytest.raises(kind) as refused:
+            export_run(tmp_path / "r", tmp_path / "out3", name)
+        assert str(refused.value).startswith(message)
+        assert len(str(refused.value).splitlines()) == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+DIALOGS = [dialog("d0", 1), dialog("d1", 1)]
+
+
+class Source:
+    def read(self) -> Iterator[dict[str, Any]]:
+        yield from DIALOGS
+
+
+def generated() -> Iterator[dict[str, Any]]:
+    yield from DIALOGS
+
+
+def broken() -> list[Any]:
+    raise RuntimeError("no database")
+
+
+def nothing() -> None:
+    """Return no dataset."""
+
+
+@pytest.mark.parametrize("name", ["DIALOGS", "Source", "generated"])
+def test_a_dataset_by_name_is_kept_in_the_run(install: Install, tmp_path: Path, name: str) -> None:
+    install("vendor_d", f"datasets:desk=vendor_d:{name}", "datasets:other=vendor_d:missing")
+    for run, given in (("r", "desk"), ("q", f"vendor_d:{name}")):
+        summary = run_eval_parallel(given, run, agent_factory="echo", runs_dir=str(tmp_path))
+        assert summary.counters.valid_dialogs == 2
+        assert len(read_jsonl(tmp_path / run / "dataset.jsonl")) == 2
+    limits = SoakLimits(epochs=1)
+    soak = make_soak_plan("desk", limits=limits, agent="echo", runs_dir=str(tmp_path), run_id="s")
+    assert soak.spool is not None
+    soak.spool.close()
+
+
+def test_a_path_that_exists_wins_over_a_dataset_of_its_name(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("vendor_d", "datasets:desk=vendor_d:missing")
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(tmp_path / "desk", DIALOGS[:1])
+    assert run_eval_parallel("desk", agent_factory="echo").counters.valid_dialogs == 1
+    assert "vendor_d" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (
+            "dask",
+            "dataset 'dask': unknown reference; known forms: path of an existing JSONL file, pkg.module:name",
+        ),
+        ("desk", "dataset 'desk': vendor_d:broken cannot be made: RuntimeError: no database"),
+        ("none", "dataset 'none': vendor_d:nothing is None"),
+        ("vendor_d:gone", "dataset 'vendor_d:gone': module 'vendor_d' has no 'gone'"),
+        ("gone:data", "dataset 'gone:data': module 'gone' cannot be imported"),
+    ],
+)
+def test_a_dataset_that_a_name_does_not_give_is_one_line(install: Install, name: str, line: str) -> None:
+    install("vendor_d", "datasets:desk=vendor_d:broken", "datasets:none=vendor_d:nothing")
+    with pytest.raises(UsageError) as refused:
+        named_dataset(name)
+    assert str(refused.value).startswith(line)
+    assert len(str(refused.value).splitlines()) == 1
+    assert not str(refused.value).startswith("dataset 'dask'") or str(refused.value).endswith("'desk'?")
+
+
+def test_texts_that_are_paths_stay(install: Install) -> None:
+    install("vendor_d", "datasets:desk=vendor_d:broken")
+    for path in ("desk.jsonl", "./desk", "a/b:c", "c:\\data\\d.jsonl"):
+        assert named_dataset(path) == path

@@ -296,7 +296,9 @@ def test_what_is_no_sound_json_is_reported(tmp_path: Path, data: bytes, reported
         ("questions/config.json", 7, True),
         ("config.json", file_of(FACT), False),
         ("data.json", {"dialog_id": "d", "questions": []}, False),
-        ("questions.jsonl", file_of(FACT), False),
+        ("questions.jsonl", FACT, True),
+        ("data.jsonl", {"dialog_id": "d", "questions": []}, False),
+        ("questions.txt", file_of(FACT), False),
     ],
 )
 def test_question_files_are_known_by_where_they_stand_or_how_they_begin(

@@ -407,9 +407,11 @@ class OpenAIAgents:
         self.availability = AgentEndpoint()
 
     @classmethod
-    def from_settings(cls, model: str, settings: AgentSettings) -> "OpenAIAgents":
+    def from_settings(
+        cls, model: str, settings: AgentSettings, endpoint: Endpoint | None = None
+    ) -> "OpenAIAgents":
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
-        given: dict[str, Any] = dict(settings)
+        given: dict[str, Any] = {**dict(settings), "endpoint": endpoint}
         if settings.system is not None:
             given["system"] = prompt_from_file(Path(settings.system))
         return cls(model, **given)

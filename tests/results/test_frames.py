@@ -10,6 +10,7 @@ import pytest
 import memfin
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
+from memfin.exchange.exporters import export_run
 from memfin.runtime import run_eval_parallel
 
 LIBRARIES = ["pandas", "polars"]
@@ -78,7 +79,7 @@ def test_results_of_a_benchmark_are_flat(tmp_path: Path, library: str) -> None:
     for flat, one in zip(records(bench, library, "results"), bench.results(), strict=True):
         assert (flat["id"], flat["score"], json.loads(flat["details"])) == (one.id, one.score, one.details)
         assert one.answer is not None
-    with pytest.raises(UsageError, match=r"b is a run of a benchmark: use results\(\)"):
+    with pytest.raises(UsageError, match=r"b has no rows; it is a run of a benchmark: use results\(\)$"):
         bench.to_pandas()
 
 
@@ -92,7 +93,9 @@ def test_a_table_without_records_has_its_columns(tmp_path: Path, library: str) -
     (tmp_path / "e" / "turn_eval.jsonl").write_text("")
     frame = getattr(results, f"to_{library}")("findings")
     assert isinstance(frame, module.DataFrame)
-    assert list(frame.columns) == ["field", "value", "rule", "start", "end", "dialog_id", "turn", "words"]
+    assert list(frame.columns) == [
+        "run_id", "dialog_id", "turn", "field", "value", "rule", "start", "end", "words"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -119,7 +122,17 @@ def test_frames_of_several_runs_can_be_concatenated(run: memfin.Results[Any], tm
         )
 
 
+def test_a_parquet_file_has_the_columns_of_a_frame(run: memfin.Results[Any], tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed; make test-frames runs this test")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    tables = export_run(run.directory, tmp_path / "tables", "parquet")
+    assert set(tables) == {f"{name}.parquet" for name in ("dialogs", "turns", "rows", "findings")}
+    for name in tables:
+        what: Any = name.removesuffix(".parquet")
+        assert polars.read_parquet(tmp_path / "tables" / name).equals(run.to_polars(what))
+
+
 def test_an_unknown_table_is_one_line(run: memfin.Results[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", sys)  # any module: it is not used
-    with pytest.raises(UsageError, match="table 'row': must be one of rows, turns, findings, results"):
+    with pytest.raises(UsageError, match="table 'row': must be one of dialogs, turns, rows, findings,"):
         run.to_polars("row")  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""Makes the pictures of docs/images in Debian's chromium: ``python scripts/screenshots.py``."""
+
+import base64
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.request import Request, urlopen
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+IMAGES: Final = ROOT / "docs" / "images"
+WIDTH: Final = 1080
+
+
+def memfin(folder: Path, line: str) -> str:
+    """Run a command and return its output."""
+    words = [sys.executable, "-m", "memfin", *line.split()]
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
+
+
+def consent(url: str, token: str) -> None:
+    """Give consent to everything but training, with preferences, as the user of a token."""
+    given = {
+        "scopes": {
+            "create_task": True,
+            "save_to_profile": True,
+            "save_to_thread": True,
+            "training_use_allowed": False,
+        },
+        "preferences": {"language_preference": "zh", "research_depth": "deep"},
+    }
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    path = f"{url}/api/users/alice/profile-consent"
+    with urlopen(Request(path, json.dumps(given).encode(), headers)):  # noqa: S310
+        pass
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[webdriver.Chrome]:
+    """Start chromium without a window."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):
+        options.add_argument(word)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def save(driver: webdriver.Chrome, name: str, height: int, start: str = "body") -> None:
+    """Save a picture of the page that begins at the element of a selector."""
+    metrics = {"width": WIDTH, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    top = driver.execute_script(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().top + window.scrollY", start
+    )
+    clip = {"x": 0, "y": max(0, top - 16), "width": WIDTH, "height": height, "scale": 1}
+    picture = {"format": "webp", "quality": 80, "clip": clip, "captureBeyondViewport": True}
+    data = driver.execute_cdp_cmd("Page.captureScreenshot", picture)["data"]
+    (IMAGES / f"{name}.webp").write_bytes(base64.b64decode(data))
+
+
+def main() -> None:
+    """Evaluate the samples, open what they leave and save pictures of it."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made, browser() as driver:
+        folder = Path(made)
+        for agent in ("builtin", "echo"):
+            memfin(folder, f"run --agent {agent} --run-id {agent} --quiet")
+        memfin(folder, "soak --epochs 8 --run-id soak --quiet")
+        for language, suffix in (("en", ""), ("zh", "-zh")):
+            memfin(folder, f"report runs/builtin --lang {language}")
+            memfin(folder, f"report runs/soak --lang {language}")
+            memfin(folder, f"compare runs/echo runs/builtin --lang {language} --html compare.html")
+            for name, page, height in (
+                ("report", "runs/builtin/report.html", 760),
+                ("comparison", "compare.html", 700),
+                ("soak", "runs/soak/report.html", 760),
+            ):
+                driver.get((folder / page).as_uri())
+                save(driver, name + suffix, height, "h2" if name == "comparison" else "body")
+        token = re.findall(r"mft_\S+", memfin(folder, "memory token add alice"))[0]
+        serve = [sys.executable, "-m", "memfin", "memory", "serve", "--port", "0"]
+        with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
+            assert service.stdout is not None  # noqa: S101
+            url = re.findall(r"http\S+", service.stdout.readline())[0]
+            consent(url, token)
+            driver.get(f"{url}/memory/settings")
+            driver.find_element(By.NAME, "token").send_keys(token)
+            driver.find_element(By.CSS_SELECTOR, "main button").click()
+            save(driver, "memory", 900)
+            service.terminate()
+
+
+if __name__ == "__main__":
+    main()
