@@ -8,7 +8,8 @@ Duchi and Zrnic 2023). The dialogue is the sampling unit, as in `memfin.metrics.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from memfin.metrics.interval import (
@@ -18,6 +19,19 @@ from memfin.metrics.interval import (
     student_t_quantile,
     wilson_bounds,
 )
+
+RATES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "m1_context_continuity.contradiction_rate": "contradiction",
+        "m3_risk_coverage.risk_coverage": "risk_tags",
+        "m3_risk_coverage.strict_risk_coverage_rate": "risk_tags",
+        "m4_compliance.compliance_label_acc": "compliance",
+        "m4_compliance.severe_violation_rate": "compliance",
+        "m4_compliance.forbidden_hit_rate": "forbidden_hits",
+        "m5_explainability.rubric_hit_rate": "rubric",
+    }
+)
+"""The rates of a run that labels correct, each with the field of a label that speaks of it."""
 
 PRIOR_GAIN: Final = 1
 """Events that the absence of any gain over labels alone weighs as much as; with fewer, coverage falls."""
