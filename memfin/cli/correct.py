@@ -233,9 +233,10 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
 
     cells = (
         (
-            label(row["value"], "dialogues") + (f" ({row['gate']})" if row["gate"] else ""),
+            label(row["value"], "dialogues") + (row["gate"] or "").partition(" ")[2].removeprefix(row["value"]),
             format_value(row["value"], row["rate"]),
             format_interval(row["value"], row["ci95"]),
+            f"{row['pilot']:,}",
             number(row["uniform"]),
             "..".join(number(each) for each in sorted(row["range"], key=lambda n: n or whole + 1)),
             number(row["more_detector"]) if row["more_detector"] else "-",
@@ -243,23 +244,17 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
         for row in rows
     )
     headings = (
-        *(tr("Value"), tr("Rate"), tr("95 % interval")),
+        *(tr("Value"), tr("Rate"), tr("95 % interval"), tr("Pilot")),
         *(tr("Labels needed"), tr("Range"), tr("More flagged")),
     )
     print_table(
         text_table(tr("Run {run_id}: labels", run_id=joined.run_id), "", headings, cells), highlight=False
     )
-    if joined.files is None:
+    if not all(row["pilot"] for row in rows):
         click.echo(
-            tr("no pilot: assumes that raw rates are right and detectors add nothing; label 30 turns first")
+            tr("pilot 0: assumes that raw rates are right and detectors add nothing; label 30 turns first")
         )
-    else:
-        click.echo(
-            tr("range: with the rate at either end of the pilot's interval; the numbers are as sure as that")
-        )
+    click.echo(tr("range: with the rate at either end of its interval; the numbers are as sure as that"))
     click.echo(
-        tr(
-            "numbers are labels of one draw in all, of {turns:,} turns; >{turns:,}: more than the run has",
-            turns=whole,
-        )
+        tr("numbers are labels of one draw, of {turns:,} turns; >: more than the run has", turns=whole)
     )
