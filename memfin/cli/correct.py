@@ -183,7 +183,10 @@ def _read(run: Path, labels: tuple[Path, ...], dataset: Path | None) -> JoinedRu
             f"the first, {joined.unjoined[0]}"
         )
     if joined.dataset is None:
-        note("warning: the run's dataset is not at its place; name it with --dataset")
+        note(
+            "warning: the run's dataset is not at its place: turns have no constraints, and forbidden claims "
+            "are not corrected; name it with --dataset"
+        )
     return joined
 
 
@@ -233,7 +236,7 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
 
     cells = (
         (
-            label(row["value"], "dialogues") + (row["gate"] or "").partition(" ")[2].removeprefix(row["value"]),
+            label(row["value"], "dialogues") + (row["gate"] or "").removeprefix(f"--gate {row['value']}"),
             format_value(row["value"], row["rate"]),
             format_interval(row["value"], row["ci95"]),
             f"{row['pilot']:,}",

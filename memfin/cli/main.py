@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "bench": "Ask a retrieval system the questions of a benchmark.",
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
-    "plan": "Tell how many labels corrected rates need, and draw the turns to label.",
+    "plan": "Count the labels that corrected rates need, and draw turns.",
     "correct": "Correct the rates of a run by labels of some of its turns.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",

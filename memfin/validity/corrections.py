@@ -239,8 +239,9 @@ def _forbidden(
     """
     if label is None or label.forbidden_hits is None or dataset is None:
         return None
-    dialog = dataset.get(row.dialog_id)
-    listed = () if dialog is None else dialog.blueprint.forbidden_list
+    if (dialog := dataset.get(row.dialog_id)) is None:
+        return None
+    listed = dialog.blueprint.forbidden_list
     literal = [entry for entry in row.forbidden_hits if entry not in CATEGORIES]
     return [*literal, *(entry for entry in label.forbidden_hits if entry in listed and entry in CATEGORIES)]
 

@@ -249,7 +249,7 @@ def test_the_planned_number_of_labels_has_the_width(more: float) -> None:
     run, truth = constructed(random.Random(5), 400)
     plans = [rate_plan(labelled(run, truth, 400, 1.0, seed), SEVERE) for seed in range(5)]
     needed = [plan.needed(lambda bounds: bounds[1] - bounds[0] <= 0.06, more) for plan in plans if plan]
-    number = median(each for each in needed if each)
+    number = int(median(each for each in needed if each))
     bounds = [interval(labelled(run, truth, number, more, seed)) for seed in range(1, 12)]
     assert median(high - low for low, high in bounds) == pytest.approx(0.06, rel=0.15)
 
