@@ -51,9 +51,7 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **
     for problem in problems:
         note(problem)
     failed = [f"{len(problems)} invalid lines in {turn_eval}"] if problems else []
-    values = gated_values(summary.metrics)
-    if gates:
-        values |= corrected_values_of(turn_eval.parent)
+    values = gated_values(summary.metrics) | corrected_values_of(turn_eval.parent, gates)
     failed += value_gates(gates, values)
     if failed:
         raise GateFailed("; ".join(failed))

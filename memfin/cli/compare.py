@@ -183,7 +183,9 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
         sums = read_sums(last / RAG_SUMMARY)
         values = {PERCENTAGE: GatedValue(sums.overall_percentage, score_interval(sums.ci95))}
     else:
-        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics) | corrected_values_of(last)
+        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics) | corrected_values_of(
+            last, gates
+        )
     for gate in gates:
         if gate.name not in values:
             raise UsageError(f"{gate.text}: {run} has no such value; known: {', '.join(values)}")

@@ -218,11 +218,11 @@ class CorrectedValue(Record):
     corrected one, from 0 to 1; ``alone`` is the rate by the labels without them, ``alone_ci95`` its interval.
     """
 
-    raw: Finite
     value: Finite
     ci95: Interval
     labels: Count
     weight: Finite
+    raw: Finite
     alone: Finite
     alone_ci95: Interval
 

@@ -277,8 +277,13 @@ def corrected_values(corrections: Corrections | None, reason: str) -> dict[str, 
     }
 
 
-def corrected_values_of(directory: Path) -> dict[str, GatedValue]:
-    """Return the corrected rates of the ``corrections.json`` of a run, if it is of the present rows."""
+def corrected_values_of(directory: Path, gates: Iterable[Gate]) -> dict[str, GatedValue]:
+    """Return the corrected rates in the ``corrections.json`` of a run, if a gate names one.
+
+    They count as not measured where it is missing or of other rows than the present ones.
+    """
+    if not any(gate.name.endswith(CORRECTED) for gate in gates):
+        return {}
     found, current = read_corrections(directory)
     advice = f"memfin correct {directory} --labels FILE --write makes it"
     state = "is of other rows" if found else "is missing"
