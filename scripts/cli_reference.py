@@ -59,6 +59,8 @@ CHINESE: Final = {
     "bench": "用 PATH（含 questions/*.json 的目录，或一个题目文件）的题目向系统提问。",
     "check": "输出离线检测器在回复中的发现，格式为 file:line: label: words (rule)。",
     "validity": "用 LABELS 中带标注的回复检验检测器或评判。",
+    "correct": "用部分轮次的标注校正一次运行的比率，并给出区间。",
+    "plan": "计算要达到给定宽度或判定门槛需要多少标注，并抽取要标注的轮次。",
     "plugins": "列出已安装软件包提供的智能体、评判和其他插件，不导入它们。",
     "export": "把一次运行的记录写成表格、span 或其他工具的格式。",
     "view": "在浏览器中逐轮查看 RUNS_DIR（默认为 runs）中的运行。",

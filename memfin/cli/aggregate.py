@@ -11,7 +11,15 @@ from memfin.contracts import RunConfig
 from memfin.errors import GateFailed, UsageError
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
-from memfin.runtime.gates import custom_directions, gated_values, gates_of, value_directions, value_gates
+from memfin.runtime.gates import (
+    corrected_directions,
+    corrected_values_of,
+    custom_directions,
+    gated_values,
+    gates_of,
+    value_directions,
+    value_gates,
+)
 
 
 @click.command("aggregate")
@@ -35,13 +43,15 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **
     if (dialog_trace is None) != (dataset is None):
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
-    gates = gates_of(RunConfig(**limits), value_directions(custom_directions(summary.metrics)))
+    custom = custom_directions(summary.metrics)
+    gates = gates_of(RunConfig(**limits), {**value_directions(custom), **corrected_directions()})
     if dialog_trace is None:
         note("M2 is not measured: it needs --dialog-trace and --dataset")
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
         note(problem)
     failed = [f"{len(problems)} invalid lines in {turn_eval}"] if problems else []
-    failed += value_gates(gates, gated_values(summary.metrics))
+    values = gated_values(summary.metrics) | corrected_values_of(turn_eval.parent, gates)
+    failed += value_gates(gates, values)
     if failed:
         raise GateFailed("; ".join(failed))

@@ -26,6 +26,8 @@ from memfin.runtime.bench_gates import DIRECTIONS, PERCENTAGE, score_interval
 from memfin.runtime.gates import (
     Gate,
     GatedValue,
+    corrected_directions,
+    corrected_values_of,
     custom_directions,
     gated_values,
     gates_of,
@@ -101,7 +103,9 @@ def command(  # noqa: PLR0913 - one argument per option
     logged = _log_values(compared) if limits["gate"] else {}
     scored = {name: name == FAILED for values in logged.values() for name in values}
     custom = _custom_directions(compared) if any(limits.values()) else {}
-    gates = gates_of(RunConfig(**limits), scored or {**value_directions(custom), **DIRECTIONS})
+    gates = gates_of(
+        RunConfig(**limits), scored or {**value_directions(custom), **corrected_directions(), **DIRECTIONS}
+    )
     comparisons = [compare_runs(first, run, held) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
@@ -179,7 +183,9 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
         sums = read_sums(last / RAG_SUMMARY)
         values = {PERCENTAGE: GatedValue(sums.overall_percentage, score_interval(sums.ci95))}
     else:
-        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics)
+        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics) | corrected_values_of(
+            last, gates
+        )
     for gate in gates:
         if gate.name not in values:
             raise UsageError(f"{gate.text}: {run} has no such value; known: {', '.join(values)}")

@@ -38,6 +38,8 @@ COMMANDS: Final = {
     "bench": "Ask a retrieval system the questions of a benchmark.",
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
+    "plan": "Count the labels that corrected rates need, and draw turns.",
+    "correct": "Correct the rates of a run by labels of some of its turns.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
     "mcp": "Serve runs to coding assistants (MCP).",
@@ -48,6 +50,7 @@ COMMANDS: Final = {
 PLACES: Final = {
     "export": "imports:export",
     "import": "imports:command",
+    "plan": "correct:plan",
     "resume": "bench:resume",
     "score": "run:score",
     "report": "run:report",

@@ -113,6 +113,8 @@ from memfin.contracts.turn_eval import was_asked as was_asked
 from memfin.contracts.validity import DETECTORS as DETECTORS
 from memfin.contracts.validity import BinaryScores as BinaryScores
 from memfin.contracts.validity import ComplianceScores as ComplianceScores
+from memfin.contracts.validity import CorrectedValue as CorrectedValue
+from memfin.contracts.validity import Corrections as Corrections
 from memfin.contracts.validity import Disagreement as Disagreement
 from memfin.contracts.validity import ForbiddenScores as ForbiddenScores
 from memfin.contracts.validity import JudgeUnderTest as JudgeUnderTest

@@ -26,7 +26,7 @@ from memfin.contracts.settings import ConfigFile, RunConfig
 from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import ComplianceTrace, DialogTrace, RecallTrace, ToolTrace, TurnTrace
 from memfin.contracts.turn_eval import CheckedReply, TurnEvalRow
-from memfin.contracts.validity import LabelledReply, ValidityReport
+from memfin.contracts.validity import Corrections, LabelledReply, ValidityReport
 from memfin.errors import UsageError
 
 FileFormat = Literal["json", "jsonl"]
@@ -64,6 +64,7 @@ _ROWS: Final[tuple[tuple[Any, ...], ...]] = (
     ("run-stats", "Values of a run that depend on time: durations, latencies, retries", RunStats, ".json"),
     ("judgement", "One question to an LLM judge about a turn, and its answer", Judgement, "judgements.jsonl"),
     ("judge-controls", "Scores of an LLM judge for replies whose quality is known", JudgeControls, ".json"),
+    ("corrections", "Rates of a run corrected by labels of some of its turns", Corrections, ".json"),
     ("soak-epoch", "One epoch of a soak: values, latencies, errors, resources", SoakEpoch, "soak.jsonl"),
     ("soak-summary", "State of a soak, and the drift of its values over epochs", SoakSummary, ".json"),
     ("rag-result", "A question of a benchmark, its answer and its score", RagResult, "rag_results.jsonl"),

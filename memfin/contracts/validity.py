@@ -19,7 +19,8 @@ class LabelledReply(Record):
     ``contradiction`` says whether the reply advises against one of ``constraints``.
     ``forbidden_hits`` are all categories of forbidden claims in the reply; an empty list says that
     there are none. ``user_text`` is what the reply answers. ``dialog_id`` names the dialogue that the reply
-    is from; intervals take replies of one dialogue together.
+    is from; intervals take replies of one dialogue together. ``turn`` is the ``turn_pair_id`` of a turn of a
+    run, ``probability`` that with which it was drawn for labelling, ``reader`` who labelled it.
     """
 
     id: str
@@ -32,6 +33,9 @@ class LabelledReply(Record):
     compliance: ComplianceLabel | None = None
     forbidden_hits: list[str] | None = None
     rubric: dict[str, bool | None] | None = None
+    turn: Count | None = None
+    probability: Finite | None = None
+    reader: str | None = None
 
 
 Interval = tuple[Finite, Finite]
@@ -205,3 +209,37 @@ class ValidityReport(Record):
     judge: JudgeUnderTest | None = None
     lexicon_hashes: dict[str, str] = {}
     disagreements: list[Disagreement] = []
+
+
+class CorrectedValue(Record):
+    """A rate of a run as its rows have it (``raw``), and corrected by labels of some of its turns.
+
+    ``labels`` counts the labelled turns that carry the rate. ``weight`` is that of the rows' values in the
+    corrected one, from 0 to 1; ``alone`` is the rate by the labels without them, ``alone_ci95`` its interval.
+    """
+
+    value: Finite
+    ci95: Interval
+    labels: Count
+    weight: Finite
+    raw: Finite
+    alone: Finite
+    alone_ci95: Interval
+
+
+class Corrections(Record):
+    """``corrections.json``: rates of a run corrected by labels.
+
+    ``turn_eval_sha256`` is the hash of the rows they were computed from. Of the lines in ``files``,
+    ``joined`` belong to a turn of the run and ``unjoined`` to none. ``values`` are by ``metric.value``,
+    ``by_scenario`` and ``by_difficulty`` by group of dialogues and then the same; null with too few labels.
+    """
+
+    run_id: str
+    turn_eval_sha256: str
+    files: list[LabelFile]
+    joined: Count
+    unjoined: Count
+    values: dict[str, CorrectedValue | None]
+    by_scenario: dict[str, dict[str, CorrectedValue | None]] = {}
+    by_difficulty: dict[str, dict[str, CorrectedValue | None]] = {}

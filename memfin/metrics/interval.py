@@ -164,6 +164,17 @@ def share_bounds(
     ``residuals`` is the sum of ``(y - share x)²`` over the ``n`` clusters, at least 2, ``squares`` that of
     ``x²``; ``prior`` is how many events the maximal design effect weighs as much as.
     """
+    effect, _ = design_effect(n, hits, total, residuals, squares, prior)
+    return wilson_bounds(min(1.0, max(0.0, hits / total)), total / effect, student_t_quantile(n - 1))
+
+
+def design_effect(
+    n: int, hits: float, total: float, residuals: float, squares: float, prior: float
+) -> tuple[float, float]:
+    """Return the design effect of a share by cluster, shrunk to its maximum, and the events it rests on.
+
+    The parameters are those of `share_bounds`.
+    """
     share = min(1.0, max(0.0, hits / total))
     # 1. The design effect that the clusters show: their variance over that of independent trials.
     independent = total * share * (1 - share)
@@ -172,8 +183,7 @@ def share_bounds(
     maximum = squares / total
     # 3. Few events say little about how alike units are: the maximum has the weight of some events.
     events = min(hits, total - hits) if independent > 0 else 0.0
-    effect = (events * shown + prior * maximum) / (events + prior)
-    return wilson_bounds(share, total / effect, student_t_quantile(n - 1))
+    return (events * shown + prior * maximum) / (events + prior), events
 
 
 class PairedDifference(NamedTuple):

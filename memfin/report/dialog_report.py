@@ -11,6 +11,7 @@ import msgspec
 
 from memfin.contracts import (
     ConfigFile,
+    CorrectedValue,
     DetectorResult,
     EvalSummary,
     RunConfig,
@@ -25,6 +26,7 @@ from memfin.metrics.state import is_failed
 from memfin.report import common, dialogs, glossary, model, reader
 from memfin.report.glossary import (
     MetricText,
+    format_corrected,
     format_interval,
     format_value,
     labels,
@@ -34,6 +36,8 @@ from memfin.report.glossary import (
 from memfin.report.reader import DialogValues, Figures
 from memfin.report.worst_turns import WorstTurns, empty_rankings
 from memfin.text.lines import one_line
+
+Corrected = Mapping[str, CorrectedValue | None]
 
 _MAX_DIALOGS: Final = 25
 _MAX_SEVERE: Final = 20
@@ -68,6 +72,8 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
     controls = reader.read_optional(run_dir / reader.CONTROLS, JudgeControls)
     settings = config.settings if config else None
+    corrections, current = reader.read_corrections(run_dir)
+    summary.corrected = corrections.values if corrections and current else {}
 
     stats = dialogs.DialogStats()
     for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
@@ -102,6 +108,8 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         *dialogs.summary_warnings(summary.metrics, summary.counters.valid_dialogs),
         *baselines.warnings(summary.metrics),
     ]
+    if not current:
+        warnings.append(glossary.warning("old_corrections"))
     if strangers:
         warnings.append(glossary.warning("other_files", count=strangers))
     history = settings.history if settings else stats.history_mode
@@ -186,7 +194,9 @@ def _figures(
     """Yield the sections of the alerts with the cards, of the warnings, and of the main values."""
     metrics = summary.metrics
     known = [(text, metrics[text.name]) for text in glossary.texts_of(metrics) if text.name in metrics]
-    cards = model.Block("cards", tuple(_card(text, figures, judge) for text, figures in known))
+    cards = model.Block(
+        "cards", tuple(_card(text, figures, judge, summary.corrected) for text, figures in known)
+    )
     yield model.section("results", tr("Results"), model.Block("warnings", tuple(alerts)), cards)
     yield model.warnings_section(warnings)
     headings = (
@@ -204,14 +214,20 @@ def _figures(
     yield model.section(
         "figures",
         tr("Figures"),
-        model.table("", headings, "llrbrrrrr", map(_figure, rows), "; ".join(glossary.missing_lines(rows))),
+        model.table(
+            "",
+            headings,
+            "llrbrrrrr",
+            (_figure(row, summary.corrected) for row in rows),
+            "; ".join(glossary.missing_lines(rows)),
+        ),
         _sources(metrics.get("m1_context_continuity")),
         _own_detectors(summary.detectors),
         histograms,
     )
 
 
-def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
+def _card(text: MetricText, figures: Figures, judge: str | None, corrected: Corrected) -> model.Card:
     lead, *others = glossary.shown_values(text, figures, judge)
     value, _, interval = measured(lead.key, figures)
     shown, label = format_value(lead.key, value), lead.label
@@ -224,6 +240,8 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
         shown = tr("{count:,} of {total:,}", count=severe, total=replies)
     if interval is not None:
         label += tr(", 95 % interval {interval}", interval=format_interval(lead.key, interval))
+    if correction := format_corrected(lead.key, corrected.get(f"{text.name}.{lead.key}")):
+        label += f"; {correction}"
     beside = (
         (other.label, glossary.format_estimate(other.key, known, bounds))
         for other in others
@@ -242,14 +260,16 @@ def _card(text: MetricText, figures: Figures, judge: str | None) -> model.Card:
     )
 
 
-def _figure(row: glossary.MetricRow) -> tuple[model.Value, ...]:
+def _figure(row: glossary.MetricRow, corrected: Corrected) -> tuple[model.Value, ...]:
     key, micro, label = row.value.key, row.micro, row.value.label
     label += tr(" (lower is better)") if row.value.better == "lower" else ""
     share = micro is not None and row.value.scale == "share"
     return (
         model.Cell(f"{row.text.code} {row.text.title}", strong=True) if row.counts[0] else "",
         model.Cell(label, small=row.value.meaning),
-        format_value(key, micro),
+        model.Cell(
+            format_value(key, micro), small=format_corrected(key, corrected.get(f"{row.text.name}.{key}"))
+        ),
         model.Cell("", share=micro, interval=row.interval) if share else "",
         format_interval(key, row.interval),
         format_value(key, row.macro),

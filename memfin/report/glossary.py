@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
+from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE, CorrectedValue
 from memfin.language import marked, tr
 from memfin.report.model import Interval, Pairs, ReportWarning, grouped, percent
 from memfin.report.reader import Figures
@@ -255,6 +255,18 @@ def format_value(key: str, value: float | None) -> str:
 def format_estimate(key: str, value: float | None, bounds: tuple[float, float] | None) -> str:
     """Write a value and, in brackets, its confidence interval."""
     return format_value(key, value) + ("" if bounds is None else f" ({format_interval(key, bounds)})")
+
+
+def format_corrected(key: str, found: CorrectedValue | None) -> str:
+    """Write a rate as labels correct it, with its interval and their number; nothing without labels."""
+    if found is None:
+        return ""
+    return tr(
+        "corrected: {value} ({interval}), {labels:,} labels",
+        value=format_value(key, found.value),
+        interval=format_interval(key, found.ci95),
+        labels=found.labels,
+    )
 
 
 def format_interval(key: str, bounds: tuple[float, float] | None) -> str:

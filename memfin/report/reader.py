@@ -4,6 +4,7 @@ The structs here are views of the contract's. They leave out everything that a r
 recalled contexts, by far the largest part of a trace, are never built.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,15 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from memfin.contracts import ComplianceTrace, Counters, DetectorResult, MetricResult, RecallTrace
+from memfin.contracts import (
+    ComplianceTrace,
+    CorrectedValue,
+    Corrections,
+    Counters,
+    DetectorResult,
+    MetricResult,
+    RecallTrace,
+)
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.errors import UsageError
 
@@ -26,6 +35,7 @@ STATS: Final = "run_stats.json"
 CONTROLS: Final = "judge_controls.json"
 JUDGEMENTS: Final = "judgements.jsonl"
 CONFIG: Final = "config.json"
+CORRECTIONS: Final = "corrections.json"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
 _LINE_LIMIT: Final = 256 * 1024 * 1024
@@ -55,7 +65,7 @@ DialogValues = Mapping[str, Mapping[str, float]]
 
 
 class SummaryFile(msgspec.Struct, kw_only=True):
-    """``metrics_summary.json`` without its by_dialog tables decoded."""
+    """``metrics_summary.json`` without its by_dialog tables decoded; ``corrected`` is from `CORRECTIONS`."""
 
     run_id: str
     trace_version: str
@@ -64,6 +74,7 @@ class SummaryFile(msgspec.Struct, kw_only=True):
     counters: Counters
     config_fingerprint: str | None = None
     detectors: dict[str, DetectorResult] = {}
+    corrected: dict[str, CorrectedValue | None] = {}
 
 
 class ScannedTurn(msgspec.Struct, kw_only=True):
@@ -200,6 +211,18 @@ def read(path: Path, kind: type[T]) -> T:
 def read_optional(path: Path, kind: type[T]) -> T | None:
     """Read a JSON file as `read` does, or return None when there is none."""
     return read(path, kind) if path.is_file() else None
+
+
+def rows_sha256(run_dir: Path) -> str:
+    """Return the SHA-256 of the rows of a run."""
+    with _reading(run_dir / ROWS), (run_dir / ROWS).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:
+    """Return the corrected rates of a run, if there are any, and False where they are of other rows."""
+    found = read_optional(run_dir / CORRECTIONS, Corrections)
+    return found, found is None or found.turn_eval_sha256 == rows_sha256(run_dir)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from memfin.contracts import EvalSummary, RunConfig
+from memfin.contracts import CorrectedValue, Corrections, EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
 from memfin.contracts.run import Comparison, PairedValue
 from memfin.language import marked, tr, tr_counted
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 Styled = str | tuple[str | tuple[str, str], ...]
 """A cell: text, or pieces of text, each alone or with its style."""
 
+MIN_WEIGHT: Final = 0.05
+MIN_NARROWER: Final = 0.98
+"""Limits of the detectors' weight and of the width against labels alone, beyond which they add nothing."""
+
 VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
     "better": (marked("better"), "green"),
     "worse": (marked("worse"), "red"),
@@ -34,7 +38,7 @@ VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
 """Words and styles of the outcomes of a comparison."""
 
 
-def _table(
+def text_table(
     title: str, caption: str, headings: tuple[str, ...], rows: Iterable[Iterable[Styled]], width: int = 0
 ) -> "Table":
     """Return a table; the first column is text, others are figures, one without a heading is text."""
@@ -99,7 +103,72 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     )
     caption = "\n".join((*glossary.missing_lines(values), counted))
     title = tr("Run {run_id}: {inputs}", run_id=one_line(summary.run_id, 128), inputs=inputs)
-    return _table(title, caption, headings, rows)
+    return text_table(title, caption, headings, rows)
+
+
+def corrections_table(corrections: Corrections) -> "Table":
+    """Return raw and corrected rates of a run, then those of its groups of dialogues, as a table."""
+    groups = {
+        "": corrections.values,
+        **{f"{tr('Scenario')} {name}": each for name, each in corrections.by_scenario.items()},
+        **{f"{tr('Difficulty')} {name}": each for name, each in corrections.by_difficulty.items()},
+    }
+    rows = (
+        (
+            f"  {one_line(group, 60)}" if group else label(name, "dialogues"),
+            *_corrected_cells(name, values[name]),
+        )
+        for name in corrections.values
+        for group, values in groups.items()
+        if name in values and (not group or corrections.values[name] is not None)
+    )
+    headings = (
+        tr("Value"),
+        tr("Raw"),
+        tr("Corrected"),
+        tr("95 % interval"),
+        tr("Labels"),
+        tr("Labels alone"),
+    )
+    title = tr("Run {run_id}: rates corrected by labels", run_id=one_line(corrections.run_id, 128))
+    return text_table(title, "", headings, rows)
+
+
+def _corrected_cells(name: str, found: CorrectedValue | None) -> tuple[str, ...]:
+    if found is None:
+        return ("-",) * 5
+    return (
+        format_value(name, found.raw),
+        format_value(name, found.value),
+        format_interval(name, found.ci95),
+        f"{found.labels:,}",
+        format_interval(name, found.alone_ci95),
+    )
+
+
+def correction_lines(corrections: Corrections) -> Iterator[str]:
+    """Yield a line for each rate that the detectors add nothing to, and for each whose raw value is wrong."""
+    for name, found in corrections.values.items():
+        if found is None:
+            continue
+        (low, high), (low_alone, high_alone) = found.ci95, found.alone_ci95
+        text, interval = label(name, "dialogues"), format_interval(name, found.ci95)
+        if not low <= found.raw <= high:
+            yield tr(
+                "{value}: do not quote the raw {raw}; {labels:,} labels make it {corrected} ({interval})",
+                value=text,
+                raw=format_value(name, found.raw),
+                labels=found.labels,
+                corrected=format_value(name, found.value),
+                interval=interval,
+            )
+        if found.weight < MIN_WEIGHT or high - low > MIN_NARROWER * (high_alone - low_alone):
+            yield tr(
+                "{value}: labels alone are as good (interval {alone}; weight of the detectors {weight:.2f})",
+                value=text,
+                alone=format_interval(name, found.alone_ci95),
+                weight=found.weight,
+            )
 
 
 def detector_lines(summary: EvalSummary) -> Iterator[str]:
@@ -139,7 +208,7 @@ def rag_table(summary: RagSummary) -> "Table":
         *(tr("Questions"), tr("Asked"), tr("Passed"), tr("Score"), tr("Of"), tr("Share")),
         tr("95 % interval"),
     )
-    return _table(tr("Run {run_id}", run_id=one_line(summary.run_id, 128)), "", headings, rows)
+    return text_table(tr("Run {run_id}", run_id=one_line(summary.run_id, 128)), "", headings, rows)
 
 
 def judge_line(summary: RagSummary) -> str | None:
@@ -170,7 +239,7 @@ def comparison_table(comparison: Comparison, *, all_values: bool = False) -> "Ta
         (*cells[:4], ((cells[4], "dim"),), cells[5], ((tr(VERDICTS[cells[6]][0]), VERDICTS[cells[6]][1]),))
         for cells in comparison_rows(comparison, all_values=all_values)
     ]
-    return _table(comparison_title(comparison), pairs_line(comparison), headings, rows, width=20)
+    return text_table(comparison_title(comparison), pairs_line(comparison), headings, rows, width=20)
 
 
 def comparison_title(comparison: Comparison) -> str:

@@ -4,14 +4,17 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import EvalSummary, MetricResult, RunConfig, RunStats
+from memfin.contracts import Corrections, EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.corrected import RATES
+from memfin.report.reader import CORRECTIONS, read_corrections
 
 _GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
 _NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")
@@ -33,6 +36,10 @@ def parse_value(text: str, option: str) -> tuple[str, float]:
             f"{option} {text!r}: expected metric.value=number, such as m3_risk_coverage.risk_coverage=0.8"
         )
     return match[1], number
+
+
+CORRECTED: Final = ".corrected"
+"""Ending of the names of rates as labels correct them."""
 
 
 class Gate(NamedTuple):
@@ -131,7 +138,7 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         raise UsageError(f"{option}: {gate.name} has no interval; leave out @95 or .macro")
     for state in MetricsState().states:
         for share in state.shares:
-            if gate.name.replace(".macro.", ".") == f"{state.name}.{share.name}":
+            if gate.name.replace(".macro.", ".").removesuffix(CORRECTED) == f"{state.name}.{share.name}":
                 check_limit(gate, share.low, share.high)
 
 
@@ -250,6 +257,37 @@ def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:
         for prefix, values in (("", result.micro), ("macro.", result.macro))
         for value, number in values.items()
     }
+
+
+def corrected_directions() -> dict[str, bool]:
+    """Return the rates that labels correct, ``metric.value.corrected``, each with True if less is better."""
+    whole = value_directions()
+    return {f"{name}{CORRECTED}": whole[name] for name in RATES}
+
+
+def corrected_values(corrections: Corrections | None, reason: str) -> dict[str, GatedValue]:
+    """Return the corrected rates of a run; ``reason`` says why there are none."""
+    values = {} if corrections is None else corrections.values
+    few = reason if corrections is None else "fewer than two dialogues have labels for it"
+    return {
+        f"{name}{CORRECTED}": GatedValue(0.0, not_measured=few)
+        if (found := values.get(name)) is None
+        else GatedValue(found.value, found.ci95)
+        for name in RATES
+    }
+
+
+def corrected_values_of(directory: Path, gates: Iterable[Gate]) -> dict[str, GatedValue]:
+    """Return the corrected rates in the ``corrections.json`` of a run, if a gate names one.
+
+    They count as not measured where it is missing or of other rows than the present ones.
+    """
+    if not any(gate.name.endswith(CORRECTED) for gate in gates):
+        return {}
+    found, current = read_corrections(directory)
+    advice = f"memfin correct {directory} --labels FILE --write makes it"
+    state = "is of other rows" if found else "is missing"
+    return corrected_values(found if current else None, f"{directory / CORRECTIONS} {state}; {advice}")
 
 
 def unmeasured_values(metrics: Mapping[str, MetricResult]) -> dict[str, str]:

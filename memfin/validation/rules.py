@@ -418,7 +418,9 @@ class LabelRules(RunRules):
         self.categories.update(name for name in record.forbidden_hits or () if name in CATEGORIES)
         yield not record.id.strip(), "id", "the id is blank"
         yield record.dialog_id is not None and not record.dialog_id.strip(), "dialog_id", "the id is blank"
-        yield self.twice("id", record.id)
+        yield self.twice("id", f"{record.id} of {record.reader}" if record.reader else record.id)
+        drawn = 1.0 if record.probability is None else record.probability
+        yield not 0 < drawn <= 1, "probability", f"{drawn:g} is not above 0 and at most 1"
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():
             tag = canonical_risk_tag(name)
@@ -616,6 +618,7 @@ RUN_RULES: Final[Mapping[str, Callable[[], RunRules]]] = MappingProxyType(
         "run-stats": partial(RunRules, _stats),
         "judgement": partial(JudgementRules, ("turn_pair_id", "dialog_id"), "turn"),
         "judge-controls": RunRules,
+        "corrections": RunRules,
         "soak-epoch": SoakEpochRules,
         "soak-summary": partial(RunRules, _soak, _soak_summary),
         "labelled-reply": LabelRules,

@@ -78,7 +78,7 @@ class _Labelled(NamedTuple):
     row: LabelledReply
 
 
-class _Labels:
+class LabelFiles:
     """Files of labelled replies; `check` reads all of them before anything is measured."""
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
@@ -163,7 +163,7 @@ async def measure_validity(
         UsageError: a setting, a file or the judge is unusable.
         RunFault: the judge's endpoint stays down.
     """
-    files = _Labels([labels] if isinstance(labels, str | os.PathLike) else labels)
+    files = LabelFiles([labels] if isinstance(labels, str | os.PathLike) else labels)
     judge_scope = "all" if judge_scope == "uncertain" else judge_scope
     config = make_config({**settings, "judge_scope": judge_scope})
     if judge == NO_JUDGE:
@@ -210,7 +210,7 @@ class _Count:
 
     def __init__(
         self,
-        files: _Labels,
+        files: LabelFiles,
         reads: Sequence[Section],
         on_disagreement: OnDisagreement,
         on_progress: OnProgress | None,
@@ -263,7 +263,7 @@ class _Session:
         self._failed = 0
         self._failures: list[UnjudgedReply] = []
 
-    async def measure(self, files: _Labels) -> JudgeUnderTest:
+    async def measure(self, files: LabelFiles) -> JudgeUnderTest:
         """Judge everything; raises `RunFault` when the endpoint is down."""
         try:
             await self._judge_all(files)
@@ -286,7 +286,7 @@ class _Session:
             stats=None if stats is None else self._votes.statistics(stats, []),
         )
 
-    async def _judge_all(self, files: _Labels) -> None:
+    async def _judge_all(self, files: LabelFiles) -> None:
         """Judge replies as workers become free, and count each after all before it."""
         begun: deque[tuple[_Labelled, asyncio.Task[JudgeResult[Verdict] | None]]] = deque()
         async with asyncio.TaskGroup() as group:

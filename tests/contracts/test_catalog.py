@@ -78,6 +78,7 @@ def test_everything_that_files_hold_is_there() -> None:
         "run-stats",
         "judgement",
         "judge-controls",
+        "corrections",
         "soak-epoch",
         "soak-summary",
         "dataset",

@@ -391,13 +391,13 @@ async def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch
         def judge(self, request: JudgeRequest) -> dict[str, Any]:
             return {"score": 1, "rubric_items": []}
 
-    check = measurement._Labels.check
+    check = measurement.LabelFiles.check
 
-    def checked(files: measurement._Labels) -> None:
+    def checked(files: measurement.LabelFiles) -> None:
         check(files)
         path.write_text('{"id": 1}\n')
 
-    monkeypatch.setattr(measurement._Labels, "check", checked)
+    monkeypatch.setattr(measurement.LabelFiles, "check", checked)
     for judge in (None, Judge):
         labels(tmp_path)
         with pytest.raises(InvalidRecord, match=r"labels.jsonl:1: "):

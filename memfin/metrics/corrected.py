@@ -1,0 +1,145 @@
+"""Rates corrected by labels of a random part of the turns: prediction-powered inference.
+
+A detector reads every turn and is sometimes wrong; people read a few turns, drawn with known probabilities.
+The corrected rate is the detector's own, times a weight, plus what the labels say of its errors (Angelopoulos
+et al. 2023, "Prediction-powered inference"); the weight of least variance is that of PPI++ (Angelopoulos,
+Duchi and Zrnic 2023). The dialogue is the sampling unit, as in `memfin.metrics.interval`.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from memfin.metrics.interval import (
+    PRIOR_EVENTS,
+    PRIOR_EVENTS_GRADED,
+    design_effect,
+    student_t_quantile,
+    wilson_bounds,
+)
+
+RATES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "m1_context_continuity.contradiction_rate": "contradiction",
+        "m3_risk_coverage.risk_coverage": "risk_tags",
+        "m3_risk_coverage.strict_risk_coverage_rate": "risk_tags",
+        "m4_compliance.compliance_label_acc": "compliance",
+        "m4_compliance.severe_violation_rate": "compliance",
+        "m4_compliance.forbidden_hit_rate": "forbidden_hits",
+        "m5_explainability.rubric_hit_rate": "rubric",
+    }
+)
+"""The rates of a run that labels correct, each with the field of a label that speaks of it."""
+
+PRIOR_GAIN: Final = 1
+"""Events that the absence of any gain over labels alone weighs as much as; with fewer, coverage falls."""
+
+
+class Reading(NamedTuple):
+    """A turn that carries a rate, as the detector read it and perhaps a person.
+
+    Attributes:
+        dialog: the dialogue, which is the sampling unit.
+        detected: what the detector adds to the numerator, between 0 and ``size``.
+        label: what a person's label adds to it; None where nobody read the turn.
+        size: what the turn adds to the denominator, above 0.
+        probability: the probability with which the turn was drawn for labelling; up to a factor, above 0.
+    """
+
+    dialog: str
+    detected: float
+    label: float | None = None
+    size: float = 1.0
+    probability: float = 1.0
+
+
+class CorrectedRate(NamedTuple):
+    """Rate of all turns, corrected by the labels of some.
+
+    Attributes:
+        value: the corrected rate.
+        interval: its 95 % interval; never wider than that of the labels alone.
+        labels: how many turns were labelled.
+        weight: the detector's weight in the estimate, 0 where it adds nothing to the labels, at most 1.
+        raw: the rate as the detector alone has it.
+        alone: the rate as the labels alone have it.
+        interval_alone: its 95 % interval.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    labels: int
+    weight: float
+    raw: float
+    alone: float
+    interval_alone: tuple[float, float]
+
+
+def corrected_rate(
+    readings: Iterable[Reading], *, graded: bool = False, weight: float | None = None
+) -> CorrectedRate | None:
+    """Return the corrected rate of a run's turns, or None with labels in fewer than two dialogues.
+
+    ``graded`` is a value whose units are marks and not hits, as in `ratio_interval`; ``weight`` replaces the
+    weight of least variance. Time and memory are linear in the turns.
+    """
+    turns = [each for each in readings if each.size > 0]
+    labelled = [(each, each.label) for each in turns if each.label is not None]
+    if len({each.dialog for each, _ in labelled}) < 2:  # noqa: PLR2004 - no spread without a second dialogue
+        return None
+    # 1. Means over all turns, and over the labelled ones weighted by the inverse of their probability.
+    total = math.fsum(each.size for each in turns)
+    raw = math.fsum(each.detected for each in turns) / total
+    read = math.fsum(each.size for each, _ in labelled)
+    scale = read / math.fsum(each.size / each.probability for each, _ in labelled)
+    shares = [scale / (each.probability * read) for each, _ in labelled]
+    alone = math.fsum(w * label for w, (_, label) in zip(shares, labelled, strict=True))
+    seen = math.fsum(w * each.detected for w, (each, _) in zip(shares, labelled, strict=True))
+    # 2. What each dialogue adds to the error of the labels' mean, and to that of the detector's difference.
+    of_labels: defaultdict[str, float] = defaultdict(float)
+    of_detector: defaultdict[str, float] = defaultdict(float)
+    sizes: defaultdict[str, float] = defaultdict(float)
+    for each in turns:
+        of_detector[each.dialog] += (each.detected - raw * each.size) / total
+    for w, (each, label) in zip(shares, labelled, strict=True):
+        of_labels[each.dialog] += w * (label - alone * each.size)
+        of_detector[each.dialog] -= w * (each.detected - seen * each.size)
+        sizes[each.dialog] += w * each.size * read
+    if weight is None:
+        weight = _best_weight(of_labels, of_detector)
+    value = min(1.0, max(0.0, alone + weight * (raw - seen)))
+    # 3. The interval of labels alone, and the same with more trials where the detector takes error away.
+    variance_alone = math.fsum(each * each for each in of_labels.values())
+    variance = math.fsum((of_labels[key] + weight * error) ** 2 for key, error in of_detector.items())
+    hits = alone * read
+    effect, events = design_effect(
+        len(sizes),
+        hits,
+        read,
+        variance_alone * read * read,
+        math.fsum(each * each for each in sizes.values()),
+        PRIOR_EVENTS_GRADED if graded else PRIOR_EVENTS,
+    )
+    left = variance / variance_alone if variance_alone else 1.0
+    left = min(1.0, (events * left + PRIOR_GAIN) / (events + PRIOR_GAIN))
+    quantile = student_t_quantile(len(sizes) - 1)
+    return CorrectedRate(
+        value,
+        wilson_bounds(value, read / effect / left, quantile),
+        len(labelled),
+        weight,
+        raw,
+        alone,
+        wilson_bounds(alone, read / effect, quantile),
+    )
+
+
+def _best_weight(of_labels: defaultdict[str, float], of_detector: defaultdict[str, float]) -> float:
+    """Return the weight from 0 to 1 that minimizes the variance of the sum over dialogues."""
+    spread = math.fsum(error * error for error in of_detector.values())
+    if not spread:
+        return 0.0
+    together = math.fsum(error * of_detector[key] for key, error in of_labels.items())
+    return min(1.0, max(0.0, -together / spread))

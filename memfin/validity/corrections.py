@@ -1,0 +1,261 @@
+"""Rates of a finished run, corrected by labels of some of its turns (``memfin correct``)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from memfin.contracts import (
+    ANY_RISK_TAG,
+    CorrectedValue,
+    Corrections,
+    LabelledReply,
+    TurnEvalRow,
+    met_risk_tags,
+)
+from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
+from memfin.dataset import SAMPLE, DatasetIndex
+from memfin.errors import UsageError
+from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.corrected import RATES, Reading, corrected_rate
+from memfin.report import reader
+from memfin.scoring.compliance import CATEGORIES
+from memfin.scoring.risk import DETECTED_TAGS, canonical_risk_tag
+from memfin.validation import Finding
+from memfin.validity.found import given_labels
+from memfin.validity.measurement import MAX_FINDINGS, InvalidLabels, LabelFiles
+from memfin.validity.stats import Place
+
+MIN_LABELS: Final = 10
+"""Labels that a group of dialogues needs to have corrected rates, in two dialogues at least."""
+
+ADJUDICATED: Final = "adjudicated"
+"""The reader whose labels replace those of others."""
+
+Turn = tuple[str, int]
+
+Parts = Mapping[tuple[str, str], Any]
+"""Values of the fields of labels, those of risk tags and rubric items by their names."""
+
+
+class ReadTurn(NamedTuple):
+    """A turn of a run with its readings by ``metric.value``; ``flagged`` if the row has a violation."""
+
+    turn: Turn
+    scenario: str | None
+    difficulty: str | None
+    flagged: bool
+    readings: Mapping[str, Reading]
+
+
+class JoinedRun(NamedTuple):
+    """The turns of a run that carry a correctable rate, and what became of the labels.
+
+    ``unjoined`` has a line for each label that belongs to no turn; ``dataset`` is None if it was not found.
+    """
+
+    run_id: str
+    turns: Sequence[ReadTurn]
+    files: LabelFiles | None
+    joined: int
+    unjoined: Sequence[str]
+    dataset: DatasetIndex | None
+
+
+def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None) -> JoinedRun:
+    """Return the turns of a finished run, joined with the labels of some files.
+
+    ``dataset`` is the run's by default.
+
+    Raises:
+        InvalidLabels: a line is no labelled reply, or two labels of one turn contradict each other.
+        UsageError: the run or a file cannot be read, or the labels belong to another run.
+    """
+    reader.require_run_directory(run_dir)
+    summary = reader.read(run_dir / reader.SUMMARY, reader.SummaryFile)
+    paths = list(labels)
+    files = LabelFiles(paths) if paths else None
+    given = _read_labels(files) if files else []
+    wanted: defaultdict[str, list[tuple[Place, LabelledReply]]] = defaultdict(list)
+    for place, label in given:
+        wanted[label.dialog_id or ""].append((place, label))
+    # 1. The turn that each label is of.
+    facts: dict[str, tuple[str | None, str | None]] = {}
+    of_turn: defaultdict[Turn, list[tuple[Place, LabelledReply]]] = defaultdict(list)
+    unjoined: list[tuple[Place, str]] = []
+    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
+        facts[dialog.dialog_id] = dialog.scenario_type, dialog.difficulty
+        for place, label in wanted.pop(dialog.dialog_id, ()):
+            found = _turn_of(label, dialog)
+            if isinstance(found, str):
+                unjoined.append((place, found))
+            else:
+                of_turn[dialog.dialog_id, found].append((place, label))
+    for dialog_id, others in wanted.items():
+        reason = f"the run has no dialogue {dialog_id!r}" if dialog_id else "it has no dialog_id"
+        unjoined += [(place, reason) for place, _ in others]
+    lines = [f"{place.file}:{place.line}: {reason}" for place, reason in sorted(unjoined)]
+    if given and not of_turn:
+        raise UsageError(f"no label belongs to a turn of {run_dir}; {lines[0]}")
+    # 2. The rows, each once as it is and once with what the label of its turn says.
+    merged = _merged(of_turn)
+    source = _dataset(summary.dataset_path, run_dir, dataset)
+    metrics, turns = MetricsState(), []
+    for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
+        turn = row.dialog_id, row.turn_pair_id
+        if readings := _readings(metrics, row, merged.get(turn, {}), source):
+            flagged = bool(row.constraint_contradiction or row.forbidden_hits)
+            flagged |= row.pred_compliance_label not in (None, "compliant")
+            turns.append(ReadTurn(turn, *facts.get(row.dialog_id, (None, None)), flagged, readings))
+    return JoinedRun(summary.run_id, turns, files, len(given) - len(lines), lines, source)
+
+
+def _read_labels(files: LabelFiles) -> list[tuple[Place, LabelledReply]]:
+    files.check()
+    rows = [
+        (Place(str(path), number), row)
+        for path in files.paths
+        for number, row in iter_jsonl(path, LabelledReply, limit=MAX_LINE_BYTES)
+    ]
+    drawn = {row.probability is not None: place for place, row in reversed(rows)}
+    if len(drawn) > 1:
+        raise UsageError(
+            f"{drawn[False].file}:{drawn[False].line}: no probability, though others have one, such as "
+            f"{drawn[True].file}:{drawn[True].line}; give all labels that with which their turns were drawn"
+        )
+    return rows
+
+
+def _turn_of(label: LabelledReply, dialog: reader.ScannedDialog) -> int | str:
+    """Return the turn of a dialogue that a label is of, or the reason why there is none."""
+    replies = {turn.turn_pair_id: turn.pred_assistant_text for turn in dialog.turns}
+    if label.turn is not None:
+        if label.turn not in replies:
+            return f"dialogue {dialog.dialog_id!r} has no turn {label.turn}"
+        if replies[label.turn] != label.text:
+            return f"its text is not the run's reply in turn {label.turn} of {dialog.dialog_id!r}"
+        return label.turn
+    same = [turn for turn, reply in replies.items() if reply == label.text]
+    if len(same) != 1:
+        return f"{len(same) or 'no'} replies of {dialog.dialog_id!r} have its text; name the turn"
+    return same[0]
+
+
+def _merged(of_turn: Mapping[Turn, Sequence[tuple[Place, LabelledReply]]]) -> dict[Turn, Parts]:
+    """Return what the labels of each turn say together; raise `InvalidLabels` where they contradict."""
+    merged: dict[Turn, Parts] = {}
+    findings = []
+    for turn, labels in of_turn.items():
+        said: dict[tuple[str, str], tuple[Any, Place]] = {}
+        for place, label in [each for each in labels if each[1].reader == ADJUDICATED] or labels:
+            for part, value in _parts(label):
+                first, other = said.setdefault(part, (value, place))
+                if first != value:
+                    message = (
+                        f"unlike {other.file}:{other.line}, a label of the same turn {turn[1]} of "
+                        f'{turn[0]!r}; correct one, or add a label with "reader": "{ADJUDICATED}"'
+                    )
+                    path = ".".join(filter(None, ("$", *part)))
+                    findings.append(Finding(file=place.file, line=place.line, path=path, message=message))
+        merged[turn] = {part: value for part, (value, _) in said.items()}
+    if findings:
+        raise InvalidLabels(findings[:MAX_FINDINGS])
+    return merged
+
+
+def _parts(label: LabelledReply) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Yield what a label says; risk tags and rubric items one by one, tags by their canonical names."""
+    for name in ("contradiction", "compliance", "probability"):
+        if label[name] is not None:
+            yield (name, ""), label[name]
+    if label.forbidden_hits is not None:
+        yield ("forbidden_hits", ""), sorted(set(label.forbidden_hits))
+    for tag, value in given_labels(label.risk_tags).items():
+        yield ("risk_tags", canonical_risk_tag(tag) or tag), value
+    for item, value in given_labels(label.rubric).items():
+        yield ("rubric", item), value
+
+
+def _readings(
+    metrics: MetricsState, row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None
+) -> dict[str, Reading]:
+    """Return the rates that a turn carries, from its row and from that row as labelled."""
+    labelled = _as_labelled(row, label, dataset) if label else {}
+    readings = {}
+    for state in (metrics.m1, metrics.m3, metrics.m4, metrics.m5):
+        for share, hits, of in state.units(row):
+            name = f"{state.name}.{share.name}"
+            if name in RATES:
+                changed = labelled.get(RATES[name], {})
+                units = state.units(row.replace(**changed)) if changed else ()
+                by_label = next((new for each, new, _ in units if each.name == share.name), None)
+                readings[name] = Reading(
+                    row.dialog_id, hits, by_label, of, label.get(("probability", ""), 1.0)
+                )
+    return readings
+
+
+def _as_labelled(row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None) -> dict[str, dict[str, Any]]:
+    """Return the fields of the row as each field of its label has them, if it has."""
+    changes: dict[str, dict[str, Any]] = {}
+    for (field, _), value in label.items():
+        if field == "contradiction":
+            changes[field] = {"constraint_contradiction": value}
+        elif field == "compliance":
+            changes[field] = {"pred_compliance_label": value}
+        elif field == "forbidden_hits" and dataset and (dialog := dataset.get(row.dialog_id)):
+            # People label categories: literal entries of the dialogue's list are hit as the row has it.
+            listed = set(CATEGORIES).intersection(value, dialog.blueprint.forbidden_list)
+            literal = [entry for entry in row.forbidden_hits if entry not in CATEGORIES]
+            changes[field] = {"forbidden_hits": [*literal, *sorted(listed)]}
+    tags = {name: value for (field, name), value in label.items() if field == "risk_tags"}
+    predicted = [tag for tag, value in tags.items() if value]
+    known = {*tags, ANY_RISK_TAG} if predicted or tags.keys() >= DETECTED_TAGS else set(tags)
+    if known.issuperset(row.risk_required_tags):
+        changes["risk_tags"] = {"risk_tag_hits": len(met_risk_tags(row.risk_required_tags, predicted))}
+    rubric = {name: value for (field, name), value in label.items() if field == "rubric"}
+    if rubric.keys() >= set(row.rubric_required):
+        changes["rubric"] = {"rubric_hit_items": [item for item, value in rubric.items() if value]}
+    return changes
+
+
+def _dataset(recorded: str, run_dir: Path, given: Path | None) -> DatasetIndex | None:
+    """Return the run's dataset; None where it is no longer at its place."""
+    if given is not None:
+        return DatasetIndex(given)
+    places = (run_dir / "dataset.jsonl", SAMPLE if recorded.startswith("builtin:") else Path(recorded))
+    return next((DatasetIndex(path) for path in places if path.is_file()), None)
+
+
+def correct_run(run_dir: Path, run: JoinedRun) -> Corrections:
+    """Return the corrected rates of a run and of its groups of dialogues."""
+    assert run.files is not None  # noqa: S101 - the caller's labels
+    return Corrections(
+        run_id=run.run_id,
+        turn_eval_sha256=reader.rows_sha256(run_dir),
+        files=run.files.files,
+        joined=run.joined,
+        unjoined=len(run.unjoined),
+        values=_corrected(run.turns),
+        by_scenario=_by_group((turn.scenario, turn) for turn in run.turns),
+        by_difficulty=_by_group((turn.difficulty, turn) for turn in run.turns),
+    )
+
+
+def _by_group(turns: Iterable[tuple[str | None, ReadTurn]]) -> dict[str, dict[str, CorrectedValue | None]]:
+    groups: defaultdict[str, list[ReadTurn]] = defaultdict(list)
+    for group, turn in turns:
+        groups[group or "-"].append(turn)
+    return {group: _corrected(groups[group], MIN_LABELS) for group in sorted(groups)}
+
+
+def _corrected(turns: Sequence[ReadTurn], min_labels: int = 0) -> dict[str, CorrectedValue | None]:
+    values: dict[str, CorrectedValue | None] = {}
+    for name in RATES:
+        if readings := [turn.readings[name] for turn in turns if name in turn.readings]:
+            found = corrected_rate(readings)
+            values[name] = None
+            if found is not None and found.labels >= min_labels:
+                fields: dict[str, Any] = dict(zip(CorrectedValue.__struct_fields__, found, strict=True))
+                values[name] = CorrectedValue(**fields)
+    return values
