@@ -1,5 +1,7 @@
 """``memfin dataset``: datasets that are checked before a run, started, and extended by dialogues."""
 
+import fcntl
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -177,23 +179,29 @@ def _labels(dialog: Dialog, counts: Counter[str]) -> Iterator[tuple[str, str, tu
 def append_dialogs(path: Path, dialogs: Sequence[Mapping[str, Any]]) -> None:
     """Append dialogues to a dataset atomically; those without an id get one that the file does not have.
 
+    The directory is locked for that, so that two who append at once lose nothing.
+
     Raises:
         UsageError: a dialogue would have findings; nothing is written.
         RunFault: the file system refuses; the file is as it was.
     """
     path = path.resolve()
     try:
-        mode = path.stat().st_mode if path.exists() else None
-        with BytesIO() if mode is None else path.open("rb") as before, tempfile.NamedTemporaryFile() as added:
-            lines = [*_lines(dialogs, path.stem, {entry.dialog_id for entry in read_entries(before)})]
-            added.writelines(lines)
-            added.flush()
-            labels = {field: Counter[str]() for field in TurnTags.__struct_fields__}
-            for each in _findings(Path(added.name), Counter(), labels):
-                raise UsageError(f"dialogue {each.line}: {each.path}: {each.message}; nothing was written")
-            Disk().write_whole(path, _pieces(before, lines))
-        if mode is not None:
-            path.chmod(mode)
+        with Disk().opening(path.parent, os.O_RDONLY) as lock, tempfile.NamedTemporaryFile() as added:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            mode = path.stat().st_mode if path.exists() else None
+            with BytesIO() if mode is None else path.open("rb") as before:
+                lines = [*_lines(dialogs, path.stem, {entry.dialog_id for entry in read_entries(before)})]
+                added.writelines(lines)
+                added.flush()
+                labels = {field: Counter[str]() for field in TurnTags.__struct_fields__}
+                for each in _findings(Path(added.name), Counter(), labels):
+                    raise UsageError(
+                        f"dialogue {each.line}: {each.path}: {each.message}; nothing was written"
+                    )
+                Disk().write_whole(path, _pieces(before, lines))
+            if mode is not None:
+                path.chmod(mode)
     except OSError as problem:
         raise RunFault(f"{path}: {problem.strerror or problem}") from problem
 

@@ -57,6 +57,7 @@ def _import(
     noun, lack = strays
     for count, first, of_what in (
         (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
+        (stats.twins, stats.first_twin, f"{counted(stats.twins, noun)} with the id of an earlier one"),
         (stats.silent, stats.first_silent, f"{counted(stats.silent, 'turn')} without the user's text"),
         (stats.scores, stats.first_score, f"{counted(stats.scores, 'score')} of Langfuse"),
     ):

@@ -29,6 +29,11 @@ PRAGMA synchronous = OFF;
 PRAGMA cache_size = -32768;
 CREATE TABLE span (trace, id, parent, conversation, start, end, origin, part, PRIMARY KEY (trace, id));
 """
+_INSERT: Final = "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_IS_THERE: Final = (
+    "SELECT 1 FROM span WHERE trace = ? AND id = ? "
+    "AND (parent, conversation, start, end, part) IS (?, ?, ?, ?, ?)"
+)
 _INHERIT: Final = """
 CREATE INDEX child ON span (trace, parent);
 CREATE TABLE inherited AS
@@ -64,8 +69,9 @@ UPDATE span SET end = (SELECT max(end) FROM span AS within WHERE within.trace = 
 class ImportStats(Record):
     """Counts of an import.
 
-    Spans without a conversation, turns without the user's text and scores of other systems are left out;
-    ``first_stray``, ``first_silent`` and ``first_score`` say where the first of them is.
+    Spans without a conversation, spans with the id of an earlier one and other content (twins), turns without
+    the user's text and scores of other systems are left out; ``first_stray`` and the others like it say where
+    the first of them is.
     """
 
     dialogs: int = 0
@@ -77,6 +83,8 @@ class ImportStats(Record):
     unanswered: int = 0
     scores: int = 0
     first_score: str = ""
+    twins: int = 0
+    first_twin: str = ""
 
 
 class Part(Record):
@@ -223,23 +231,36 @@ def import_spans(
 
 def _spill(database: sqlite3.Connection, records: Iterable[SpanRecord | LeftOut]) -> ImportStats:
     """Insert spans, and count what is left out; of a span that was exported twice the first stays."""
-    insert = "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     rows: list[tuple[Any, ...]] = []
-    left: dict[str, tuple[int, str]] = {"stray": (0, ""), "score": (0, "")}
+    left: dict[str, tuple[int, str]] = {"stray": (0, ""), "score": (0, ""), "twin": (0, "")}
+
+    def leave(kind: str, where: str, number: int = 1) -> None:
+        count, first = left[kind]
+        left[kind] = (count + number, first or where)
+
+    def insert() -> None:
+        changes = database.total_changes
+        database.executemany(_INSERT, rows)
+        for row in rows if database.total_changes - changes < len(rows) else ():
+            *key, where, part = row
+            if database.execute(_IS_THERE, (*key, part)).fetchone() is None:
+                leave("twin", where)
+        rows.clear()
+
     for record in records:
         if isinstance(record, LeftOut):
-            count, first = left[record.kind]
-            left[record.kind] = (count + record.number, first or record.where)
+            leave(record.kind, record.where, record.number)
             continue
         where, *fields, part = record
         with errors_at(where):  # a text may have lone surrogates
             rows.append((*fields, where, None if part is None else msgspec.json.encode(part)))
         if len(rows) == _BATCH:
-            database.executemany(insert, rows)
-            rows.clear()
-    database.executemany(insert, rows)
-    (strays, first_stray), (scores, first_score) = left["stray"], left["score"]
-    return ImportStats(strays=strays, first_stray=first_stray, scores=scores, first_score=first_score)
+            insert()
+    insert()
+    counts: dict[str, object] = {f"{kind}s": count for kind, (count, _) in left.items()}
+    return msgspec.convert(
+        counts | {f"first_{kind}": first for kind, (_, first) in left.items()}, ImportStats
+    )
 
 
 def _with_strays(database: sqlite3.Connection, stats: ImportStats) -> ImportStats:
