@@ -17,6 +17,7 @@ from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.phoenix import import_phoenix
 from memfin.journal.disk import Disk
+from memfin.text.lines import one_line
 from memfin.validation.findings import file_text
 
 
@@ -65,7 +66,7 @@ def _import(
             note(f"warning: {first}: {of_what} left out, this the first")
     if stats.unanswered:
         note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
-    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {one_line(str(out))}")
 
 
 @command.command("otel")
@@ -180,4 +181,6 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     mappings are JSON text, as are lists in CSV.
     """
     for name, records in export_run(run_dir, out, form).items():
-        click.echo(f"{out / name}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}")
+        click.echo(
+            f"{one_line(str(out / name))}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}"
+        )
