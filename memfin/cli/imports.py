@@ -17,7 +17,7 @@ from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.phoenix import import_phoenix
 from memfin.journal.disk import Disk
-from memfin.text.lines import one_line
+from memfin.sandbox.references import one_line
 from memfin.validation.findings import file_text
 
 
@@ -180,7 +180,6 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     Tables have a column per field; a record within a row has columns of its own, such as recall.query;
     mappings are JSON text, as are lists in CSV.
     """
+    noun = "row" if form in {"csv", "parquet"} else "record"
     for name, records in export_run(run_dir, out, form).items():
-        click.echo(
-            f"{one_line(str(out / name))}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}"
-        )
+        click.echo(f"{one_line(str(out / name))}: {counted(records, noun)}")
