@@ -100,7 +100,8 @@ def add(
     memfin dataset add my.jsonl --user '我是稳健型' --assistant '净值会有波动。' --suggest --horizon 2年以上
     memfin dataset add my.jsonl --from dialog.json
     """
-    check_dataset_file(file)
+    if not file.is_file() or file.stat().st_size:  # an empty one has its first dialogue added
+        check_dataset_file(file)
     if not users and (replies or suggest or tags or any(given.values())):
         raise UsageError("options describe a dialogue that is given; add --user TEXT --assistant TEXT")
     if users and source is not None:

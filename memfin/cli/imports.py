@@ -56,9 +56,10 @@ def _import(
         raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
     stats = source(files, out, run_id=run_id)
     noun, lack = strays
+    twins = f"{counted(stats.twins, noun)} with the id of an earlier one and other content"
     for count, first, of_what in (
         (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
-        (stats.twins, stats.first_twin, f"{counted(stats.twins, noun)} with the id of an earlier one"),
+        (stats.twins, stats.first_twin, twins),
         (stats.silent, stats.first_silent, f"{counted(stats.silent, 'turn')} without the user's text"),
         (stats.scores, stats.first_score, f"{counted(stats.scores, 'score')} of Langfuse"),
     ):

@@ -145,6 +145,10 @@ def test_what_could_not_be_written_is_not_asked_for(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_not_made_by_add(tmp_path: Path) -> None:
     done = run_command("dataset", "add", tmp_path / "d.jsonl", "--user", "a", "--assistant", "b", *LEVELS)
     assert (done.returncode, "no such file" in done.stderr) == (2, True)
+    (tmp_path / "d.jsonl").touch()
+    done = run_command("dataset", "add", tmp_path / "d.jsonl", "--user", "a", "--assistant", "b", *LEVELS)
+    assert done.returncode == 0, done.stderr
+    assert len(read_jsonl(tmp_path / "d.jsonl")) == 1
 
 
 def test_two_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
