@@ -122,7 +122,8 @@ class Measuring:
         whole = dialog, trace, rows
         for caller in self._callers if rows else ():
             metric, name = caller.metric, caller.metric.name
-            dialog, trace, rows = deepcopy(whole)  # a metric may change what it is given
+            with suppress(RecursionError):  # of deeply nested arguments of tools, which are then shared
+                dialog, trace, rows = deepcopy(whole)  # a metric may change what it is given
             if isinstance(metric, DialogMetric) and all(map(is_failed, rows)):
                 found[-1][name] = metric.blank().replace(error="no answer")
                 continue

@@ -308,6 +308,23 @@ async def test_a_metric_that_changes_what_it_is_given_changes_no_other_value(tmp
     assert tags[0] == tags[1]
 
 
+class Nesting:
+    def __init__(self, session: Any, observer: Any) -> None:
+        self.observer = observer
+
+    def reply(self, user_text: str) -> str:
+        nested: dict[str, Any] = {}
+        for _ in range(400):
+            nested = {"inner": nested}
+        self.observer.tool(tool_name="quote", args=nested)
+        return user_text
+
+
+async def test_deeply_nested_arguments_of_tools_are_measured(tmp_path: Path) -> None:
+    run = await memfin.evaluate(agent=Nesting, limit=1, runs_dir=tmp_path, metrics=[Length])
+    assert run.summary.metrics[Length.name].counts["eligible_count"] == 1
+
+
 async def test_a_metric_has_a_time_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMFIN_TEST_GO", str(tmp_path / "go"))
     summary = await evaluated(tmp_path, metrics=[Slow, Fee], score_timeout=0.2, dialogs=2)
