@@ -319,7 +319,7 @@ def named_dataset(dataset: D) -> "D | DatasetLike":
     if isinstance(found, type) or isroutine(found):
         try:
             found = found()
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise UsageError(
                 f"dataset {dataset!r}: {reference} cannot be made: {describe(problem)}"
             ) from problem
@@ -403,7 +403,7 @@ def _lines_of(dataset: Any, noun: str) -> Iterator[bytes]:
             items = iter(dataset.with_format(None))
         else:  # an open file is iterable, too, over its lines
             items = iter(dataset if hasattr(dataset, "__iter__") else dataset.read())
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise UsageError(f"dataset: {name} cannot be read: {describe(problem)}") from problem
     # Rows of frames and of Hugging Face have all fields, the missing ones as None or NaN.
     return _encoded(items, noun, columnar=rows is not None or hugging_face)
@@ -419,7 +419,7 @@ def _encoded(items: Iterator[Any], noun: str, *, columnar: bool) -> Iterator[byt
             if number == 1:
                 raise UsageError(f"dataset: there are no {noun} in it") from None
             return
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise UsageError(f"dataset item {number}: cannot be read: {describe(problem)}") from problem
         if isinstance(item, bytes):
             line = item.removesuffix(b"\n")

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any, Final
 
 import anyio
@@ -118,8 +119,11 @@ class Measuring:
     ) -> list[TurnEvalRow]:
         """Return the rows of a dialogue with the values of all metrics."""
         found: list[dict[str, CustomValue]] = [{} for _ in rows]
+        whole = dialog, trace, rows
         for caller in self._callers if rows else ():
             metric, name = caller.metric, caller.metric.name
+            with suppress(RecursionError):  # of deeply nested arguments of tools, which are then shared
+                dialog, trace, rows = deepcopy(whole)  # a metric may change what it is given
             if isinstance(metric, DialogMetric) and all(map(is_failed, rows)):
                 found[-1][name] = metric.blank().replace(error="no answer")
                 continue
@@ -132,7 +136,7 @@ class Measuring:
                 else:
                     where = f"{trace.dialog_id}:{turn.turn_pair_id}"
                     found[place][name] = await caller.value(where, dialog, turn, row)
-        return [row.replace(custom=each) for row, each in zip(rows, found, strict=True)]
+        return [row.replace(custom=each) for row, each in zip(whole[2], found, strict=True)]
 
 
 class _Caller:

@@ -88,6 +88,8 @@ def factory_of(label: str, value: Any) -> Factory:
             return _function_agents(reply, takes_history=bool(takes_history))
         if (framework := _framework(value)) is not None:
             return _framework_agents(label, framework, value)
+        if _framework(getattr(getattr(value, "func", value), "__self__", None)) == "openai":
+            raise UsageError(f"{label}: {_MODEL_CLIENT}")
         if not callable(value):
             raise UsageError(f"{label}: {kind_of(value)} is not callable; expected {EXPECTED}")
         if (takes_history := _takes_history(label, value)) is not None:

@@ -1,5 +1,7 @@
 """``memfin dataset``: datasets that are checked before a run, started, and extended by dialogues."""
 
+import fcntl
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +100,8 @@ def add(
     memfin dataset add my.jsonl --user '我是稳健型' --assistant '净值会有波动。' --suggest --horizon 2年以上
     memfin dataset add my.jsonl --from dialog.json
     """
-    check_dataset_file(file)
+    if not file.is_file() or file.stat().st_size:  # an empty one has its first dialogue added
+        check_dataset_file(file)
     if not users and (replies or suggest or tags or any(given.values())):
         raise UsageError("options describe a dialogue that is given; add --user TEXT --assistant TEXT")
     if users and source is not None:
@@ -177,23 +180,29 @@ def _labels(dialog: Dialog, counts: Counter[str]) -> Iterator[tuple[str, str, tu
 def append_dialogs(path: Path, dialogs: Sequence[Mapping[str, Any]]) -> None:
     """Append dialogues to a dataset atomically; those without an id get one that the file does not have.
 
+    The directory is locked for that, so that two who append at once lose nothing.
+
     Raises:
         UsageError: a dialogue would have findings; nothing is written.
         RunFault: the file system refuses; the file is as it was.
     """
     path = path.resolve()
     try:
-        mode = path.stat().st_mode if path.exists() else None
-        with BytesIO() if mode is None else path.open("rb") as before, tempfile.NamedTemporaryFile() as added:
-            lines = [*_lines(dialogs, path.stem, {entry.dialog_id for entry in read_entries(before)})]
-            added.writelines(lines)
-            added.flush()
-            labels = {field: Counter[str]() for field in TurnTags.__struct_fields__}
-            for each in _findings(Path(added.name), Counter(), labels):
-                raise UsageError(f"dialogue {each.line}: {each.path}: {each.message}; nothing was written")
-            Disk().write_whole(path, _pieces(before, lines))
-        if mode is not None:
-            path.chmod(mode)
+        with Disk().opening(path.parent, os.O_RDONLY) as lock, tempfile.NamedTemporaryFile() as added:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            mode = path.stat().st_mode if path.exists() else None
+            with BytesIO() if mode is None else path.open("rb") as before:
+                lines = [*_lines(dialogs, path.stem, {entry.dialog_id for entry in read_entries(before)})]
+                added.writelines(lines)
+                added.flush()
+                labels = {field: Counter[str]() for field in TurnTags.__struct_fields__}
+                for each in _findings(Path(added.name), Counter(), labels):
+                    raise UsageError(
+                        f"dialogue {each.line}: {each.path}: {each.message}; nothing was written"
+                    )
+                Disk().write_whole(path, _pieces(before, lines))
+            if mode is not None:
+                path.chmod(mode)
     except OSError as problem:
         raise RunFault(f"{path}: {problem.strerror or problem}") from problem
 

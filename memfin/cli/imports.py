@@ -18,6 +18,7 @@ from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.phoenix import import_phoenix
 from memfin.journal.disk import Disk
+from memfin.sandbox.references import one_line
 from memfin.validation.findings import file_text
 
 
@@ -66,8 +67,10 @@ def _import(
         raise UsageError(f"run id {run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -")
     stats = source(given, out, run_id=run_id)
     noun, lack = strays
+    twins = f"{counted(stats.twins, noun)} with the id of an earlier one and other content"
     for count, first, of_what in (
         (stats.strays, stats.first_stray, f"{counted(stats.strays, noun)} {lack}"),
+        (stats.twins, stats.first_twin, twins),
         (stats.silent, stats.first_silent, f"{counted(stats.silent, 'turn')} without the user's text"),
         (stats.scores, stats.first_score, f"{counted(stats.scores, 'score')} of Langfuse"),
     ):
@@ -77,7 +80,7 @@ def _import(
         note(f"warning: {given}: its status is {stats.unfinished}: only finished samples are in it")
     if stats.unanswered:
         note(f"warning: {counted(stats.unanswered, 'turn')} without a reply's text: nothing is scored there")
-    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {out}")
+    click.echo(f"{counted(stats.dialogs, 'dialogue')}, {counted(stats.turns, 'turn')}: {one_line(str(out))}")
 
 
 @command.command("otel")
@@ -207,5 +210,6 @@ def export(run_dir: Path, form: str, out: Path) -> None:
     Tables have a column per field; a record within a row has columns of its own, such as recall.query;
     mappings are JSON text, as are lists in CSV.
     """
+    noun = "row" if form in {"csv", "parquet"} else "record"
     for name, records in export_run(run_dir, out, form).items():
-        click.echo(f"{out / name}: {counted(records, 'row' if form in {'csv', 'parquet'} else 'record')}")
+        click.echo(f"{one_line(str(out / name))}: {counted(records, noun)}")

@@ -18,7 +18,8 @@ import msgspec
 from memfin.contracts import TRACE_VERSION, DialogTrace, RecallTrace, Record, ToolTrace, TurnTrace
 from memfin.contracts.base import TurnStatus
 from memfin.contracts.dataset import TurnTags
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
+from memfin.exchange.records import errors_at
 
 _BATCH: Final = 1000
 
@@ -28,6 +29,11 @@ PRAGMA synchronous = OFF;
 PRAGMA cache_size = -32768;
 CREATE TABLE span (trace, id, parent, conversation, start, end, origin, part, PRIMARY KEY (trace, id));
 """
+_INSERT: Final = "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_IS_THERE: Final = (
+    "SELECT 1 FROM span WHERE trace = ? AND id = ? "
+    "AND (parent, conversation, start, end, part) IS (?, ?, ?, ?, ?)"
+)
 _INHERIT: Final = """
 CREATE INDEX child ON span (trace, parent);
 CREATE TABLE inherited AS
@@ -63,9 +69,9 @@ UPDATE span SET end = (SELECT max(end) FROM span AS within WHERE within.trace = 
 class ImportStats(Record):
     """Counts of an import.
 
-    Spans without a conversation, turns without the user's text and scores of other systems are left out;
-    ``first_stray``, ``first_silent`` and ``first_score`` say where the first of them is. ``unfinished`` is
-    the status of a log that is not complete.
+    Spans without a conversation, spans with the id of an earlier one and other content (twins), turns without
+    the user's text and scores of other systems are left out; ``first_stray`` and the others like it say where
+    the first of them is. ``unfinished`` is the status of a log that is not complete.
     """
 
     dialogs: int = 0
@@ -78,6 +84,8 @@ class ImportStats(Record):
     scores: int = 0
     first_score: str = ""
     unfinished: str = ""
+    twins: int = 0
+    first_twin: str = ""
 
 
 class Part(Record):
@@ -174,9 +182,12 @@ def import_spans(
 
     Raises:
         UsageError: a file is none of the source's, none has a conversation, or ``out`` exists.
+        RunFault: the file system refuses.
     """
     if out.exists():
         raise UsageError(f"{out} exists; remove it or name another file")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: there is no directory {out.parent}")
     partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     with tempfile.TemporaryDirectory(prefix="memfin-") as scratch:
         database = sqlite3.connect(Path(scratch) / "spans.db", isolation_level=None)
@@ -209,9 +220,9 @@ def import_spans(
                 raise UsageError(silent or f"{names}: {source.no_dialog}")
             partial.replace(out)
         except OSError as problem:
-            raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
+            raise RunFault(f"cannot write {out}: {problem.strerror or problem}") from problem
         except sqlite3.Error as problem:
-            raise UsageError(f"spans cannot be spilled to {scratch}: {problem}") from problem
+            raise RunFault(f"spans cannot be spilled to {scratch}: {problem}") from problem
         finally:
             database.close()
             with contextlib.suppress(OSError):
@@ -221,22 +232,36 @@ def import_spans(
 
 def _spill(database: sqlite3.Connection, records: Iterable[SpanRecord | LeftOut]) -> ImportStats:
     """Insert spans, and count what is left out; of a span that was exported twice the first stays."""
-    insert = "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     rows: list[tuple[Any, ...]] = []
-    left: dict[str, tuple[int, str]] = {"stray": (0, ""), "score": (0, "")}
+    left: dict[str, tuple[int, str]] = {"stray": (0, ""), "score": (0, ""), "twin": (0, "")}
+
+    def leave(kind: str, where: str, number: int = 1) -> None:
+        count, first = left[kind]
+        left[kind] = (count + number, first or where)
+
+    def insert() -> None:
+        changes = database.total_changes
+        database.executemany(_INSERT, rows)
+        for row in rows if database.total_changes - changes < len(rows) else ():
+            *key, where, part = row
+            if database.execute(_IS_THERE, (*key, part)).fetchone() is None:
+                leave("twin", where)
+        rows.clear()
+
     for record in records:
         if isinstance(record, LeftOut):
-            count, first = left[record.kind]
-            left[record.kind] = (count + record.number, first or record.where)
+            leave(record.kind, record.where, record.number)
             continue
         where, *fields, part = record
-        rows.append((*fields, where, None if part is None else msgspec.json.encode(part)))
+        with errors_at(where):  # a text may have lone surrogates
+            rows.append((*fields, where, None if part is None else msgspec.json.encode(part)))
         if len(rows) == _BATCH:
-            database.executemany(insert, rows)
-            rows.clear()
-    database.executemany(insert, rows)
-    (strays, first_stray), (scores, first_score) = left["stray"], left["score"]
-    return ImportStats(strays=strays, first_stray=first_stray, scores=scores, first_score=first_score)
+            insert()
+    insert()
+    counts: dict[str, object] = {f"{kind}s": count for kind, (count, _) in left.items()}
+    return msgspec.convert(
+        counts | {f"first_{kind}": first for kind, (_, first) in left.items()}, ImportStats
+    )
 
 
 def _with_strays(database: sqlite3.Connection, stats: ImportStats) -> ImportStats:
@@ -309,8 +334,8 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
        a tool, such as an agent called as one, are no part of the dialogue.
     2. One whose last message is no user's, such as a tool's result, goes on with the turn before it, and so
        does one that asks again after an error in the same trace, unless it is numbered.
-    3. A tool or recall is of the turn under way at its start. Between two turns of its trace a tool is of the
-       one before, a recall of the one after.
+    3. A tool or recall is of the turn that it is within, else of the one under way at its start. Between two
+       turns of its trace a tool is of the one before, a recall of the one after.
     """
     groups: dict[tuple[str, str], list[tuple[int, Part]]] = {}
     for key, node in nodes.items():
@@ -319,6 +344,7 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
             groups.setdefault(owner, []).append((max(node.start, node.end), node.part))
     turns: list[_Turn] = []
     silent: list[str] = []
+    owners: dict[tuple[str, str], _Turn] = {}
     for key in sorted(groups, key=lambda key: (nodes[key].start, -nodes[key].end)):
         top, parts = nodes[key], groups[key]
         assert top.part is not None  # noqa: S101 - by `_outermost`
@@ -333,17 +359,21 @@ def _turns(nodes: Mapping[tuple[str, str], _Node]) -> tuple[list[_Turn], list[st
         ):
             before.end = max(before.end, top.end)
             before.reply, before.error = reply or before.reply, error
+            owners[key] = before
         elif user is None:
             silent.append(top.origin)
         else:
-            timed = top.end > top.start or not top.part.whole
-            turns.append(_Turn(top.trace, top.start, top.end, user, reply, error, timed, asked.history))
+            timed = top.end > top.start or (top.end == top.start and not top.part.whole)
+            owners[key] = _Turn(top.trace, top.start, top.end, user, reply, error, timed, asked.history)
+            turns.append(owners[key])
     by_trace: dict[str, list[_Turn]] = {}
     for turn in turns:
         by_trace.setdefault(turn.trace, []).append(turn)
     for node in nodes.values() if turns else ():
         if node.part is not None and node.part.kind != "turn":
-            turn = _turn_at(node, by_trace.get(node.trace, turns), recall=node.part.kind == "recall")
+            above = next((each for each in _ancestors(node.parent, nodes) if each in owners), None)
+            at = _turn_at(node, by_trace.get(node.trace, turns), recall=node.part.kind == "recall")
+            turn = owners[above] if above else at
             turn.tools += [node.part.tool] if node.part.tool else []
             turn.recalls += [node.part.recall] if node.part.recall else []
     return turns, silent
@@ -364,16 +394,23 @@ def _joined_parts(top: Part, parts: Sequence[tuple[int, Part]]) -> tuple[Part, s
 
 def _outermost(key: tuple[str, str], nodes: Mapping[tuple[str, str], _Node]) -> tuple[str, str] | None:
     """Return the span itself or its farthest ancestor that is of a model or an agent; None within others."""
-    found, seen = None, set[tuple[str, str]]()
-    while key in nodes and key not in seen:
-        seen.add(key)
-        part = nodes[key].part
+    found = None
+    for each in _ancestors(key, nodes):
+        part = nodes[each].part
         if part is not None and part.kind in ("tool", "aside"):
             return None
         if part is not None and part.kind == "turn":
-            found = key
-        key = nodes[key].parent
+            found = each
     return found
+
+
+def _ancestors(key: tuple[str, str], nodes: Mapping[tuple[str, str], _Node]) -> Iterator[tuple[str, str]]:
+    """Yield a span and those above it, each once where they make a circle."""
+    seen = set[tuple[str, str]]()
+    while key in nodes and key not in seen:
+        seen.add(key)
+        yield key
+        key = nodes[key].parent
 
 
 def _turn_at(node: _Node, turns: Sequence[_Turn], *, recall: bool) -> _Turn:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final, cast, get_args
 
 import msgspec
 
@@ -36,7 +36,7 @@ def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
 
     Raises:
         UsageError: there is no such exporter or no such run, or ``out`` exists.
-        RunFault: the exporter raised, or returned something else.
+        RunFault: the exporter raised, or returned something else; or the file system refuses.
     """
     if form in get_args(TableFormat):  # of a run that has not finished, too
         write = partial(export_tables, directory, form=cast("TableFormat", form))
@@ -48,13 +48,15 @@ def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
         write = partial(_counts, label, exporter, read_run(directory))
     if out.exists():
         raise UsageError(f"{out} exists; remove it or name another directory")
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: there is no directory {out.parent}")
+    unfinished = out.absolute().with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         unfinished.mkdir()
         counts = write(unfinished)
         unfinished.rename(out)
     except OSError as problem:
-        raise UsageError(f"cannot write {out}: {problem.strerror or problem}") from problem
+        raise RunFault(f"cannot write {out}: {problem.strerror or problem}") from problem
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return counts
@@ -62,10 +64,14 @@ def export_run(directory: Path, out: Path, form: str) -> dict[str, int]:
 
 def _counts(label: str, exporter: Exporter, run: Results[Any], out: Path) -> dict[str, int]:
     try:
-        return msgspec.convert(exporter(run, out), dict[str, int])
-    except MemfinError:
+        counts = msgspec.convert(exporter(run, out), dict[str, Annotated[int, msgspec.Meta(ge=0)]])
+    except (MemfinError, KeyboardInterrupt):
         raise
     except msgspec.ValidationError as problem:
         raise RunFault(f"{label}: returned no numbers of records by file name: {problem}") from problem
-    except Exception as problem:
+    except BaseException as problem:  # SystemExit, too
         raise RunFault(f"{label}: raised {describe(problem)}") from problem
+    for name in counts:
+        if Path(name).name != name or not (out / name).is_file():
+            raise RunFault(f"{label}: returned {name!r}, and wrote no file of that name")
+    return counts

@@ -84,10 +84,10 @@ def _span(where: str, record: Mapping[str, Any]) -> SpanRecord | None:
             raise ValueError(f"the latency {latency} is no number of seconds")
         end = start + round(latency * 1e9)
         return SpanRecord(where, key, "", "", session, start, end, _turn(record, None, whole=True))
-    end = nanoseconds(_value(record, "endTime")) or start
+    end = nanoseconds(_value(record, "endTime")) or 0  # has not ended
     parent = str(_value(record, "parentObservationId") or "")
     part = _part(record, root=not parent, latency_ms=(end - start) / 1e6)
-    return SpanRecord(where, trace, key, parent, session, start, end, part)
+    return SpanRecord(where, trace, key, parent, session, start, end or start, part)
 
 
 def _part(record: Mapping[str, Any], *, root: bool, latency_ms: float) -> Part | None:

@@ -86,7 +86,7 @@ def messages_in(value: object, role: str) -> list[tuple[str, str]]:
         return []
     inside = [key for key in _INSIDE if found.get(key)] or (list(found) if len(found) == 1 else [])
     for key in inside:
-        first = key in ("choices", "generations") and isinstance(found[key], list)
+        first = key in ("choices", "generations") and isinstance(found[key], list) and found[key]
         if messages := messages_in(found[key][0] if first else found[key], role):
             return messages
     return []
@@ -96,7 +96,7 @@ def turn_part(
     inputs: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[str, str]],
     *,
-    error: str | None = None,
+    error: object = None,
     whole: bool = False,
     history: bool = False,
 ) -> Part:
@@ -108,7 +108,7 @@ def turn_part(
         user=users[-1] if users else None,
         asks=not inputs or inputs[-1][0] == "user",
         reply=after[1] or None,
-        error=error,
+        error=text_of(error) or None,
         history=_rounds(inputs)[:-1] if history else [],
         whole=whole,
     )
@@ -125,7 +125,7 @@ def _rounds(messages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [("\n".join(user), "\n".join(reply)) for user, reply in rounds]
 
 
-def tool_part(name: str, args: object, result: object, latency_ms: float, error: str | None) -> Part:
+def tool_part(name: str, args: object, result: object, latency_ms: float, error: object) -> Part:
     """Return the part of a call of a tool."""
     return Part(
         kind="tool",
@@ -133,8 +133,8 @@ def tool_part(name: str, args: object, result: object, latency_ms: float, error:
             tool_name=name,
             args=arguments(args),
             result_excerpt=text_of(result),
-            latency_ms=max(latency_ms, 0.0),
-            error=error,
+            latency_ms=latency_ms if latency_ms >= 0 else None,
+            error=text_of(error) or None,
         ),
     )
 
@@ -170,7 +170,7 @@ def _recalled(found: object, source: str | None) -> RecallItem | None:
         [found[key] for key in keys if found.get(key) is not None]
         for keys in (_DOCUMENT_TEXTS, _DOCUMENT_IDS, _DOCUMENT_SCORES)
     )
-    score = scores[0] if scores and isinstance(scores[0], int | float) and math.isfinite(scores[0]) else None
+    score = scores[0] if scores and type(scores[0]) in (int, float) and math.isfinite(scores[0]) else None
     return RecallItem(
         content=text_of(texts[0]) if texts else "",
         item_id=text_of(ids[0]) if ids else None,

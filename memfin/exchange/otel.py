@@ -50,6 +50,8 @@ def _read(path: Path) -> Iterator[SpanRecord]:
 def otlp_record(where: str, span: Span) -> SpanRecord:
     """Return a span of either convention; its conversation is that of the GenAI ones, else its session."""
     with errors_at(where):
+        if not (span.trace_id and span.span_id):
+            raise ValueError("a span without traceId or spanId")
         start, end = span.times
         attributes = plain_attributes(span.attributes)
         conversation = attributes.get(CONVERSATION)

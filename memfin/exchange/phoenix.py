@@ -51,7 +51,7 @@ def _record(where: str, record: object) -> SpanRecord:
     start = nanoseconds(span.get("start_time"))
     if start is None:
         raise ValueError(f"span {key}: start_time is missing")
-    end = nanoseconds(span.get("end_time")) or start
+    end = nanoseconds(span.get("end_time")) or 0  # has not ended
     failed = str(span.get("status_code", "")).upper() == "ERROR"
     error = (span.get("status_message") or "error") if failed else None
     kind = value_at(attributes, KIND) or span.get("span_kind")

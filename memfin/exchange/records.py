@@ -19,7 +19,7 @@ from memfin.errors import UsageError
 from memfin.exchange.otlp import iter_documents, open_export
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_TIME: Final = 2**63
+_MAX_TIME: Final = 2**62  # in 2116; nanoseconds and durations then fit into 63 bits
 _CHUNK: Final = 1 << 16
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _PARQUET_ROWS: Final = 500
@@ -73,9 +73,9 @@ def nanoseconds(value: object) -> int | None:
         found = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
     except (ValueError, OverflowError):
         found = timedelta(-1)
-    if found < timedelta():
+    if not 0 <= (time_ns := found // timedelta(microseconds=1) * 1000) < _MAX_TIME:
         raise ValueError(f"{value!r} is no time since 1970")
-    return found // timedelta(microseconds=1) * 1000
+    return time_ns
 
 
 def _json(path: Path, file: BinaryIO) -> Iterator[tuple[str, Any]]:

@@ -41,6 +41,7 @@ from memfin.version import __version__
 MAX_BYTES: Final = 256 * 1024
 """Bound on the JSON of a result, and on a report."""
 
+_CUT: Final = "\n\n(The report is longer.)\n"
 _USER_LIMIT: Final = 1000
 _REPLY_LIMIT: Final = 2000
 _REPORTS: Final = "memfin://runs/{run_id}/report"
@@ -343,7 +344,8 @@ class RunServer:
         if uri != _REPORTS.format(run_id=run_id):
             raise UsageError(f"resource {one_line(uri, 80)!r}: no such run; use {_REPORTS}")
         text = render_markdown_report(load_report(self._results(run_id).directory))
-        return text.encode()[:MAX_BYTES].decode(errors="ignore")
+        cut = text.encode()[: MAX_BYTES - len(_CUT)].decode(errors="ignore")
+        return text if len(cut) == len(text) else cut + _CUT
 
     async def _call(self, context: Any, name: str, values: dict[str, Any]) -> bytes:
         if (tool := self._tools.get(name)) is None:

@@ -204,6 +204,11 @@ class Forgetful:
             AsyncOpenAI(api_key="k"),
             "is a client of openai and names no model; give (client, 'MODEL') or functools.partial(",
         ),
+        (OpenAI(api_key="k").chat.completions.create, "is a client of openai and names no model"),
+        (
+            functools.partial(OpenAI(api_key="k").responses.create, model="m"),
+            "is a client of openai and names",
+        ),
         (StateGraph(MessagesState), "a StateGraph of langgraph cannot be called; compile the graph first"),
         (AIMessage("hello"), "a AIMessage of langchain_core cannot be called"),
     ],

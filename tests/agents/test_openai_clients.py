@@ -19,6 +19,8 @@ from tests.support import dataset, read_jsonl
 
 openai: Any = pytest.importorskip("openai", reason="needs the openai package")
 
+httpx: Any = pytest.importorskip("httpx", reason="comes with the openai package")
+
 KEY = "sk-of-the-client"
 
 
@@ -126,3 +128,13 @@ async def test_errors_of_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_client_without_a_model_is_refused(agent: Any) -> None:
     with pytest.raises(UsageError, match="a client of openai needs the name of a model"):
         resolve_agent(agent)
+
+
+async def test_a_page_instead_of_a_completion_is_an_error_of_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.agents.replay.FIRST_BACKOFF", 0.001)
+    page = httpx.MockTransport(lambda _: httpx.Response(200, html="<html></html>"))
+    async with openai.AsyncOpenAI(api_key=KEY, http_client=httpx.AsyncClient(transport=page)) as client:
+        turns = await turns_of((client, "m"), tmp_path, "a")
+    assert all("is no chat completion; base_url may lack its /v1" in turn["error"] for turn in turns)

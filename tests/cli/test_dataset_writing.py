@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from memfin.cli.dataset import append_dialogs
 from tests.commands import run_command
 from tests.support import dialog, read_jsonl, write_jsonl
 
@@ -143,3 +145,19 @@ def test_what_could_not_be_written_is_not_asked_for(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_not_made_by_add(tmp_path: Path) -> None:
     done = run_command("dataset", "add", tmp_path / "d.jsonl", "--user", "a", "--assistant", "b", *LEVELS)
     assert (done.returncode, "no such file" in done.stderr) == (2, True)
+    (tmp_path / "d.jsonl").touch()
+    done = run_command("dataset", "add", tmp_path / "d.jsonl", "--user", "a", "--assistant", "b", *LEVELS)
+    assert done.returncode == 0, done.stderr
+    assert len(read_jsonl(tmp_path / "d.jsonl")) == 1
+
+
+def test_two_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "my.jsonl"
+    path.write_text("")
+    dialogs = [{name: value for name, value in dialog("d", 1).items() if name != "dialog_id"}]
+    threads = [Thread(target=append_dialogs, args=(path, dialogs)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [each["dialog_id"] for each in read_jsonl(path)] == [f"my-{number}" for number in range(1, 9)]

@@ -1,5 +1,6 @@
 """Exports of runs: spans that are imported again, evaluations, unusable input."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ from memfin.agents.protocol import AgentReply
 from memfin.contracts import DialogTrace, RecallItem
 from memfin.contracts.reading import iter_jsonl
 from memfin.dataset import SAMPLE
-from memfin.errors import UsageError
+from memfin.errors import RunFault, UsageError
 from memfin.exchange.exporters import export_run
 from memfin.exchange.otel import import_otel
-from memfin.results import read_run
+from memfin.results import Results, read_run
 from memfin.runtime.api import run_eval_parallel
 from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
@@ -144,6 +145,39 @@ def test_evaluations_are_events_of_the_turns(eventful_run: Path, tmp_path: Path)
         }:
             found = values.get(f"{name}.{value}", [0.0])
             assert sum(found) / len(found) == pytest.approx(metric.micro[value])
+
+
+def leaving(run: Results[Any], out: Path) -> Mapping[str, int]:
+    (out / "half").write_text(run.run_id)
+    raise SystemExit(0)
+
+
+def forgetful(run: Results[Any], out: Path) -> Mapping[str, int]:
+    return {"rows.csv": 5}
+
+
+def wandering(run: Results[Any], out: Path) -> Mapping[str, int]:
+    os.chdir("/")
+    raise ValueError("lost")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("leaving", "raised SystemExit: 0"),
+        ("forgetful", "returned 'rows.csv', and wrote no file of that name"),
+        ("wandering", "raised ValueError: lost"),
+    ],
+)
+def test_exporters_that_fail_leave_nothing(
+    eventful_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
+) -> None:
+    run = eventful_run.absolute()
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(RunFault, match=expected):
+        export_run(run, Path("out"), f"{__name__}:{name}")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_unusable_input_leaves_nothing(eventful_run: Path, tmp_path: Path) -> None:

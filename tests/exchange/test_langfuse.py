@@ -275,6 +275,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ("rows.json", b"[1]", r"rows.json:1: no JSON object"),
         ("rows.json", b'["\xff"]', r"rows.json:1: no JSON: "),
         ("rows.jsonl", b'{"id": "t", "timestamp": "noon"}', r"rows.jsonl:1: 'noon' is no time since 1970"),
+        ("rows.jsonl", b'{"id": "t", "timestamp": "9999-12-31"}', r"rows.jsonl:1: '9999-12-31' is no time"),
         ("rows.jsonl", b'{"id": "t", "timestamp": 1, "latency": "x"}', r"rows.jsonl:1: .*'x'"),
         (
             "rows.jsonl",
@@ -318,3 +319,18 @@ def test_parquet(tmp_path: Path) -> None:
     assert texts(dialog) == [("风险?", "有风险"), ("收益?", "不保证")]
     with pytest.raises(UsageError, match=r"broken.parquet: no Parquet: "):
         imported(tmp_path, ("broken.parquet", b"broken"))
+
+
+def test_values_of_unusual_types(tmp_path: Path) -> None:
+    trace = {"id": "t", "timestamp": 1, "input": "q", "output": {"choices": []}}
+    tool = {"type": "TOOL", "name": "quote", "level": "ERROR", "statusMessage": {"code": 5}}
+    search = {"type": "RETRIEVER", "input": "q", "output": [{"text": "a", "score": True}]}
+    steps = [{**each, "id": each["type"], "traceId": "t", "startTime": 2} for each in (tool, search)]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([trace, *steps]))
+    import_langfuse([path], tmp_path / "trace.jsonl")
+    ((_, dialog),) = iter_jsonl(tmp_path / "trace.jsonl", DialogTrace)
+    (turn,) = dialog.turns
+    assert [(found.error, found.latency_ms) for found in turn.tools] == [('{"code":5}', None)]
+    assert turn.recall is not None
+    assert [(item.content, item.score) for item in turn.recall.items] == [("a", None)]

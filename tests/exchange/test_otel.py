@@ -304,6 +304,7 @@ SPAN = {"traceId": "t", "spanId": "s"}
         ("{", r":1: no OTLP request of spans: "),
         (json.dumps(request([{"traceId": "t"}])), r":1: .*`spanId`"),
         (json.dumps(request([{**SPAN, "startTimeUnixNano": "noon"}])), r":1: .*noon"),
+        (json.dumps(request([{**SPAN, "traceId": ""}])), r":1: a span without traceId or spanId"),
         (json.dumps(request([{**SPAN, "endTimeUnixNano": 2**70}])), r":1: .*times"),
         (
             json.dumps(request([SPAN])),
@@ -327,7 +328,7 @@ def test_where_a_trace_cannot_be_written(recorder: Recorder, tmp_path: Path) -> 
     spans = recorder.write(tmp_path / "spans.jsonl")
     with pytest.raises(UsageError, match=r"spans.jsonl exists; remove it"):
         import_otel([spans], spans)
-    with pytest.raises(UsageError, match=r"cannot write .*out.jsonl: No such file or directory"):
+    with pytest.raises(UsageError, match=r"out.jsonl: there is no directory .*missing"):
         import_otel([spans], tmp_path / "missing" / "out.jsonl")
 
 
@@ -446,3 +447,23 @@ async def test_what_has_no_label_is_not_measured(tmp_path: Path, recorder: Recor
     assert summary.dataset_path == "none"
     assert [bool(row["risk_pred_tags"]) for row in read_jsonl(tmp_path / "scored" / "turn_eval.jsonl")][1]
     assert list(validate_file(tmp_path / "scored" / "turn_eval.jsonl")) == []
+
+
+def test_spans_without_an_end_and_from_other_clocks(recorder: Recorder, tmp_path: Path) -> None:
+    top = recorder.span("invoke_agent", 100, 0, asked("c", "one", reply="first"))
+    recorder.span("search_memory", 90, 80, {"gen_ai.memory.query.text": "within"}, parent=top)
+    recorder.span("execute_tool", 250, 0, {"gen_ai.tool.name": "quote"}, parent=top)
+    recorder.span("invoke_agent", 200, 300, asked("c", "two", reply="second"))
+    spans = recorder.spans
+    spans.append({**spans[-1], "endTimeUnixNano": "400000000"})
+    (tmp_path / "spans.jsonl").write_text(json.dumps(request([*spans, spans[0]])))
+    out = tmp_path / "dialog_trace.jsonl"
+    stats = import_otel([tmp_path / "spans.jsonl"], out)
+    ((_, trace),) = iter_jsonl(out, DialogTrace)
+    first, second = trace.turns
+    assert (first.latency_ms, second.latency_ms) == (None, 100)
+    assert first.recall is not None
+    assert first.recall.query == "within"
+    assert [(tool.tool_name, tool.latency_ms) for tool in first.tools] == [("quote", None)]
+    assert (second.recall, second.tools) == (None, [])
+    assert (stats.twins, stats.first_twin) == (1, f"{tmp_path / 'spans.jsonl'}:1")

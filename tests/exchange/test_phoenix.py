@@ -261,6 +261,10 @@ def test_asides_errors_and_what_is_left_out(tmp_path: Path) -> None:
         ('{"name": "x"}', r":1: no span of Phoenix: context.trace_id or context.span_id is missing"),
         (lines([{**SPANS[0], "start_time": None}]), r":1: span root: start_time is missing"),
         (lines([SPANS[0], {**SPANS[0], "end_time": "noon"}]), r":2: 'noon' is no time since 1970"),
+        (
+            lines([row("RETRIEVER", "x", None, (0, 1), retrieval__documents=r"['\ud800']")]),
+            r":1: .* surrogates not allowed",
+        ),
         ('{"data": [3]}', r":1: no span of Phoenix"),
         ('{"resourceSpans": 3}', r":1: .*resourceSpans"),
         (lines(SPANS[1:2]), r": no span of a model, a chain or an agent has session.id"),

@@ -285,6 +285,47 @@ async def test_what_cannot_be_measured_costs_one_value(tmp_path: Path) -> None:
     assert errors == 2 * [None, None, "RuntimeError: no value", out]
 
 
+class Changing(memfin.DialogMetric):
+    name = "changing"
+    version = "1"
+
+    def measure(self, dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> bool:
+        assert isinstance(rows, list)
+        rows[0].risk_pred_tags.append("credit_risk")
+        dialog.turns.clear()
+        trace.turns.clear()
+        rows.clear()
+        return True
+
+
+async def test_a_metric_that_changes_what_it_is_given_changes_no_other_value(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"agent": "oracle", "limit": 1, "runs_dir": tmp_path}
+    plain = await memfin.evaluate(**settings, run_id="plain")
+    changed = await memfin.evaluate(**settings, run_id="changed", metrics=[Changing])
+    metrics = dict(changed.summary.metrics)
+    assert metrics.pop("changing").micro == {"rate": 1.0}
+    assert metrics == plain.summary.metrics
+    tags = [[row.risk_pred_tags for row in run.rows()] for run in (plain, changed)]
+    assert tags[0] == tags[1]
+
+
+class Nesting:
+    def __init__(self, session: Any, observer: Any) -> None:
+        self.observer = observer
+
+    def reply(self, user_text: str) -> str:
+        nested: dict[str, Any] = {}
+        for _ in range(400):
+            nested = {"inner": nested}
+        self.observer.tool(tool_name="quote", args=nested)
+        return user_text
+
+
+async def test_deeply_nested_arguments_of_tools_are_measured(tmp_path: Path) -> None:
+    run = await memfin.evaluate(agent=Nesting, limit=1, runs_dir=tmp_path, metrics=[Length])
+    assert run.summary.metrics[Length.name].counts["eligible_count"] == 1
+
+
 async def test_a_metric_has_a_time_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMFIN_TEST_GO", str(tmp_path / "go"))
     summary = await evaluated(tmp_path, metrics=[Slow, Fee], score_timeout=0.2, dialogs=2)

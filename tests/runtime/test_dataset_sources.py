@@ -156,9 +156,9 @@ async def test_an_interrupted_run_of_a_generator_needs_nothing_else(tmp_path: Pa
         await Evaluation.resume(moved, agent=Agent).complete()
 
 
-def failing() -> Iterator[dict[str, Any]]:
+def failing(error: type[BaseException] = RuntimeError) -> Iterator[dict[str, Any]]:
     yield DIALOGS[0]
-    raise RuntimeError("the database is gone")
+    raise error("the database is gone")
 
 
 async def nothing_async() -> Any:
@@ -179,6 +179,7 @@ CIRCLE["self"] = CIRCLE
         ([CIRCLE], "dataset item 1: RecursionError"),
         ([b"{}\n{}"], "dataset item 1: holds more than one line"),
         (failing(), "dataset item 2: cannot be read: RuntimeError: the database is gone"),
+        (failing(SystemExit), "dataset item 2: cannot be read: SystemExit: the database is gone"),
         ([], "dataset: there are no dialogues in it"),
         (DIALOGS[0], "dataset: dict is neither a path nor an iterable of dictionaries"),
         (

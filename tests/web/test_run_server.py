@@ -292,3 +292,12 @@ def test_stdout_carries_the_protocol_alone_and_its_end_ends_a_run_in_order(tmp_p
     assert "Traceback" not in errors
     (log,) = (tmp_path / "runs" / "logs").glob("progress_*.jsonl")
     assert json.loads(log.read_text().splitlines()[-1])["event"] == "run_interrupted"
+
+
+async def test_a_report_that_is_cut_says_so(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server: Any = pytest.importorskip("memfin.web.run_server")
+    monkeypatch.setattr(server, "MAX_BYTES", 1000)
+    params = mcp.types.ReadResourceRequestParams(uri="memfin://runs/a/report")
+    (report,) = (await server.RunServer(runs, None).read(None, params)).contents
+    assert report.text.endswith("\n\n(The report is longer.)\n")
+    assert 990 < len(report.text.encode()) <= 1000

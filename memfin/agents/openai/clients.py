@@ -55,6 +55,9 @@ class ClientChat(ChatClient):
                 status=status,
                 parameter=parameter,
             ) from None
+        if not hasattr(answer, "model_dump_json"):  # of a page in HTML the client returns the text
+            hint = "the answer is no chat completion; base_url may lack its /v1"
+            raise RequestError("invalid_schema", f"{self.endpoint.base_url}: {hint}")
         draft = AnswerDraft(scrubber)
         draft.add_document(answer.model_dump_json().encode())
         return draft.answer(request.model, (time.perf_counter() - begun) * 1000, None)
