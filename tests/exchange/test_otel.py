@@ -25,7 +25,7 @@ from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_file
 from tests.exchange.otlp_messages import key_values, request
-from tests.support import read_jsonl
+from tests.support import length, read_jsonl
 
 MS = 1_000_000
 
@@ -333,16 +333,17 @@ def test_where_a_trace_cannot_be_written(recorder: Recorder, tmp_path: Path) -> 
 
 
 def test_memory_does_not_grow_with_the_spans(tmp_path: Path) -> None:
-    """20,000 spans of 2 KB each, 40 MB of text, interleaved over the conversations."""
+    """Spans of 8 KB each, 24 MB of text or more, interleaved over the conversations."""
+    count = length(3_000, 20_000)
 
     def lines() -> Iterator[str]:
-        for number in range(20_000):
+        for number in range(count):
             span = {
                 "traceId": f"{number}",
                 "spanId": f"{number}",
                 "startTimeUnixNano": number * MS,
                 "endTimeUnixNano": (number + 1) * MS,
-                "attributes": key_values(asked(f"c{number % 500}", "q", reply=f"{number}" + "x" * 2000)),
+                "attributes": key_values(asked(f"c{number % 100}", "q", reply=f"{number}" + "x" * 8000)),
             }
             yield json.dumps(request([span])) + "\n"
 
@@ -354,7 +355,7 @@ def test_memory_does_not_grow_with_the_spans(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (stats.dialogs, stats.turns) == (500, 20_000)
+    assert (stats.dialogs, stats.turns) == (100, count)
     assert peak < 8_000_000
 
 
