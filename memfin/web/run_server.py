@@ -529,12 +529,9 @@ def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     return {**parts.pop(root["$ref"].rpartition("/")[2]), "$defs": parts}
 
 
-async def serve(runs: RunServer) -> None:
-    """Serve on stdin and stdout until the former ends.
-
-    Nothing else can write to the client's stream: the SDK turns the process's stdout to stderr meanwhile.
-    """
-    server = Server(
+def protocol_server(runs: RunServer) -> Server[Any]:
+    """Return the server of the protocol, which calls the tools."""
+    return Server(
         "memfin",
         version=__version__,
         instructions=_INSTRUCTIONS,
@@ -544,5 +541,13 @@ async def serve(runs: RunServer) -> None:
         on_list_resource_templates=runs.list_templates,
         on_read_resource=runs.read,
     )
+
+
+async def serve(runs: RunServer) -> None:
+    """Serve on stdin and stdout until the former ends.
+
+    Nothing else can write to the client's stream: the SDK turns the process's stdout to stderr meanwhile.
+    """
+    server = protocol_server(runs)
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())

@@ -1,4 +1,4 @@
-"""The MCP server as a process of its own, asked by the official SDK's client."""
+"""The MCP server, within the test and as a process of its own, asked by the official SDK's client."""
 
 import json
 import os
@@ -18,6 +18,9 @@ from memfin.dataset import SAMPLE
 from memfin.runtime import run_eval_parallel
 
 mcp = pytest.importorskip("mcp", reason="mcp is not installed")
+
+from memfin.cli.mcp import _check  # noqa: E402
+from memfin.web.run_server import RunServer, protocol_server  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 READING = ["list_runs", "run_summary", "worst_turns", "read_dialog", "compare_runs", "check_reply"]
@@ -74,13 +77,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @asynccontextmanager
-async def client(*arguments: object, cwd: Path | None = None, mode: str = "auto") -> AsyncIterator[Any]:
-    """A client of a server of its own; the mode ``legacy`` is that of protocols before 2026."""
-    words = [str(each) for each in (*COMMAND, *arguments)]
-    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=ENVIRONMENT, cwd=cwd)
+async def client(server: Any, mode: str = "auto") -> AsyncIterator[Any]:
+    """A client of a server; the mode ``legacy`` is that of protocols before 2026."""
     with anyio.fail_after(90):
         async with mcp.Client(server, mode=mode) as connected:
             yield connected
+
+
+def within(runs: Path, *agents: str, datasets: Path | None = None) -> Any:
+    return protocol_server(RunServer(runs, _check, agents, datasets))
 
 
 async def ask(connected: Any, tool: str, **arguments: object) -> Any:
@@ -103,7 +108,7 @@ async def refused(connected: Any, tool: str, **arguments: object) -> str:
 
 
 async def test_runs_are_listed_and_summed_up(runs: Path) -> None:
-    async with client(runs) as connected:
+    async with client(within(runs)) as connected:
         tools = (await connected.list_tools()).tools
         assert [each.name for each in tools] == READING
         assert all(each.description and each.annotations.read_only_hint for each in tools)
@@ -137,7 +142,7 @@ async def test_runs_are_listed_and_summed_up(runs: Path) -> None:
 
 
 async def test_turns_and_dialogues_are_quoted_with_their_evidence(runs: Path) -> None:
-    async with client(runs) as connected:
+    async with client(within(runs)) as connected:
         worst = await ask(connected, "worst_turns", run_id="severe", criterion="severe", limit=3)
         assert len(worst["turns"]) == 3
         assert list(worst["totals"]) == ["Severe violations"]
@@ -164,7 +169,7 @@ async def test_turns_and_dialogues_are_quoted_with_their_evidence(runs: Path) ->
 
 
 async def test_comparisons_checks_and_reports_are_those_of_the_commands(runs: Path) -> None:
-    async with client(runs) as connected:
+    async with client(within(runs)) as connected:
         compared = await ask(connected, "compare_runs", run_a="a", run_b="b")
         assert compared["values"][KEYS]["pairs"] == 3
         more = await ask(
@@ -185,7 +190,7 @@ async def test_comparisons_checks_and_reports_are_those_of_the_commands(runs: Pa
 
 
 async def test_what_is_hostile_or_broken_is_refused_in_one_line(runs: Path) -> None:
-    async with client(runs, mode="legacy") as connected:
+    async with client(within(runs), mode="legacy") as connected:
         for run_id in (
             "../a",
             "a/../../x",
@@ -217,7 +222,9 @@ async def test_what_is_hostile_or_broken_is_refused_in_one_line(runs: Path) -> N
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path, mode: str) -> None:
+async def test_evaluations_run_only_what_the_command_line_allows(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "noisy.py").write_text(AGENT)
     data = tmp_path / "data"
     data.mkdir()
@@ -225,7 +232,14 @@ async def test_evaluations_run_only_what_the_command_line_allows(tmp_path: Path,
     shutil.copy(SAMPLE, tmp_path / "secret.jsonl")
     (data / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     arguments = ("runs", "--allow-run", "--agent", "noisy:Noisy", "--agent", "builtin", "--datasets", "data")
-    async with client(*arguments, cwd=tmp_path, mode=mode) as connected:
+    server: Any = mcp.StdioServerParameters(
+        command=sys.executable, args=[*COMMAND, *arguments], env=ENVIRONMENT, cwd=tmp_path
+    )
+    if mode == "legacy":
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "noisy", raising=False)
+        server = within(tmp_path / "runs", "noisy:Noisy", "builtin", datasets=data)
+    async with client(server, mode=mode) as connected:
         assert [each.name for each in (await connected.list_tools()).tools] == [*READING, "run_evaluation"]
         assert "noisy:Noisy, builtin" in await refused(connected, "run_evaluation", agent="os:system")
         for name in ("../secret.jsonl", "link.jsonl", str(tmp_path / "secret.jsonl"), "absent", "."):
