@@ -6,13 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from memfin.agents.calls import (
-    AgentEndpoint,
-    TransportError,
-    UsageTotal,
-)
+from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
+from memfin.agents.openai.model import ServedModel, refuse_incomplete, usage_of
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.openai.tools import (
     EXCERPT,
@@ -24,12 +21,10 @@ from memfin.agents.openai.tools import (
     tools_hash,
 )
 from memfin.agents.protocol import AgentReply, AgentSettings, Observer, Session
-from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
-from memfin.client.messages import CUT, FILTERED, ChatAnswer, ChatRequest, ToolCall
-from memfin.contracts import ModelUsage, ParameterChange, RecallItem, ShortTermTurn
-from memfin.errors import UsageError
+from memfin.client.messages import ChatAnswer, ChatRequest, ToolCall
+from memfin.contracts import RecallItem, ShortTermTurn
 from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
@@ -94,37 +89,6 @@ def recall_of(remembered: MemoryContext, prompt: Prompt) -> dict[str, Any]:
 
 def _tokens(text: str) -> int:
     return estimate_tokens(text) + MESSAGE_TOKENS
-
-
-BEYOND_TURN = 30.0  # seconds for which a request outlives its turn; the replay has given up by then
-
-
-def usage_of(answer: ChatAnswer, *, trimmed_turns: int = 0) -> ModelUsage:
-    """Return the usage of one request."""
-    metered = answer.prompt_tokens is not None or answer.completion_tokens is not None
-    return ModelUsage(
-        model=answer.model,
-        calls=1,
-        unmetered_calls=0 if metered else 1,
-        prompt_tokens=answer.prompt_tokens or 0,
-        completion_tokens=answer.completion_tokens or 0,
-        latency_ms=answer.latency_ms,
-        first_token_ms=answer.first_token_ms,
-        trimmed_turns=trimmed_turns,
-    )
-
-
-def refuse_incomplete(answer: ChatAnswer, max_tokens: int | None) -> None:
-    """Raise `CallFailed` for an answer that was cut, or withheld by a content filter."""
-    if answer.finish_reason == CUT:
-        tokens = answer.completion_tokens or max_tokens
-        limit = "raise" if max_tokens else "the server has a limit of its own; set"
-        raise CallFailed(
-            f"the answer was cut{f' at {tokens} tokens' if tokens else ''}; {limit} --agent-max-tokens"
-        )
-    if answer.finish_reason == FILTERED:
-        what = "cut the answer off" if answer.text.strip() else "withheld the answer"
-        raise CallFailed(f"the server's content filter {what}")
 
 
 class OpenAIAgent:
@@ -249,23 +213,14 @@ class OpenAIAgent:
             tool_choice="none" if offers and turn.rounds >= MAX_ROUNDS else None,
         )
         try:
-            answer = await retry_without_refused(partial(self._attempt, request))
+            answer = await agents.asked(agents.chat.stream, request)
         except RequestError as problem:
             raise agents.error_of(problem) from problem
-        agents.availability.count_answer()
         used = usage_of(answer, trimmed_turns=turn.trimmed if turn.usage.total is None else 0)
         turn.usage.add(used)
         agents.usage.add(used)
         refuse_incomplete(answer, settings["max_tokens"])
         return answer
-
-    async def _attempt(self, request: ChatRequest) -> ChatAnswer:
-        begun = time.perf_counter()
-        try:
-            return await self._agents.chat.stream(request)
-        except BaseException:  # when the turn's time is over, too
-            self._agents.usage.add_failed((time.perf_counter() - begun) * _MS)
-            raise
 
     async def _execute(self, call: ToolCall) -> str:
         """Execute a call, record it, and return its result for the model."""
@@ -341,7 +296,7 @@ def _sendable(arguments: str) -> str:
     return arguments if arguments.strip() and isinstance(arguments_of(arguments), dict) else "{}"
 
 
-class OpenAIAgents:
+class OpenAIAgents(ServedModel):
     """The agents of one model; an agent factory with `close`, for one run at a time.
 
     ``memfin.evaluate(agent=OpenAIAgents("qwen3", tools={"quote": quote}))`` is what
@@ -361,9 +316,6 @@ class OpenAIAgents:
 
     Raises:
         UsageError: the endpoint, the memory or a tool is unusable.
-
-    Attributes:
-        reference, model, version: what the artifacts of a run call the agent.
     """
 
     def __init__(  # noqa: PLR0913 - each setting stands alone and has a default
@@ -380,13 +332,7 @@ class OpenAIAgents:
         seed: int | None = 0,
         turn_timeout: float = 3600.0,
     ) -> None:
-        if not model.strip():
-            raise UsageError("agent 'openai:': name the model, such as openai:qwen3")
-        self.model = model
-        self.reference = f"openai:{model}"
-        self.version: str | None = None
-        self._endpoint = endpoint or Endpoint.from_environment("agent")
-        self._endpoint.headers()  # fails now for a key that no header can carry
+        super().__init__("agent", model, endpoint, turn_timeout)
         self.system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
         self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
         self.memory = resolve_memory(memory)
@@ -401,10 +347,6 @@ class OpenAIAgents:
             "seed": seed,
         }
         self.call_timeout = turn_timeout
-        limit = turn_timeout + BEYOND_TURN
-        self.chat = ChatClient(self._endpoint, total=limit, read=limit)
-        self.usage = UsageTotal()
-        self.availability = AgentEndpoint()
 
     @classmethod
     def from_settings(
@@ -420,23 +362,6 @@ class OpenAIAgents:
         """Return the agent of a dialogue."""
         return OpenAIAgent(session, observer, self)
 
-    def error_of(self, problem: RequestError) -> TransportError | CallFailed:
-        """Return the error of a turn for that of a request."""
-        return self.availability.error_of(problem, self._endpoint.key_env)
-
-    @property
-    def total_usage(self) -> ModelUsage | None:
-        """Usage of the model so far, failed turns included."""
-        return self.usage.of_run()
-
-    def listen(self, on_warning: Callable[[str], None]) -> None:
-        """Take the receiver of notes for the user."""
-        self.chat.parameters.on_warning = lambda line: on_warning(f"agent {self.reference}: {line}")
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return the parameters that the model has refused so far."""
-        return self.chat.parameters.changes()
-
     @property
     def inputs(self) -> dict[str, Any]:
         """Settings that the answers depend on, for the fingerprint; no secrets."""
@@ -448,10 +373,3 @@ class OpenAIAgents:
             "tools_sha256": tools_hash(self.tools),
             **self.settings,
         }
-
-    async def close(self) -> None:
-        """Close the connections and begin new counts; the next run opens new ones."""
-        self.usage = UsageTotal()
-        self.availability = AgentEndpoint()
-        self.chat.parameters.forget()
-        await self.chat.close()

@@ -12,7 +12,8 @@ import msgspec
 
 from memfin.agents.adapters.transport import translated
 from memfin.agents.calls import TransportError
-from memfin.agents.openai.agent import BEYOND_TURN, OpenAIAgents
+from memfin.agents.openai.agent import OpenAIAgents
+from memfin.agents.openai.model import BEYOND_TURN
 from memfin.agents.protocol import AgentSettings
 from memfin.client.chat import ChatClient, refused_parameter
 from memfin.client.endpoint import Endpoint

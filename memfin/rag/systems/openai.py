@@ -1,26 +1,21 @@
 """System ``openai:MODEL``: one request per question, with the nearest parts of the document."""
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.agents.calls import AgentEndpoint, UsageTotal
-from memfin.agents.openai.agent import refuse_incomplete, usage_of
+from memfin.agents.openai.model import ServedModel, refuse_incomplete, usage_of
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.protocol import AgentSettings
-from memfin.client.chat import ChatClient, retry_without_refused
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import ChatAnswer, ChatRequest
 from memfin.client.structured import FORMATS, REFUSES_FORMAT, InvalidAnswer, read_document, response_format
-from memfin.contracts import ModelUsage, ParameterChange
 from memfin.contracts.rag import RagAnswer
 from memfin.errors import UsageError
 from memfin.judges.prompts import fenced
@@ -28,7 +23,7 @@ from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of
 from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
-from memfin.rag.systems.protocol import KnownSystem, RagReply
+from memfin.rag.systems.protocol import RagReply
 
 _FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
 _MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
@@ -156,10 +151,7 @@ def read_answer(text: str) -> ModelAnswer:
     return ModelAnswer(RagAnswer(**kept), tuple(dropped))
 
 
-_BEYOND: Final = 30.0  # seconds for which a request outlives its question; the run has given up by then
-
-
-class OpenAIRag(KnownSystem):
+class OpenAIRag(ServedModel):
     """A model that answers from the parts of a document that fit into its prompt.
 
     ``memfin bench --rag openai:qwen3`` uses it; in Python give it to `BenchmarkRunner` or `load_system`.
@@ -191,22 +183,13 @@ class OpenAIRag(KnownSystem):
         seed: int | None = 0,
         timeout: float = 3600.0,
     ) -> None:
-        if not model.strip():
-            raise UsageError("rag 'openai:': name the model, such as openai:qwen3")
-        self.model = model
-        self.reference = f"openai:{model}"
-        self._endpoint = endpoint or Endpoint.from_environment("agent")
-        self._endpoint.headers()  # a key that no header can carry is refused now
+        super().__init__("rag", model, endpoint, timeout)
         instructions = prompt_of(system) if isinstance(system, str) else system
         self._instructions = instructions or shipped_prompt("rag-v1")
         self._chunks = Chunks(document)
         self._context_tokens = context_tokens
         self._sent: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
-        self._chat = ChatClient(self._endpoint, total=timeout + _BEYOND, read=timeout + _BEYOND)
-        self._usage = UsageTotal()
-        self._availability = AgentEndpoint()
         self._first_format = 0
-        self._notify: Callable[[str], None] = lambda _: None
         self._notified: set[str] = set()
 
     @classmethod
@@ -233,7 +216,7 @@ class OpenAIRag(KnownSystem):
             )
         answer = await self._answered(messages)
         usage = usage_of(answer)
-        self._usage.add(usage)
+        self.usage.add(usage)
         refuse_incomplete(answer, self._sent["max_tokens"])
         if answer.refusal is not None and not answer.text.strip():
             return RagReply(answer=RagAnswer(answer=answer.refusal), usage=usage)
@@ -245,11 +228,6 @@ class OpenAIRag(KnownSystem):
         return RagReply(answer=read.answer, usage=usage)
 
     @property
-    def total_usage(self) -> ModelUsage | None:
-        """Usage of the model so far, failed questions included."""
-        return self._usage.of_run()
-
-    @property
     def inputs(self) -> dict[str, Any]:
         """Settings that the answers depend on besides the document, for the fingerprint; no secrets."""
         return {
@@ -259,22 +237,10 @@ class OpenAIRag(KnownSystem):
             **self._sent,
         }
 
-    def listen(self, on_warning: Callable[[str], None]) -> None:
-        """Set the receiver of warnings for the user."""
-        self._notify = lambda line: on_warning(f"rag {self.reference}: {line}")
-        self._chat.parameters.on_warning = self._notify
-
-    def parameter_changes(self) -> list[ParameterChange]:
-        """Return the parameters that the model has refused so far."""
-        return self._chat.parameters.changes()
-
     async def close(self) -> None:
         """Close the connections and begin new counts; the next run opens new ones."""
-        self._usage = UsageTotal()
-        self._availability = AgentEndpoint()
         self._notified.clear()
-        self._chat.parameters.forget()
-        await self._chat.close()
+        await super().close()
 
     async def _answered(self, messages: list[dict[str, Any]]) -> ChatAnswer:
         """Ask in the best format that the server accepts, and keep it."""
@@ -286,13 +252,12 @@ class OpenAIRag(KnownSystem):
                 **self._sent,
             )
             try:
-                answer = await retry_without_refused(partial(self._attempt, request))
+                answer = await self.asked(self.chat.complete, request)
             except RequestError as problem:
                 refuses_format = problem.status in REFUSES_FORMAT and problem.kind != "refusal"
                 if refuses_format and place + 1 < len(FORMATS):
                     continue
-                raise self._availability.error_of(problem, self._endpoint.key_env) from problem
-            self._availability.count_answer()
+                raise self.error_of(problem) from problem
             if place > self._first_format:
                 self._first_format = place
                 form = FORMATS[place]
@@ -300,16 +265,8 @@ class OpenAIRag(KnownSystem):
             return answer
         raise AssertionError("the last format returns or raises")
 
-    async def _attempt(self, request: ChatRequest) -> ChatAnswer:
-        begun = time.perf_counter()
-        try:
-            return await self._chat.complete(request)
-        except BaseException:  # when the question's time is over, too
-            self._usage.add_failed((time.perf_counter() - begun) * 1e3)
-            raise
-
     def _notify_once(self, line: str) -> None:
         """Send a warning to the user, once per run."""
         if line not in self._notified:
             self._notified.add(line)
-            self._notify(line)
+            self.notify(line)
