@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from memfin.judges.protocol import GradingPrompt, JudgeTask, token_estimate
 from memfin.scoring.risk import CANONICAL_TAGS, EXTENSION_TAGS
 
 PROMPT_VERSION: Final = "judge-v1"
+
+A = TypeVar("A", bound=msgspec.Struct)
 
 NAME: Final = "verdict"
 """The name of an answer, in requests and errors."""
@@ -237,6 +239,17 @@ def answer_schema(rubric: int, constraints: int) -> dict[str, Any]:
     }
 
 
+def read_grading(text: str, kind: type[A]) -> A:
+    """Return the one JSON object of an answer, as `read_document` takes it; raise `InvalidAnswer` if none."""
+    value = read_document(text, NAME, MAX_ANSWER)
+    try:
+        answer = msgspec.convert(value, kind)
+        msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
+    except (msgspec.ValidationError, ValueError, RecursionError) as problem:
+        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
+    return answer
+
+
 def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     """Parse an answer into a verdict; its numbers are resolved to texts of the request.
 
@@ -245,12 +258,7 @@ def read_answer(text: str, request: JudgeRequest, variant: Variant) -> Verdict:
     Raises:
         InvalidAnswer: it is anything else.
     """
-    value = read_document(text, NAME, MAX_ANSWER)
-    try:
-        answer = msgspec.convert(value, Answer)
-        msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
-    except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
+    answer = read_grading(text, Answer)
     if answer.score not in SCORES:  # 5.0 is a whole number to JSON Schema, and to Python
         raise InvalidAnswer(f"the answer is not a verdict: score {answer.score} is not a whole number 1 to 5")
     if (unknown := next((tag for tag in answer.risk_tags if tag not in RISK_TAGS), None)) is not None:

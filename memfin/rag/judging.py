@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from memfin.client.structured import InvalidAnswer, read_document
+from memfin.client.structured import InvalidAnswer
 from memfin.contracts.judgement import ControlKind
 from memfin.contracts.rag import (
     RagAnswer,
@@ -26,7 +26,7 @@ from memfin.contracts.rag import (
 from memfin.judges.controls import KINDS, LOW, LOWEST, TURNS
 from memfin.judges.prompts import Section, Templates, masked, one_line, turned
 from memfin.judges.protocol import GradingPrompt, Judge, JudgeResult, JudgeTask, token_estimate
-from memfin.judges.reply_grading import MAX_ANSWER, MAX_REASON, NAME
+from memfin.judges.reply_grading import MAX_REASON, read_grading
 from memfin.judges.stats import VoteStats
 from memfin.metrics.interval import ratio_interval
 from memfin.rag.extraction.normalize import language_of, quote_parts
@@ -147,12 +147,7 @@ def read_answer(text: str) -> RagVerdict:
     Raises:
         InvalidAnswer: it is anything else; nothing is repaired.
     """
-    value = read_document(text, NAME, MAX_ANSWER)
-    try:
-        answer = msgspec.convert(value, Answer)
-        msgspec.json.encode(answer)  # refuses text that cannot be written, such as half a surrogate pair
-    except (msgspec.ValidationError, ValueError, RecursionError) as problem:
-        raise InvalidAnswer(f"the answer is not a verdict: {problem}") from problem
+    answer = read_grading(text, Answer)
     for mark in MARKS:
         score = getattr(answer, mark)
         if score not in range(1, 6):  # 5.0 is a whole number to JSON Schema, and to Python

@@ -8,7 +8,7 @@ import msgspec
 
 from memfin.contracts import BenchConfigFile, ConfigFile, Controls, LatencyStats, RunConfig, RunStats
 from memfin.contracts.judgement import JudgeAgreement, JudgeStats, ParameterChange
-from memfin.language import marked, tr
+from memfin.language import marked, tr, tr_counted
 from memfin.report import glossary, model
 from memfin.text.lines import one_line, visible
 
@@ -62,6 +62,12 @@ class FailureCounter:
 def place(dialog_id: str, turn: int) -> str:
     """Return the place of a turn in words."""
     return tr("{dialogue}, turn {turn}", dialogue=one_line(dialog_id, 80), turn=turn)
+
+
+def smaller_groups(omitted: int) -> str:
+    """Return the note on groups that a table leaves out, empty without any."""
+    one, many = marked("1 smaller group is left out. "), marked("{count} smaller groups are left out. ")
+    return tr_counted(omitted, one, many) if omitted else ""
 
 
 def agent_facts(settings: RunConfig | None, name: str = "") -> model.Pairs:

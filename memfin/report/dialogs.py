@@ -18,7 +18,7 @@ from memfin.metrics.detector_stats import findings_by_detector
 from memfin.metrics.interval import RatioSums, ratio_interval
 from memfin.metrics.percentiles import Percentiles
 from memfin.report import glossary
-from memfin.report.common import FailureCounter, place
+from memfin.report.common import FailureCounter, place, smaller_groups
 from memfin.report.glossary import (
     METRICS,
     MetricText,
@@ -240,12 +240,7 @@ class GroupedMetrics:
                 )
                 for label in sorted(shown, key=_order)
             )
-            omitted = len(dialogs) - len(shown)
-            one, many = (
-                marked("1 smaller group is left out. "),
-                marked("{count} smaller groups are left out. "),
-            )
-            note = tr_counted(omitted, one, many) if omitted else ""
+            note = smaller_groups(len(dialogs) - len(shown))
             if kind == "language" and not stats.language_known:
                 note += tr("Languages are guessed from the script of the client.")
             yield table(title, headings, "lrr" + "r" * len(measures), rows, note.strip())

@@ -13,7 +13,7 @@ import msgspec
 from memfin.contracts import NO_JUDGE, BenchConfigFile, RunManifest, RunStats, many_failed, rag
 from memfin.contracts.rag import SUMMARY, RagGroup, RagIndividual, RagMark, RagResult, RagSummary
 from memfin.errors import UsageError
-from memfin.language import marked, tr, tr_counted
+from memfin.language import tr
 from memfin.metrics.interval import RatioSums
 from memfin.report import common, model, reader
 from memfin.report.glossary import (
@@ -36,8 +36,7 @@ _MAX_CASES: Final = 20
 _MAX_ROWS: Final = 500
 _MAX_GROUPS: Final = 25
 _MAX_CITATIONS: Final = 5
-_TITLES: Final = {text.name: text for text in TYPES}
-_PARTS: Final = {text.name: text.part_texts for text in TYPES}
+_TYPES: Final = {text.name: text for text in TYPES}
 _OF_DIALOGUES: Final = frozenset(
     {
         *("history", "trace_version", "agent_memory", "judge_scope"),
@@ -75,13 +74,13 @@ class QuestionStats:
             self.rows.append(
                 (
                     one_line(one.id, 80),
-                    _TITLES[one.type].title,
+                    _TYPES[one.type].title,
                     tr("yes") if one.passed else tr("no"),
                     score,
                     of,
                 )
             )
-        for key, _, _ in _PARTS[one.type]:
+        for key, _, _ in _TYPES[one.type].part_texts:
             self.parts[one.type, key].add(_number(one.details.get(key)) or 0.0, 1)
         if one.type == "fact_exact":
             self.facts += 1
@@ -230,12 +229,7 @@ def _groups(summary: RagSummary) -> Iterator[model.Table]:
         found: Mapping[str, RagGroup] = summary[f"by_{kind}"]
         if found:
             largest = nsmallest(_MAX_GROUPS, found.items(), key=lambda item: (-item[1].count, item[0]))
-            omitted = len(found) - len(largest)
-            one, many = (
-                marked("1 smaller group is left out. "),
-                marked("{count} smaller groups are left out. "),
-            )
-            note = tr_counted(omitted, one, many).strip() if omitted else ""
+            note = common.smaller_groups(len(found) - len(largest)).strip()
             names = labels("difficulty") if kind == "difficulty" else {}
             yield _scores(title, tr("Group"), ((names.get(of, of), group) for of, group in largest), note)
 
@@ -271,7 +265,7 @@ def _cases(run_dir: Path, summary: RagSummary, stats: QuestionStats) -> model.Se
                 anchor=f"question-{number}",
                 why=tr("{share:.0f} % of its score", share=100 * _share(one)),
                 id=one_line(one.id, 80),
-                context=_TITLES[one.type].title,
+                context=_TYPES[one.type].title,
                 question=one_line(one.question, 500),
                 reply=None if answer is None else (model.Segment(text),) if text else (),
                 evidence=(*_evidence(one), *cited),
@@ -293,7 +287,7 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
 
     if one.error is not None:
         yield fact(tr("Failed"), one.error, 400)
-    for key, label, _ in _PARTS[one.type]:
+    for key, label, _ in _TYPES[one.type].part_texts:
         if (value := _number(one.details.get(key))) is not None:
             yield fact(tr(label), f"{value:.0%}", 40)
     fields = one.details.get("fields")
