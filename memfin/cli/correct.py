@@ -71,8 +71,7 @@ def command(
     \b
     memfin correct runs/my_run --labels labels.jsonl
     memfin correct runs/my_run --labels labels.jsonl --write
-    memfin correct runs/my_run --labels labels.jsonl \\
-        --gate 'm4_compliance.severe_violation_rate<=0.01@95'
+    memfin correct runs/my_run --labels labels.jsonl --gate 'm4_compliance.severe_violation_rate<=0.01@95'
 
     Labels are lines of memfin schema labelled-reply; dialog_id and turn name the turn, probability is that
     with which it was drawn (memfin plan --draw). Without the turn, the same text in the dialogue counts.
@@ -136,8 +135,7 @@ def plan(  # noqa: PLR0913 - one argument per option
     \b
     memfin plan runs/my_run --draw 30 --out pilot.jsonl
     memfin plan runs/my_run --labels pilot.jsonl --width 0.05
-    memfin plan runs/my_run --labels pilot.jsonl \\
-        --gate 'm4_compliance.severe_violation_rate<=0.02@95'
+    memfin plan runs/my_run --labels pilot.jsonl --gate 'm4_compliance.severe_violation_rate<=0.02@95'
     memfin plan runs/my_run --draw 200 --more detector --seed 7 --out to_label.jsonl
 
     The numbers follow from the variances of a pilot of about 30 labels. Without one, the raw rates are taken

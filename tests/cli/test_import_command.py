@@ -1,17 +1,9 @@
 """Spans of other systems to a scored trace on the command line, without a dataset."""
 
 import json
-import re
-import shlex
 from pathlib import Path
 
-import pytest
-
 from tests.commands import run_command
-from tests.docs.pages import ROOT, blocks
-
-FILE = re.compile(r"cat > (\S+) <<'END'\n(.*?)\nEND\n", re.DOTALL)
-EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "traces.md") if FILE.search(block.text)]
 
 
 def test_spans_are_imported_and_scored_without_a_dataset(tmp_path: Path) -> None:
@@ -43,17 +35,6 @@ def test_spans_are_imported_and_scored_without_a_dataset(tmp_path: Path) -> None
         2,
         "memfin: trace.jsonl exists; remove it or name another file\n",
     )
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=["langfuse", "phoenix"])
-def test_examples_of_the_page(tmp_path: Path, example: str) -> None:
-    for name, content in FILE.findall(example):
-        (tmp_path / name).write_text(content, "utf-8")
-    for line in FILE.sub("", example).splitlines():
-        done = run_command(*shlex.split(line)[1:], cwd=tmp_path)
-        assert (done.returncode, done.stderr.count("warning")) == (0, 0)
-    (row,) = map(json.loads, (tmp_path / "scored" / "turn_eval.jsonl").read_text("utf-8").splitlines())
-    assert (row["dialog_id"], row["pred_compliance_label"]) == ("s1", "severe_violation")
 
 
 def test_what_langfuse_and_phoenix_have_beside_turns_is_left_out_with_a_warning(tmp_path: Path) -> None:
