@@ -12,7 +12,6 @@ import pytest
 
 from memfin.contracts import (
     DialogTrace,
-    EvalSummary,
     Finding,
     RecallItem,
     RecallTrace,
