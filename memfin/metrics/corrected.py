@@ -60,7 +60,7 @@ class CorrectedRate(NamedTuple):
 
     Attributes:
         value: the corrected rate.
-        interval: its 95 % interval; never wider than that of the labels alone.
+        interval: its 95 % interval, with at least the effective trials of the labels alone.
         labels: how many turns were labelled.
         weight: the detector's weight in the estimate, 0 where it adds nothing to the labels, at most 1.
         raw: the rate as the detector alone has it.
