@@ -58,8 +58,8 @@ def values(node: mi.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR
             return st.one_of([values(item) for item in types if type(item).__name__ != "UnsetType"])
         case mi.LiteralType(values=members):
             return st.sampled_from(members)
-        case mi.ListType(item_type=item):
-            return st.lists(values(item), max_size=3)
+        case mi.ListType(item_type=item, min_length=low, max_length=high):
+            return st.lists(values(item), min_size=low or 0, max_size=min(3, 3 if high is None else high))
         case mi.TupleType(item_types=items):
             return st.tuples(*map(values, items)).map(list)
         case mi.DictType(value_type=item):
@@ -138,6 +138,8 @@ def plain(node: mi.Type) -> Any:  # noqa: PLR0911 - a case a type
             return members[0]
         case mi.ListType():
             return []
+        case mi.TupleType(item_types=items):
+            return [plain(item) for item in items]
         case mi.DictType():
             return {}
         case mi.IntType(ge=low):
