@@ -130,7 +130,7 @@ def minimal(node: mi.StructType) -> dict[str, Any]:
     return result | {field.encode_name: plain(field.type) for field in node.fields if field.required}
 
 
-def plain(node: mi.Type) -> Any:  # noqa: PLR0911 - a case a type
+def plain(node: mi.Type) -> Any:  # noqa: C901, PLR0911 - a case a type
     match node:
         case mi.StructType():
             return minimal(node)
