@@ -49,6 +49,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/runtime/test_settings_types.py
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # Known holes of the locked packages, in a database on the network; one line tells where there is none.

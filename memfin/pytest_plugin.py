@@ -59,7 +59,8 @@ def assert_gates(result: Any, gate: str, *gates: str) -> None:
 
     summary = getattr(result, "summary", result)
     if isinstance(summary, EvalSummary):
-        values, directions = checks.gated_values(summary.metrics), checks.value_directions()
+        values = checks.gated_values(summary.metrics)
+        directions = checks.value_directions(checks.custom_directions(summary.metrics))
         every = 0 < summary.counters.valid_dialogs == summary.counters.failed_dialogs
         problems = ["every turn failed"] if every else []
     elif isinstance(summary, RagSummary):

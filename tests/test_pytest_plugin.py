@@ -129,6 +129,18 @@ def test_failed_gates_are_named_with_value_interval_and_limit() -> None:
     )
 
 
+def test_metrics_of_users_have_gates() -> None:
+    fees = (
+        summary(0.5)
+        .metrics["m3_risk_coverage"]
+        .replace(metric_name="fee", micro={"rate": 0.2}, ci95={}, lower_is_better=False)
+    )
+    found = summary(0.5).replace(metrics={"fee": fees})
+    assert_gates(found, "fee.rate>=0.2")
+    with pytest.raises(AssertionError, match=r"fee\.rate>=0\.3: the value is 0\.2"):
+        assert_gates(found, "fee.rate>=0.3")
+
+
 def test_nothing_passes_where_every_turn_failed() -> None:
     with pytest.raises(AssertionError, match="every turn failed"):
         assert_gates(summary(1.0, failed=3), f"{VALUE}>=0")

@@ -17,8 +17,8 @@ def command(*, as_json: bool) -> None:
     memfin plugins              group, name, package, version, object
     memfin plugins --json       the same as a JSON array
 
-    A name in the group memfin.agents is an --agent, one in memfin.judges a --judge,
-    one in memfin.datasets a DATASET of memfin run.
+    A name in the group memfin.agents is an --agent, in memfin.judges a --judge, in memfin.metrics a --metric,
+    in memfin.detectors a --detector, in memfin.datasets a DATASET, in memfin.exporters one of export --to.
     """
     plugins = installed_plugins()
     if as_json:

@@ -114,7 +114,7 @@ class Results(Generic[S]):
     def dialogs(self) -> Iterator[DialogResult]:
         """Return an iterator of traces with their rows, in the order of the traces.
 
-        Memory holds one dialogue and the place of every row in its file, 8 bytes each.
+        Memory holds one dialogue and the place of every row in its file, about 50 bytes each.
         """
         self._table("findings")
         return dialog_results(self.directory)

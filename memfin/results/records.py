@@ -74,7 +74,7 @@ class Table(NamedTuple):
 def dialog_results(directory: Path) -> Iterator[DialogResult]:
     """Yield the traces with their rows, in the order of the traces.
 
-    Memory holds one dialogue and the place of every row in its file, 8 bytes each.
+    Memory holds one dialogue and the place of every row in its file, about 50 bytes each.
     """
     with open_input(directory / layout.TURN_EVAL) as file:
         places: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, TypeVar
 
@@ -54,7 +54,7 @@ class CommonSettings(TypedDict, total=False):
     metric: list[str]
     detectors: Sequence[str | type[Detector]]
     forbidden_patterns: Mapping[str, list[str]]
-    risk_tag_mapper: str | None
+    risk_tag_mapper: str | Callable[[str], str | None] | None
     fail_on_error: float | None
     fail_on_judge_error: float | None
     notes: str | None

@@ -125,11 +125,15 @@ def test_frames_of_several_runs_can_be_concatenated(run: memfin.Results[Any], tm
 def test_a_parquet_file_has_the_columns_of_a_frame(run: memfin.Results[Any], tmp_path: Path) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed; make test-frames runs this test")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed; make test-frames runs this test")
     tables = export_run(run.directory, tmp_path / "tables", "parquet")
     assert set(tables) == {f"{name}.parquet" for name in ("dialogs", "turns", "rows", "findings")}
     for name in tables:
         what: Any = name.removesuffix(".parquet")
         assert polars.read_parquet(tmp_path / "tables" / name).equals(run.to_polars(what))
+        read, made = pandas.read_parquet(tmp_path / "tables" / name), run.to_pandas(what)
+        assert (list(read.columns), len(read)) == (list(made.columns), len(made))
+        assert (read["run_id"] == made["run_id"]).all()
 
 
 def test_an_unknown_table_is_one_line(run: memfin.Results[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,10 @@ def test_commands_load_the_http_client_only_for_an_endpoint() -> None:
     assert loaded(COMMANDS, "run", "soak", "bench", "validity", "report") == []
 
 
-EXTRAS = r"(pandas|polars|pyarrow|langchain\w*|langgraph|mem0|inspect_ai|opentelemetry\.proto|mcp)(\..*)?"
+EXTRAS = (
+    r"(pandas|polars|pyarrow|langchain\w*|langgraph|mem0|openai|datasets|inspect_ai|opentelemetry\.proto|mcp)"
+    r"(\..*)?"
+)
 LIMIT = 0.06
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -42,14 +42,13 @@ async def wrong() -> None:
 
 
 def as_in_the_configuration(hint: Any) -> Any:
-    """Return the type of a setting without what only Python's callers may give: paths, any mapping."""
+    """Return the type of a setting without what only Python may give: paths, functions, mappings."""
     if get_origin(hint) is Sequence:
         return list[str]
     if get_origin(hint) is Mapping:
         return dict[get_args(hint)]  # type: ignore[misc] # made from a type at run time
-    if os.PathLike[str] in get_args(hint):
-        return Union[tuple(each for each in get_args(hint) if each != os.PathLike[str])]  # noqa: UP007 - computed
-    return hint
+    kept = tuple(each for each in get_args(hint) if get_origin(each) not in (os.PathLike, Callable))
+    return Union[kept] if len(kept) < len(get_args(hint)) else hint  # noqa: UP007 - computed
 
 
 def test_names_and_types_are_those_of_the_configuration() -> None:
