@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memfin.contracts import Comparison, EvalSummary, MetricResult, RunConfig
     from memfin.dataset import DatasetSource
     from memfin.errors import GateFailed, MemfinError, RunFault, UsageError
-    from memfin.metrics.custom import DialogMetric, TurnMetric
+    from memfin.metrics.custom import DialogMetric, Share, TurnMetric
     from memfin.results import Results, compare, read_run
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
@@ -47,6 +47,7 @@ _PLACES: Final = {
     "RunFault": "memfin.errors",
     "Session": "memfin.agents.protocol",
     "Settings": "memfin.runtime.settings",
+    "Share": "memfin.metrics.custom",
     "TransportError": "memfin.agents.calls",
     "TurnMetric": "memfin.metrics.custom",
     "UsageError": "memfin.errors",
@@ -79,6 +80,7 @@ __all__ = [
     "RunFault",
     "Session",
     "Settings",
+    "Share",
     "TransportError",
     "TurnMetric",
     "UsageError",

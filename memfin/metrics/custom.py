@@ -2,26 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from memfin.contracts import CustomValue, Dialog, DialogTrace, MetricResult, TurnEvalRow, TurnTrace
 from memfin.language import marked
-from memfin.metrics.state import BadRow, Cell, RowState, Share, is_failed
+from memfin.metrics import state
+from memfin.metrics.state import BadRow, Cell, RowState, is_failed
 
 ALL_FAILED: Final = marked("it could not be measured anywhere")
 
 
-class HitsOf(Protocol):
-    """An object with a numerator and a denominator."""
+class Share(NamedTuple):
+    """Numerator and denominator of what a metric measured, such as 2 of 3."""
 
     hits: float
     of: int
 
 
-Measured = bool | float | tuple[float, int] | HitsOf | None
-"""Result of a measurement: a hit or miss, a value, ``(hits, of)``, or None where it does not apply."""
+Measured = bool | float | Share | tuple[float, int] | None
+"""Result of a measurement: a hit or miss, a value, a share, or None where it does not apply."""
 
 
 class CustomMetric:
@@ -97,7 +98,7 @@ class CustomState(RowState[CustomCell]):
         self.of_dialog = bool(blank.of_dialog)
         self.lower_is_better = bool(blank.lower_is_better)
         self._description = description
-        share = Share[CustomCell](
+        share = state.Share[CustomCell](
             blank.value,
             lambda cell: cell.hits,
             lambda cell: cell.of,
