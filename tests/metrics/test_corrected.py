@@ -11,7 +11,7 @@ from memfin.metrics.corrected import CorrectedRate, Reading, corrected_rate
 from memfin.metrics.interval import ratio_interval
 from tests.support import length
 
-REDRAWS = length(40, 10_000)
+REDRAWS = length(15, 10_000)
 
 
 def run_of(
