@@ -14,7 +14,7 @@ from memfin.report import reader
 from memfin.validity.corrections import JoinedRun, ReadTurn
 
 MORE: Final = 4.0
-"""How many times as often a turn is drawn where the detectors see a violation, with ``--more detector``."""
+"""Factor of the probability of turns where the detectors see a violation, with ``--more detector``."""
 
 MIN_FLAGGED: Final = 2
 """Labels of a kind of turn, with a violation or without, that show how far its labels spread."""
