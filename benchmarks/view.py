@@ -4,7 +4,7 @@
     python -m benchmarks.view --dialogs 100
 
 A run of the pipeline's benchmark is exported as a log of inspect_ai, so that both servers show the same
-texts. Each is asked for its list of dialogues and then for one dialogue, cold and again, in one browser. Needs
+texts. Each is asked for its list of dialogues and then for a dialogue, cold and again, in one browser. Needs
 ``pip install memfin[inspect] selenium psutil``, chromium and chromedriver; look at the ratios.
 """
 
