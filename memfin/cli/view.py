@@ -103,11 +103,10 @@ def _export(runs: Path, out: Path, language: Language) -> None:
     found = export_pages(runs, out, language, on_page)
     with use_language(language):
         if found.problems:
-            path, words = next(iter(found.problems.items()))
-            count = len(found.problems)
-            note(tr("{count:,} pages show a problem; {path}: {words}", count=count, path=path, words=words))
-        index = out / "index.html"
+            count, (path, words) = len(found.problems), next(iter(found.problems.items()))
+            note(tr("pages with a problem: {count:,}; {path}: {words}", count=count, path=path, words=words))
+        numbers = {"pages": found.pages, "size": found.size / MIB}
         line = tr(
-            "{index}: {pages:,} pages, {size:,.1f} MiB", index=index, pages=found.pages, size=found.size / MIB
+            "{index} written; pages: {pages:,}, size: {size:,.1f} MiB", index=out / "index.html", **numbers
         )
     click.echo(one_line(line))
