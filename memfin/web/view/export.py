@@ -5,7 +5,6 @@ import json
 import posixpath
 import re
 import sqlite3
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from html import escape, unescape
@@ -113,13 +112,13 @@ class _Site:
         self._start = start
         self._out = out
         self._files = {start: "index.html"}
-        self._waiting = deque([start])
+        self._waiting = [start]
         self._problems: dict[str, str] = {}
 
     def write(self, on_page: Callable[[int, int], None]) -> Export:
         size = pages = 0
         while self._waiting:
-            here = self._waiting.popleft()
+            here = self._waiting.pop()  # the last link first: one page of a list after the other
             if (name := self._files[here]) in ASSETS:
                 size += self._save(name, asset_text(name))
                 continue
