@@ -30,11 +30,13 @@ MAX_THREADS: Final = 4
 """Pages made at a time; further ones wait."""
 
 _TEMPLATES: Final = files("memfin") / "data" / "templates"
-ASSETS: Final = {
+_ASSETS: Final = {
     "style.css": ("text/css", ("report.css", "view/style.css")),
     "view.js": ("text/javascript", ("view/view.js",)),
     "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
 }
+ASSETS: Final = frozenset(_ASSETS)
+"""Names of the files that pages use."""
 _YEAR: Final = 31_536_000
 
 View = Callable[..., Page]
@@ -63,7 +65,7 @@ def view_application(
     app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
     for path, view in page_routes(views):
         app.router.add_get(path, pages.handler(view))
-    for name in ASSETS:
+    for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
 
@@ -201,10 +203,10 @@ def _here(request: web.Request, query: Mapping[str, str]) -> str:
 
 async def _asset(request: web.Request) -> web.Response:
     name = request.path.removeprefix("/")
-    return web.Response(text=asset_text(name), content_type=ASSETS[name][0], headers=HEADERS)
+    return web.Response(text=asset_text(name), content_type=_ASSETS[name][0], headers=HEADERS)
 
 
 @cache
 def asset_text(name: str) -> str:
     """Return the text of a style sheet, script or icon of `ASSETS`."""
-    return "\n".join((_TEMPLATES / part).read_text("utf-8") for part in ASSETS[name][1])
+    return "\n".join((_TEMPLATES / part).read_text("utf-8") for part in _ASSETS[name][1])

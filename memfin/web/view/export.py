@@ -17,7 +17,6 @@ from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.language import Language, use_language
 from memfin.version import __version__
 from memfin.web.view.application import ASSETS, asset_text, page_routes, problem_words, render
-from memfin.web.view.filters import Filters
 from memfin.web.view.index import Indexes
 from memfin.web.view.serving import catalog_of
 from memfin.web.view.views import Refusal, Views, not_found
@@ -31,7 +30,8 @@ _SERVER_ONLY: Final = re.compile(
 )
 _LINK: Final = re.compile(r'\s(href|src)="([^"]*)"')
 _TURNS: Final = re.compile(r"(/runs/[^/]+)/turns")
-_DIALOG: Final = re.compile(r"/runs/[^/]+/dialogs/[^/]+")
+_COMPARED: Final = ("a", "b")
+"""Fields that name the runs of a comparison, and filter nothing."""
 
 
 class Export(NamedTuple):
@@ -65,24 +65,26 @@ def export_pages(
         RunFault: the file system refuses, or an index cannot be built.
     """
     catalog, start = catalog_of(runs)
-    out = out.resolve()
-    if runs.resolve().is_relative_to(out):
+    place = out.resolve()
+    if runs.resolve().is_relative_to(place):
         raise UsageError(f"--export {out}: the runs are inside; name another directory")
-    if out.exists() and not out.is_dir():
+    if place.exists() and not place.is_dir():
         raise UsageError(f"--export {out}: not a directory")
-    if out.exists() and not (out / MARKER).is_file() and any(out.iterdir()):
+    if place.exists() and not (place / MARKER).is_file() and any(place.iterdir()):
         raise UsageError(f"--export {out}: has files that are no export; name a new or empty directory")
-    if not out.parent.is_dir():
-        raise UsageError(f"--export {out}: there is no directory {out.parent}")
+    if not place.parent.is_dir():
+        raise UsageError(f"--export {out}: there is no directory {place.parent}")
     try:
         with (
             TemporaryDirectory(prefix="memfin-view-") as spare,
-            TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent, ignore_cleanup_errors=True) as beside,
+            TemporaryDirectory(
+                prefix=f".{place.name}.", dir=place.parent, ignore_cleanup_errors=True
+            ) as beside,
             use_language(language),
         ):
             site = _Site(Views(catalog, Indexes(Path(spare))), _Address(start), Path(beside, "new"))
             exported = site.write(on_page)
-            _replace(out, Path(beside))
+            _replace(place, Path(beside))
     except (OSError, sqlite3.Error) as problem:
         raise RunFault(f"cannot write {out}: {getattr(problem, 'strerror', None) or problem}") from problem
     return exported
@@ -109,7 +111,6 @@ class _Site:
             (re.compile(re.sub(r"\{(\w+)[^}]*\}", r"(?P<\1>[^/]+)", path)), view)
             for path, view in page_routes(views)
         ]
-        self._start = start
         self._out = out
         self._files = {start: "index.html"}
         self._waiting = [start]
@@ -159,17 +160,22 @@ class _Site:
         return f' {link[1]}="{escape(file + (parts.fragment and "#" + parts.fragment))}"'
 
     def _target(self, here: _Address, path: str, query: str) -> _Address | None:
-        """Return the page that has what a link asks for: dialogues have no filters, lists a single one."""
+        """Return the page that a link leads to, None for combined filters and for what is no page.
+
+        Dialogues are the same under all filters, and the turns of a run without one are on its page.
+        """
         path = path or here.path
-        if path.removeprefix("/") not in ASSETS and not any(each.fullmatch(path) for each, _ in self._routes):
-            return None
-        if _DIALOG.fullmatch(path):
+        if path.removeprefix("/") in ASSETS:
             return _Address(path)
-        fields = {name: value for name, value in parse_qsl(query) if (name, value) != ("page", "1")}
-        filters = Filters.of(fields)
-        if filters.q or len(filters.values) > 1:
+        if not any(pattern.fullmatch(path) for pattern, _ in self._routes):
             return None
-        if (turns := _TURNS.fullmatch(path)) and not filters.any:
+        fields = {name: value for name, value in parse_qsl(query) if (name, value) != ("page", "1")}
+        if "/dialogs/" in path:
+            fields = {name: value for name, value in fields.items() if name in _COMPARED}
+        filters = fields.keys() - {"page", *_COMPARED}
+        if "q" in filters or len(filters) > 1:
+            return None
+        if (turns := _TURNS.fullmatch(path)) and not filters:
             path = turns[1]
         return _Address(path, urlencode(sorted(fields.items())))
 
