@@ -22,7 +22,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from memfin.contracts.settings import SoakLimits
 from memfin.contracts.soak import SoakSummary
 from memfin.errors import UsageError
-from memfin.web.view.export import MARKER, Export, export_pages
+from memfin.web.view.export import MARKER, Export, export_pages, replace_directory
 from memfin.web.view.index import PAGE
 from tests.report.report_run_factory import row, trace, turn, write_run
 from tests.web.browsers import chromium, needs_chromium
@@ -108,6 +108,7 @@ def test_every_link_leads_to_a_file_and_an_anchor(site: Site) -> None:
     reached = {(site.out / "index.html").resolve()}
     for path, page in pages.items():
         assert "Content-Security-Policy\" content=\"default-src 'none'; " in page.text
+        assert 'class="language"' not in page.text
         for tag, link in page.links:
             address = urlsplit(link)
             assert (address.scheme, address.netloc, address.query) == ("", "", ""), link
@@ -185,6 +186,7 @@ def test_each_filter_lists_all_its_turns(site: Site) -> None:
     assert max(count for _, count, _ in found) > PAGE
     for link, count, turns in found:
         assert len(turns) == count, link
+    assert not (site.out / "runs" / "r" / "turns.html").exists(), "all turns are on the page of the run"
     first = next(link for link, _, _ in found if "label-compliant" in link)
     text = (site.out / "runs" / first).read_text("utf-8")
     facets = text.partition('<aside class="facets"')[2]
@@ -247,6 +249,9 @@ def test_an_interrupted_export_leaves_the_earlier_one(site: Site, tmp_path: Path
             export_pages(site.runs, out, on_page=interrupt)
         assert files(tmp_path) == before
         assert out.exists() == earlier
+    with pytest.raises(FileNotFoundError):
+        replace_directory(out, tmp_path)  # as if the second of its renames failed
+    assert files(tmp_path) == before
 
 
 @needs_chromium

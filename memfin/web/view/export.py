@@ -84,22 +84,22 @@ def export_pages(
         ):
             site = _Site(Views(catalog, Indexes(Path(spare))), _Address(start), Path(beside, "new"))
             exported = site.write(on_page)
-            _replace(place, Path(beside))
+            replace_directory(place, Path(beside))
     except (OSError, sqlite3.Error) as problem:
         raise RunFault(f"cannot write {out}: {getattr(problem, 'strerror', None) or problem}") from problem
     return exported
 
 
-def _replace(out: Path, beside: Path) -> None:
-    """Put the directory ``new`` in the place of another, which comes back if that fails."""
-    if not out.exists():
-        (beside / "new").rename(out)
-        return
-    out.rename(beside / "old")
+def replace_directory(out: Path, beside: Path) -> None:
+    """Put the directory ``new`` of another in the place of ``out``, which comes back if that fails."""
+    exists = out.exists()
+    if exists:
+        out.rename(beside / "old")
     try:
         (beside / "new").rename(out)
     except BaseException:
-        (beside / "old").rename(out)
+        if exists:
+            (beside / "old").rename(out)
         raise
 
 
