@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memfin.cli.view import command
 from tests.commands import run_command
 from tests.report.report_run_factory import row, trace, turn, write_run
 
@@ -86,3 +87,16 @@ def test_an_export_ends_with_one_line_and_a_full_disk_leaves_the_earlier_one(tmp
     assert unreadable.stderr.startswith(
         f"memfin: pages with a problem: 1; /runs/r1: {run}/dialog_trace.jsonl"
     )
+
+
+def test_an_export_shows_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("memfin.cli.view.INTERVAL", 0.0)  # otherwise seconds between two lines
+    run = write_run(tmp_path / "r1", [trace("d", [turn()])], [row("d")])
+    command.main([str(run), "--export", str(tmp_path / "site")], standalone_mode=False)
+    printed = capsys.readouterr()
+    lines = re.findall(r"memfin: (\d+) pages written of (\d+) found so far\n", printed.err)
+    assert [int(pages) for pages, _ in lines] == list(range(1, len(lines) + 1))
+    assert all(int(pages) <= int(known) for pages, known in lines)
+    assert f"{len(lines)}" in printed.out
