@@ -25,9 +25,9 @@ MARKER: Final = "memfin-view.json"
 """File by which an export is recognised, and replaced by the next one."""
 
 _PLAIN: Final = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)\Z)[a-z0-9_][a-z0-9_-]{0,63}")
-_SERVER_ONLY: Final = re.compile(
-    r"""<form\b.*?</form>|\s(?:data-)?(?:hx|sse)-[\w:.-]+=(?:"[^"]*"|'[^']*')""", re.DOTALL
-)
+_FORM: Final = re.compile(r"<form\b.*?</form>", re.DOTALL)
+_ANCHOR: Final = re.compile(r"<a\b.*?</a>", re.DOTALL)
+_LIVE: Final = re.compile(r"""\s(?:data-)?(?:hx|sse)-[\w:.-]+=(?:"[^"]*"|'[^']*')""")
 _LINK: Final = re.compile(r'\s(href|src)="([^"]*)"')
 _TURNS: Final = re.compile(r"(/runs/[^/]+)/turns")
 _COMPARED: Final = ("a", "b")
@@ -123,7 +123,7 @@ class _Site:
             if (name := self._files[here]) in ASSETS:
                 size += self._save(name, asset_text(name))
                 continue
-            text = _SERVER_ONLY.sub("", self._page(here))
+            text = _LIVE.sub("", _FORM.sub(lambda form: "".join(_ANCHOR.findall(form[0])), self._page(here)))
             size += self._save(self._files[here], _LINK.sub(partial(self._link, here), text))
             pages += 1
             on_page(pages, len(self._files))
