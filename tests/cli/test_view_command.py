@@ -79,7 +79,7 @@ def test_an_export_ends_with_one_line_and_a_full_disk_leaves_the_earlier_one(tmp
         ["/bin/sh", "-c", f"ulimit -f 4; {command}"], check=False, capture_output=True, text=True
     )
     assert (full.returncode, full.stdout) == (3, "")
-    assert full.stderr == f"memfin: cannot write {tmp_path}/site: File too large\n"
+    assert full.stderr == f"memfin: export in {tmp_path}/site: File too large\n"
     assert sorted(tmp_path.rglob("*")) == before
     (run / "dialog_trace.jsonl").write_bytes(b"\x1f\x8b")
     unreadable = run_command(*words)

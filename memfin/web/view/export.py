@@ -86,7 +86,7 @@ def export_pages(
             exported = site.write(on_page)
             replace_directory(place, Path(beside))
     except (OSError, sqlite3.Error) as problem:
-        raise RunFault(f"cannot write {out}: {getattr(problem, 'strerror', None) or problem}") from problem
+        raise RunFault(f"export in {out}: {getattr(problem, 'strerror', None) or problem}") from problem
     return exported
 
 
