@@ -1,10 +1,18 @@
 """``memfin view``: runs in a browser, read-only."""
 
+import time
 from pathlib import Path
+from typing import Final
 
 import click
 
-from memfin.language import LANGUAGES, Language, locale_language
+from memfin.cli.output import INTERVAL, MIB, note
+from memfin.errors import UsageError
+from memfin.language import LANGUAGES, Language, locale_language, tr, use_language
+from memfin.sandbox.references import one_line
+
+SERVER: Final = {"host": "--host", "port": "--port", "token": "--token", "names": "--allowed-host"}
+"""Options that only a server has."""
 
 
 @click.command("view")
@@ -35,22 +43,70 @@ from memfin.language import LANGUAGES, Language, locale_language
     "--lang",
     "language",
     type=click.Choice(LANGUAGES),
-    help="Language for browsers that ask for neither English nor Chinese.  [default: that of the locale]",
+    help="Language of exported pages, and for browsers that ask for neither.  [default: that of the locale]",
 )
+@click.option(
+    "--export",
+    "out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write the pages into DIR as files that open without a server: DIR/index.html.",
+)
+@click.pass_context
 def command(
-    runs: Path, host: str, port: int, token: str | None, names: tuple[str, ...], language: Language | None
+    context: click.Context,
+    *,
+    runs: Path,
+    host: str,
+    port: int,
+    token: str | None,
+    names: tuple[str, ...],
+    language: Language | None,
+    out: Path | None,
 ) -> None:
     """Serve pages to read every turn of the runs in RUNS_DIR, by default runs.
 
     \b
     memfin view runs
     memfin view runs/RUN_ID --port 8080
+    memfin view runs/RUN_ID --export site         static files; site is new, empty or an earlier export
 
     Prints one line with the address when it is ready, and serves until SIGINT or SIGTERM. Each turn is shown
     with its findings, the recalled memory, the required keys and the judge's verdict. Nothing is changed
     but an index, .view.sqlite in the directory of each run.
     """
+    language = language or locale_language()
+    if out is not None:
+        for name, option in SERVER.items():  # a token of the environment may stand beside --export
+            if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+                raise UsageError(
+                    f"{option} is for the server, and --export needs none; leave one of them out"
+                )
+        _export(runs, out, language)
+        return
     from memfin.web.view.serving import serve  # noqa: PLC0415 - no other command needs a server
 
-    language = language or locale_language()
     serve(runs, host=host, port=port, names=names, token=token, language=language)
+
+
+def _export(runs: Path, out: Path, language: Language) -> None:
+    from memfin.web.view.export import export_pages  # noqa: PLC0415 - no other command needs a server
+
+    printed = time.monotonic()
+
+    def on_page(pages: int, known: int) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= INTERVAL:
+            printed = time.monotonic()
+            note(f"{pages:,} pages written of {known:,} found so far")
+
+    found = export_pages(runs, out, language, on_page)
+    with use_language(language):
+        if found.problems:
+            count, (path, words) = len(found.problems), next(iter(found.problems.items()))
+            note(tr("pages with a problem: {count:,}; {path}: {words}", count=count, path=path, words=words))
+        numbers = {"pages": found.pages, "size": found.size / MIB}
+        line = tr(
+            "{index} written; pages: {pages:,}, size: {size:,.1f} MiB", index=out / "index.html", **numbers
+        )
+    click.echo(one_line(line))

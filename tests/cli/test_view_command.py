@@ -1,6 +1,8 @@
 """``memfin view``: what it refuses, the address that it prints, the end by a signal."""
 
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memfin.cli.view import command
 from tests.commands import run_command
 from tests.report.report_run_factory import row, trace, turn, write_run
 
@@ -21,6 +24,13 @@ from tests.report.report_run_factory import row, trace, turn, write_run
         (
             [".", "--token", "short"],
             "memfin: --token: 5 characters; give at least 16, or none to have one made\n",
+        ),
+        *(
+            (
+                [".", "--export", "site", option, "8080"],
+                f"memfin: {option} is for the server, and --export needs none; leave one of them out\n",
+            )
+            for option in ("--host", "--port", "--token", "--allowed-host")
         ),
     ],
 )
@@ -54,3 +64,39 @@ def test_a_run_is_served_at_the_printed_address_until_a_signal(host: str, tmp_pa
             assert process.wait(20) == 0
         finally:
             process.kill()
+
+
+def test_an_export_ends_with_one_line_and_a_full_disk_leaves_the_earlier_one(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "r1", [trace("d", [turn()])], [row("d")])
+    words = ("view", run, "--export", tmp_path / "site", "--lang", "en")
+    environment = {**os.environ, "MEMFIN_VIEW_TOKEN": 16 * "t"}
+    done = run_command(*words, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"{tmp_path}/site/index.html written; pages: \d+, size: [\d.]+ MiB\n", done.stdout)
+    before = sorted(tmp_path.rglob("*"))
+    command = shlex.join([sys.executable, "-m", "memfin", *map(str, words)])
+    full = subprocess.run(
+        ["/bin/sh", "-c", f"ulimit -f 4; {command}"], check=False, capture_output=True, text=True
+    )
+    assert (full.returncode, full.stdout) == (3, "")
+    assert full.stderr == f"memfin: export in {tmp_path}/site: File too large\n"
+    assert sorted(tmp_path.rglob("*")) == before
+    (run / "dialog_trace.jsonl").write_bytes(b"\x1f\x8b")
+    unreadable = run_command(*words)
+    assert (unreadable.returncode, unreadable.stderr.count("\n")) == (0, 1)
+    assert unreadable.stderr.startswith(
+        f"memfin: pages with a problem: 1; /runs/r1: {run}/dialog_trace.jsonl"
+    )
+
+
+def test_an_export_shows_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("memfin.cli.view.INTERVAL", 0.0)  # otherwise seconds between two lines
+    run = write_run(tmp_path / "r1", [trace("d", [turn()])], [row("d")])
+    command.main([str(run), "--export", str(tmp_path / "site")], standalone_mode=False)
+    printed = capsys.readouterr()
+    lines = re.findall(r"memfin: (\d+) pages written of (\d+) found so far\n", printed.err)
+    assert [int(pages) for pages, _ in lines] == list(range(1, len(lines) + 1))
+    assert all(int(pages) <= int(known) for pages, known in lines)
+    assert f"{len(lines)}" in printed.out

@@ -21,7 +21,7 @@ from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
-from memfin.web.view.views import Refusal, Views, not_found
+from memfin.web.view.views import Page, Refusal, Views, not_found
 
 HEADERS: Final = page_headers("script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'")
 TOKEN_COOKIE: Final = "memfin_view"  # noqa: S105 - the name of a cookie
@@ -35,7 +35,12 @@ _ASSETS: Final = {
     "view.js": ("text/javascript", ("view/view.js",)),
     "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
 }
+ASSETS: Final = frozenset(_ASSETS)
+"""Names of the files that pages use."""
 _YEAR: Final = 31_536_000
+
+View = Callable[..., Page]
+"""Makes a page of a query and the fields of a path."""
 
 
 def view_application(
@@ -58,16 +63,59 @@ def view_application(
     pages = _Pages(language)
     checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
     app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
-    for path, view in (
-        ("/", views.runs),
-        ("/runs/{run}", views.run),
-        ("/runs/{run}/turns", views.turns),
-        ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
-    ):
+    for path, view in page_routes(views):
         app.router.add_get(path, pages.handler(view))
     for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
+
+
+def page_routes(views: Views) -> tuple[tuple[str, View], ...]:
+    """Return the paths of the pages with their views; the static export follows them too."""
+    return (
+        ("/", views.runs),
+        ("/runs/{run}", views.run),
+        ("/runs/{run}/turns", views.turns),
+        ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
+    )
+
+
+def render(template: str, values: Mapping[str, Any], other_address: str | None) -> str:
+    """Return a page in the current language.
+
+    ``other_address`` is its address in the other language; None makes a page that needs no server, for which
+    templates have the flag ``static``.
+    """
+    return (
+        _environment()
+        .get_template(f"view/{template}.html.j2")
+        .render(
+            **values,
+            static=other_address is None,
+            other=other_language(),
+            other_address=other_address,
+            quote=partial(quote, safe=""),
+            flat=one_line,
+        )
+    )
+
+
+def other_language() -> Language:
+    """Return the language that a page is not in."""
+    return "en" if current_language() == "zh" else "zh"
+
+
+def problem_words(problem: Exception) -> str:
+    """Return the text of the page of a failure."""
+    match problem:
+        case web.HTTPNotFound():
+            return tr(str(not_found()))
+        case Refusal():
+            return tr(str(problem))
+        case web.HTTPException():
+            return problem.reason
+        case _:
+            return one_line(str(problem), 500)
 
 
 class _Pages:
@@ -77,7 +125,7 @@ class _Pages:
         self._language: Language = language
         self._limiter: anyio.CapacityLimiter | None = None
 
-    def handler(self, view: Callable[..., tuple[str, dict[str, Any]]]) -> Handler:
+    def handler(self, view: View) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             if self._limiter is None:
                 self._limiter = anyio.CapacityLimiter(MAX_THREADS)
@@ -85,7 +133,7 @@ class _Pages:
 
         return handle
 
-    def _page(self, request: web.Request, view: Callable[..., tuple[str, dict[str, Any]]]) -> web.Response:
+    def _page(self, request: web.Request, view: View) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
             template, values = view(request.query, **request.match_info)
             return self._rendered(request, template, values)
@@ -93,19 +141,7 @@ class _Pages:
     def _rendered(
         self, request: web.Request, template: str, values: Mapping[str, Any], status: int = 200
     ) -> web.Response:
-        query = {name: value for name, value in request.query.items() if name != "lang"}
-        other = "en" if current_language() == "zh" else "zh"
-        text = (
-            _environment()
-            .get_template(f"view/{template}.html.j2")
-            .render(
-                **values,
-                other=other,
-                other_address=_here(request, {**query, "lang": other}),
-                quote=partial(quote, safe=""),
-                flat=one_line,
-            )
-        )
+        text = render(template, values, _here(request, {**request.query, "lang": other_language()}))
         response = web.Response(text=text, status=status, content_type="text/html", headers=HEADERS)
         if (asked := request.query.get("lang")) in ("en", "zh"):
             response.set_cookie(LANGUAGE_COOKIE, asked, httponly=True, samesite="Strict", max_age=_YEAR)
@@ -126,16 +162,8 @@ class _Pages:
 
     def _problem(self, request: web.Request, problem: Exception) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
-            match problem:
-                case web.HTTPNotFound():
-                    status, words = 404, tr(str(not_found()))
-                case Refusal():
-                    status, words = problem.status, tr(str(problem))
-                case web.HTTPException():
-                    status, words = problem.status, problem.reason
-                case _:
-                    status, words = 500, one_line(str(problem), 500)
-            response = self._rendered(request, "problem", {"words": words}, status)
+            status = problem.status if isinstance(problem, Refusal | web.HTTPException) else 500
+            response = self._rendered(request, "problem", {"words": problem_words(problem)}, status)
         if isinstance(problem, web.HTTPMethodNotAllowed):
             response.headers["Allow"] = problem.headers["Allow"]
         return response
@@ -175,9 +203,10 @@ def _here(request: web.Request, query: Mapping[str, str]) -> str:
 
 async def _asset(request: web.Request) -> web.Response:
     name = request.path.removeprefix("/")
-    return web.Response(text=_asset_text(name), content_type=_ASSETS[name][0], headers=HEADERS)
+    return web.Response(text=asset_text(name), content_type=_ASSETS[name][0], headers=HEADERS)
 
 
 @cache
-def _asset_text(name: str) -> str:
+def asset_text(name: str) -> str:
+    """Return the text of a style sheet, script or icon of `ASSETS`."""
     return "\n".join((_TEMPLATES / part).read_text("utf-8") for part in _ASSETS[name][1])

@@ -122,6 +122,10 @@ class Index:
         """Return the number of lines that fit no contract."""
         return sum(int(row[0]) for row in self._all("SELECT value FROM meta WHERE key = 'unreadable'", []))
 
+    def key(self) -> str:
+        """Return the state of the files that it was built of."""
+        return str(self._all("SELECT value FROM meta WHERE key = 'key'", [])[0][0])
+
     def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
         """Return the turns by the values of each facet, under the filters of the other facets."""
         found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in KINDS}

@@ -44,23 +44,34 @@ def serve(
     Raises:
         UsageError: there is no such directory, the token is too short, or the address cannot be listened on.
     """
-    if not runs.is_dir():
-        state = "not a directory" if runs.exists() else "no such directory"
-        raise UsageError(f"{runs}: {state}; give the directory of runs, such as runs")
+    catalog, start = catalog_of(runs)
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
         )
     if token is None and not is_loopback(host):
         token = fresh_secret()
-    is_run = any((runs / name).is_file() for name in (MANIFEST, SOAK_SUMMARY))
-    root, only = (runs.resolve().parent, runs.resolve().name) if is_run else (runs, None)
-    path = (f"/runs/{quote(only)}" if only else "/") + (f"?token={quote(token)}" if token else "")
+    path = start + (f"?token={quote(token)}" if token else "")
     with TemporaryDirectory(prefix="memfin-view-") as spare:
-        views = Views(Catalog(root, only), Indexes(Path(spare)))
+        views = Views(catalog, Indexes(Path(spare)))
         app = view_application(views, host=host, names=names, token=token, language=language)
 
         async def serving() -> None:
             await run(app, "view", host, port, path=path)
 
         anyio.run(serving)
+
+
+def catalog_of(runs: Path) -> tuple[Catalog, str]:
+    """Return the runs of a directory, or a single run, and the path of the first page.
+
+    Raises:
+        UsageError: there is no such directory.
+    """
+    if not runs.is_dir():
+        state = "not a directory" if runs.exists() else "no such directory"
+        raise UsageError(f"{runs}: {state}; give the directory of runs, such as runs")
+    if any((runs / name).is_file() for name in (MANIFEST, SOAK_SUMMARY)):
+        only = runs.resolve().name
+        return Catalog(runs.resolve().parent, only), f"/runs/{quote(only)}"
+    return Catalog(runs), "/"

@@ -16,7 +16,7 @@ from memfin.report.model import moment
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import profile_of, turns_of
 from memfin.web.view.filters import ANSWER, KINDS, Filters
-from memfin.web.view.index import PAGE, Indexes
+from memfin.web.view.index import PAGE, Index, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
 
 RUNS_PAGE: Final = 100
@@ -49,6 +49,7 @@ class Views:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
+        self._counted: tuple[object, dict[str, list[tuple[str, int]]]] | None = None
 
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
@@ -104,7 +105,8 @@ class Views:
     def _turns(self, query: Query, summary: Summary, *, whole: bool) -> Page:
         filters = Filters.of(query)
         with closing(self._indexes.open(self._files(summary.name))) as index:
-            total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
+            total, lines = index.total(filters), index.lines(filters)
+            counts = self._counts(summary.name, index, filters)
             unreadable = index.unreadable()
         return "run", {
             **_head(summary),
@@ -120,6 +122,14 @@ class Views:
             "word": word,
             "statuses": labels("turn_status"),
         }
+
+    def _counts(self, run: str, index: Index, filters: Filters) -> dict[str, list[tuple[str, int]]]:
+        """Return the counts of the facets, which are slow to make and the same on all pages of a list."""
+        key = (run, index.key(), filters._replace(page=1))
+        known = self._counted
+        if known is None or known[0] != key:
+            self._counted = known = (key, index.counts(filters))
+        return known[1]
 
     def _questions(self, query: Query, run: str) -> dict[str, Any]:
         """Return a page of the questions of a benchmark."""
