@@ -21,6 +21,7 @@ from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
+from memfin.web.view.beside import Beside
 from memfin.web.view.views import Refusal, Views, not_found
 
 HEADERS: Final = page_headers("script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'")
@@ -56,6 +57,7 @@ def view_application(
         language: of visitors whose browser asks for no known one.
     """
     pages = _Pages(language)
+    beside = Beside(*views.sources)
     checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
     app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
     for path, view in (
@@ -63,6 +65,8 @@ def view_application(
         ("/runs/{run}", views.run),
         ("/runs/{run}/turns", views.turns),
         ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
+        ("/compare", beside.overview),
+        ("/compare/dialogs/{dialog:[^/]+}", beside.dialog),
     ):
         app.router.add_get(path, pages.handler(view))
     for name in _ASSETS:

@@ -50,6 +50,11 @@ class Views:
         self._catalog = catalog
         self._indexes = indexes
 
+    @property
+    def sources(self) -> tuple[Catalog, Indexes]:
+        """The runs and their indexes."""
+        return self._catalog, self._indexes
+
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
         runs = self._catalog.summaries()
@@ -63,6 +68,7 @@ class Views:
             "pager": _pager(page, len(runs), RUNS_PAGE, Filters()),
             "moment": moment,
             "states": _states(),
+            "comparable": self._catalog.comparable(),
         }
 
     def run(self, query: Query, run: str) -> Page:
@@ -109,6 +115,7 @@ class Views:
         return "run", {
             **_head(summary),
             "whole": whole and not filters.any and filters.page == 1,
+            "comparable": self._catalog.comparable(summary) if whole else {},
             "filters": filters,
             "chosen": _chosen(filters),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
@@ -167,7 +174,8 @@ def _states() -> dict[str, str]:
     return {**labels("soak_states"), "unfinished": tr("not finished")}
 
 
-def _facet_label(kind: str, value: str) -> str:
+def facet_label(kind: str, value: str) -> str:
+    """Return the value of a filter in words."""
     if kind in ("failed", "metric"):
         if value == ANSWER:
             return tr("No answer")
@@ -181,7 +189,7 @@ def _facet_label(kind: str, value: str) -> str:
 
 def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
     """Return values, labels and counts of a facet, those of metrics in their order."""
-    found = [(value, _facet_label(kind, value), count) for value, count in counts]
+    found = [(value, facet_label(kind, value), count) for value, count in counts]
     by_name = kind in ("failed", "metric")
     return sorted(found, key=lambda each: (each[0] != ANSWER, each[0])) if by_name else found
 
@@ -189,7 +197,7 @@ def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, 
 def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (tr(KINDS[kind]), _facet_label(kind, value), filters.address(**{kind: None}))
+        (tr(KINDS[kind]), facet_label(kind, value), filters.address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
