@@ -17,7 +17,6 @@ from memfin.report.comparison import (
     HEADLINES,
     Measured,
     dialog_values,
-    headlines,
     inputs_changed,
     paired_values,
     shared_units,
@@ -381,10 +380,9 @@ def _line(
 
 
 def _moves(pair: Pair, *entries: int) -> Iterator[tuple[str, str]]:
-    """Yield the headline values that changed in some entries, with the direction."""
-    names = headlines("dialogues", pair.states)
+    """Yield the values that changed in some entries, with the direction."""
     for name, state in pair.states.items():
-        found = {state[at] for at in entries} if name in names else ()
+        found = {state[at] for at in entries}
         yield from (
             (each, label(name, "dialogues")) for each in ("worse", "better") if _STATES[each] in found
         )

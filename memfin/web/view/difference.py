@@ -15,7 +15,7 @@ MAX_WORK: Final = 400_000
 MIN_SHARED: Final = 0.25
 """Share of a passage below which words that happen to be in both are not matched."""
 
-_SENTENCES: Final = re.compile(r"(?<=[。！？；!?\n])|(?<=\. )")
+_SENTENCES: Final = re.compile(r"(?<=[。！？；!?])(?![。！？；!?\n])|(?<=\n)|(?<=\. )")
 _WORDS: Final = re.compile(r"\d+(?:[.,]\d+)*%?|[^\W\u2e80-\uffef\U00020000-\U0003ffff]+|\s+|.")
 """Numbers, words of letters, spaces, and single characters of Chinese."""
 
