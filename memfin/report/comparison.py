@@ -225,7 +225,8 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
                     name = f"{part.name}.{share.name}"
                     if name not in values:
                         values[name] = Measured({}, share.high - share.low, not share.lower_is_better)
-                    values[name].units[at] = known.setdefault((hits, of), (hits, of))
+                    pair = (hits, of)
+                    values[name].units[at] = known.setdefault(pair, pair)
         if (profile := summary.metrics.get(state.m2.name)) is not None:
             for name in (share.name for share in state.m2.shares if share.broken_down):
                 found = {

@@ -40,7 +40,7 @@ async def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     changed.mkdir()
     for path in (root / "before").glob("*.json*"):
         (changed / path.name).write_bytes(path.read_bytes())
-    traces = []
+    traces: list[DialogTrace] = []
     chance = random.Random(4)
     for _, each in iter_jsonl(root / "before" / "dialog_trace.jsonl", DialogTrace):
         chosen = chance.sample(each.turns, chance.randrange(3))
@@ -217,8 +217,8 @@ async def test_runs_are_chosen_by_forms_those_of_the_same_dataset_first(viewer: 
         refused = await viewer.get("/compare?a=before&b=other")
         assert (refused.status, "no dialogue in common" in refused.text) == (400, True)
     finally:
-        for path in (runs / "other").iterdir():
-            path.unlink()
+        for file in (runs / "other").iterdir():
+            file.unlink()
         (runs / "other").rmdir()
 
 
@@ -259,9 +259,14 @@ async def test_a_comparison_is_made_again_only_once_files_have_changed(
     root = tmp_path / "runs"
     for name in "abc":
         write_run(root / name, [trace("d", [turn()])], [row("d")], summary(run_id=name))
-    made = []
+    made: list[object] = []
     compared = beside._compared
-    monkeypatch.setattr(beside, "_compared", lambda *given: made.append(given) or compared(*given))
+
+    def counted(*given: Any) -> beside.Pair:
+        made.append(given)
+        return compared(*given)
+
+    monkeypatch.setattr(beside, "_compared", counted)
     async with viewing(root, tmp_path) as viewer:
         for address in ("/compare?a=a&b=b", "/compare/dialogs/d?a=a&b=b", "/compare?a=a&b=b&changed=same"):
             assert (await viewer.get(address)).status == 200
@@ -337,9 +342,9 @@ async def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     finding = Finding(field=HOSTILE, value=HOSTILE, rule=HOSTILE, start=3, end=40)
     for name, reply in (("a", HOSTILE), ("b", f"x{HOSTILE[9:]}")):
-        dialog = trace(HOSTILE, [turn(1, HOSTILE + name, reply, error=HOSTILE)], scenario_type=HOSTILE)
+        made = trace(HOSTILE, [turn(1, HOSTILE + name, reply, error=HOSTILE)], scenario_type=HOSTILE)
         scored = row(HOSTILE, findings=[finding], key_hit_flags=[int(name == "a")], forbidden_hits=[HOSTILE])
-        write_run(root / name, [dialog], [scored], summary(run_id=name, dataset_path=HOSTILE))
+        write_run(root / name, [made], [scored], summary(run_id=name, dataset_path=HOSTILE))
     dialog = f"/compare/dialogs/{quote(HOSTILE, safe='')}?a=a&b=b"
     filters = "&".join(f"{name}={quote(HOSTILE)}" for name in ("changed", "metric", "label", "rule", "q"))
     async with viewing(root, tmp_path) as viewer:

@@ -14,7 +14,6 @@ from memfin.contracts.run import Comparison
 from memfin.journal import layout
 from memfin.language import marked, tr
 from memfin.report.comparison import (
-    HEADLINES,
     Measured,
     dialog_values,
     inputs_changed,
@@ -24,7 +23,7 @@ from memfin.report.comparison import (
 from memfin.report.glossary import labels
 from memfin.report.model import Item
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
-from memfin.report.tables import VERDICTS, comparison_rows, label, reasons_text
+from memfin.report.tables import VERDICTS, comparison_rows, label
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import Piece, profile_of, turns_of
 from memfin.web.view.difference import Span, differences, layered
@@ -108,6 +107,10 @@ class Pair(NamedTuple):
             if _is_changed(choice, reply, state):
                 yield at
 
+    def names(self) -> dict[str, str]:
+        """Return the values in words."""
+        return {name: label(name, "dialogues") for name in self.states}
+
     def turns(self, changed: str) -> int:
         """Return the number of turns that changed in a way."""
         matching = self.matching(Choice("", "", changed, Filters()), None)
@@ -149,11 +152,12 @@ class Beside:
             return "beside", head
         files = self._files(choice)
         pair = self._pair(choice, files)
+        names = pair.names()
         with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
             found = _by_dialog(pair, pair.matching(choice, _met(choice, (a, b))))
             page = choice.filters.page
             shown = list(found.items())[(page - 1) * PAGE : page * PAGE]
-            lines = [_line(pair, choice, (a, b), name, entries) for name, entries in shown]
+            lines = [_line(pair, names, choice, (a, b), *each) for each in shown]
             facets = [
                 (kind, tr(KINDS[kind]), [(value, facet_label(kind, value)) for value in values])
                 for kind, values in _facets((a, b)).items()
@@ -162,10 +166,9 @@ class Beside:
         return "beside", {
             **head,
             "pair": pair.comparison,
-            "warnings": list(_warnings(pair.comparison)),
-            "rows": list(_rows(pair)),
+            "rows": list(_rows(pair, names)),
             "totals": [(kind, tr(words), pair.turns(kind)) for kind, words in CHANGES.items()],
-            "metrics": [(name, label(name, "dialogues")) for name in pair.states],
+            "metrics": names,
             "facets": facets,
             "chosen": _chosen(choice),
             "lines": lines,
@@ -184,6 +187,7 @@ class Beside:
         choice = Choice.of(query)
         files = self._files(choice)
         pair = self._pair(choice, files)
+        names = pair.names()
         with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
             sides = [_side(index, dialog) for index in (a, b)]
             matching = list(pair.matching(choice, _met(choice, (a, b))))
@@ -209,12 +213,12 @@ class Beside:
                     "number": number,
                     "diverges": pair.diverges(at),
                     "matches": choice.any and number in numbers,
-                    "moves": list(_moves(pair, at)),
+                    "moves": list(_moves(pair, names, at)),
                 }
                 for number, at in own.items()
                 if number
             ],
-            "moves": list(_moves(pair, own[0])) if 0 in own else [],
+            "moves": list(_moves(pair, names, own[0])) if 0 in own else [],
             "first": min((numbers if choice.any else diverging) or {0}),
             "before": next(
                 ((name, _first(pair, choice, each)) for name, each in reversed(before.items())), None
@@ -362,7 +366,12 @@ def _first(pair: Pair, choice: Choice, entries: Sequence[int]) -> int:
 
 
 def _line(
-    pair: Pair, choice: Choice, indexes: Sequence[Index], name: str, entries: Sequence[int]
+    pair: Pair,
+    names: Mapping[str, str],
+    choice: Choice,
+    indexes: Sequence[Index],
+    name: str,
+    entries: Sequence[int],
 ) -> dict[str, Any]:
     """Return a dialogue as the list shows it: its turns, and the texts of the one that it opens at."""
     first = _first(pair, choice, entries)
@@ -375,41 +384,33 @@ def _line(
         "numbers": [pair.places[at][1] for at in entries],
         "user": next((text["user"] for text in texts if text), ""),
         "replies": [text and text["reply"] for text in texts],
-        "moves": list(_moves(pair, *entries)),
+        "moves": list(_moves(pair, names, *entries)),
     }
 
 
-def _moves(pair: Pair, *entries: int) -> Iterator[tuple[str, str]]:
+def _moves(pair: Pair, names: Mapping[str, str], *entries: int) -> Iterator[tuple[str, str]]:
     """Yield the values that changed in some entries, with the direction."""
     for name, state in pair.states.items():
         found = {state[at] for at in entries}
-        yield from (
-            (each, label(name, "dialogues")) for each in ("worse", "better") if _STATES[each] in found
-        )
+        yield from ((each, names[name]) for each in ("worse", "better") if _STATES[each] in found)
 
 
-def _rows(pair: Pair) -> Iterator[dict[str, Any]]:
+def _rows(pair: Pair, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table of values, with the counts of places that changed."""
-    names = {label(name, "dialogues"): name for name in pair.states}
+    by_text = {text: name for name, text in names.items()}
     for text, a, b, difference, interval, _, verdict in comparison_rows(pair.comparison, all_values=False):
-        name = names.get(text, "")
+        name = by_text.get(text, "")
         state = pair.states.get(name, b"")
         counts = {kind: state.count(_STATES[kind]) for kind in ("worse", "better", "same")}
-        counts["reply"] = sum(
-            1 for at, reply in zip(state, pair.replies, strict=False) if at and reply == _REPLY
-        )
-        shown = {"a": a, "b": b, "difference": difference, "interval": interval, "verdict": verdict}
-        yield {**shown, "name": name, "text": text, "word": tr(VERDICTS[verdict][0]), "counts": counts}
-
-
-def _warnings(comparison: Comparison) -> Iterator[str]:
-    if comparison.inputs_changed:
-        title = tr("The runs differ in more than what was evaluated")
-        yield f"{title}: {', '.join(comparison.inputs_changed)}"
-    for name, reason in comparison.not_measured.items():
-        if name in HEADLINES:
-            words = tr("{value} is not measured", value=label(name, "dialogues"))
-            yield f"{words}: {reasons_text(reason)}"
+        counts["reply"] = [reply for at, reply in zip(state, pair.replies, strict=False) if at].count(_REPLY)
+        yield {
+            "cells": (a, b, difference, interval),
+            "name": name,
+            "text": text,
+            "verdict": verdict,
+            "word": tr(VERDICTS[verdict][0]),
+            "counts": counts,
+        }
 
 
 def _facets(indexes: Sequence[Index]) -> dict[str, list[str]]:
@@ -459,7 +460,7 @@ def _turn(a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any]:
         "rewritten": rewritten,
         "words": dict.fromkeys(words),
         "sides": [a and _beside(a, b, gone), b and _beside(b, a, new)],
-        "language": (a or b or {})["language"],
+        "language": (a or b or {}).get("language", "en"),
     }
 
 
