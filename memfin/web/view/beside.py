@@ -30,7 +30,7 @@ from memfin.web.view.difference import Span, differences, layered
 from memfin.web.view.filters import KINDS, Filters
 from memfin.web.view.index import PAGE, Index, Indexes
 from memfin.web.view.runs import Catalog
-from memfin.web.view.views import Page, Query, Refusal, facet_label, not_found
+from memfin.web.view.views import Page, Query, Refusal, chosen_filters, facet_label, not_found, pager_of
 
 CHANGES: Final = {
     "reply": marked("Reply changed"),
@@ -44,8 +44,7 @@ CHANGES: Final = {
 MAX_PAIRS: Final = 4
 """Pairs of runs that are kept in memory, the latest used."""
 
-_SAME, _REPLY, _ONLY_A, _ONLY_B, _NO_REPLY = range(5)
-_DIVERGING: Final = (_REPLY, _ONLY_A, _ONLY_B)
+_WHOLE, _SAME, _REPLY, _MISSING = range(4)
 _UNCHANGED, _BETTER, _WORSE = 1, 2, 4
 _STATES: Final = {"same": _UNCHANGED, "better": _BETTER, "worse": _WORSE}
 
@@ -81,6 +80,13 @@ class Choice(NamedTuple):
     def address(self, **changes: object) -> str:
         """Return the query string with changes; every change but that of the page leads to the first page."""
         return self.filters.address(**{"a": self.a, "b": self.b, "changed": self.changed, **changes})
+
+    def chips(self) -> list[tuple[str, str, str]]:
+        """Return the filters that are set: name, value in words, and the query string without each."""
+        chips = chosen_filters(self.filters, self.address)
+        if self.changed:
+            chips.append((tr("Change"), tr(CHANGES[self.changed]), self.address(changed=None)))
+        return chips
 
 
 class Pair(NamedTuple):
@@ -118,7 +124,7 @@ class Pair(NamedTuple):
 
     def diverges(self, at: int) -> bool:
         """Say if replies differ, or if one run lacks the turn."""
-        return self.replies[at] in _DIVERGING
+        return self.replies[at] >= _REPLY
 
 
 def _is_changed(choice: Choice, reply: int, state: int) -> bool:
@@ -126,13 +132,13 @@ def _is_changed(choice: Choice, reply: int, state: int) -> bool:
         case "reply":
             return reply == _REPLY
         case "missing":
-            return reply in (_ONLY_A, _ONLY_B)
+            return reply == _MISSING
         case "better" | "worse":
             return bool(state & _STATES[choice.changed])
         case "same":
             unmoved = not state & (_BETTER | _WORSE)
             return unmoved and (bool(choice.metric) or reply == _SAME)
-    return choice.any or reply in _DIVERGING or bool(state & (_BETTER | _WORSE))
+    return choice.any or reply >= _REPLY or bool(state & (_BETTER | _WORSE))
 
 
 class Beside:
@@ -158,28 +164,26 @@ class Beside:
             page = choice.filters.page
             shown = list(found.items())[(page - 1) * PAGE : page * PAGE]
             lines = [_line(pair, names, choice, (a, b), *each) for each in shown]
-            facets = [
-                (kind, tr(KINDS[kind]), [(value, facet_label(kind, value)) for value in values])
-                for kind, values in _facets((a, b)).items()
-            ]
-        pages = max(1, -(-len(found) // PAGE))
+            counts = [index.counts(Filters()) for index in (a, b)]
         return "beside", {
             **head,
             "pair": pair.comparison,
             "rows": list(_rows(pair, names)),
             "totals": [(kind, tr(words), pair.turns(kind)) for kind, words in CHANGES.items()],
             "metrics": names,
-            "facets": facets,
-            "chosen": _chosen(choice),
+            "facets": [
+                (
+                    kind,
+                    tr(KINDS[kind]),
+                    {value: facet_label(kind, value) for each in counts for value, _ in each[kind]},
+                )
+                for kind in ("label", "scenario", "difficulty")
+            ],
+            "chosen": choice.chips(),
             "lines": lines,
             "turns": sum(1 for entries in found.values() for at in entries if pair.places[at][1]),
             "dialogs": len(found),
-            "pager": {
-                "page": page,
-                "pages": pages,
-                "before": choice.address(page=page - 1) if 1 < page <= pages + 1 else None,
-                "after": choice.address(page=page + 1) if page < pages else None,
-            },
+            "pager": pager_of(page, len(found), PAGE, choice.address),
         }
 
     def dialog(self, query: Query, dialog: str) -> Page:
@@ -195,8 +199,11 @@ class Beside:
         if not own:
             raise not_found()
         first, last = min(own.values()), max(own.values())
-        before = _by_dialog(pair, (at for at in matching if at < first))
-        after = _by_dialog(pair, (at for at in matching if at > last))
+        opens = {
+            name: (name, _first(pair, choice, each)) for name, each in _by_dialog(pair, matching).items()
+        }
+        before = [pair.places[at][0] for at in matching if at < first]
+        after = (pair.places[at][0] for at in matching if at > last)
         numbers = {pair.places[at][1] for at in matching if first <= at <= last}
         diverging = [number for number, at in own.items() if pair.diverges(at)]
         trace = next(side[0] for side in sides if side is not None)
@@ -220,11 +227,9 @@ class Beside:
             ],
             "moves": list(_moves(pair, names, own[0])) if 0 in own else [],
             "first": min((numbers if choice.any else diverging) or {0}),
-            "before": next(
-                ((name, _first(pair, choice, each)) for name, each in reversed(before.items())), None
-            ),
-            "after": next(((name, _first(pair, choice, each)) for name, each in after.items()), None),
-            "chosen": _chosen(choice),
+            "before": opens[before[-1]] if before else None,
+            "after": opens.get(next(after, "")),
+            "chosen": choice.chips(),
         }
 
     def _files(self, choice: Choice) -> tuple[Mapping[str, Path], Mapping[str, Path]]:
@@ -293,14 +298,9 @@ def _compared(choice: Choice, files: Sequence[Mapping[str, Path]], indexes: Sequ
             found[name, number] = hash((status == "ok", reply))
         replies.append(found)
     ranks = {name: rank for rank, name in enumerate(sorted(order, key=order.__getitem__))}
-    whole = {
-        (unit[0], 0)
-        for each in (a, b)
-        for value in each.values.values()
-        for unit in value.units
-        if not unit[2]
-    }
-    both = replies[0].keys() | replies[1].keys() | {place for place in whole if place[0] in ranks}
+    measured = (unit for each in (a, b) for value in each.values.values() for unit in value.units)
+    whole = {(name, 0) for name, _, turn in measured if not turn and name in ranks}
+    both = replies[0].keys() | replies[1].keys() | whole
     places = sorted(both, key=lambda place: (ranks[place[0]], place[1]))
     entries = {place: at for at, place in enumerate(places)}
     dialogs = [{name for name, _ in each} for each in replies]
@@ -324,11 +324,9 @@ def _compared(choice: Choice, files: Sequence[Mapping[str, Path]], indexes: Sequ
 
 def _reply_state(place: Place, a: Mapping[Place, int], b: Mapping[Place, int]) -> int:
     if not place[1]:
-        return _NO_REPLY
-    if place not in b:
-        return _ONLY_A
-    if place not in a:
-        return _ONLY_B
+        return _WHOLE
+    if place not in a or place not in b:
+        return _MISSING
     return _SAME if a[place] == b[place] else _REPLY
 
 
@@ -411,28 +409,6 @@ def _rows(pair: Pair, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
             "word": tr(VERDICTS[verdict][0]),
             "counts": counts,
         }
-
-
-def _facets(indexes: Sequence[Index]) -> dict[str, list[str]]:
-    """Return the values of some filters in either run."""
-    counts = [index.counts(Filters()) for index in indexes]
-    return {
-        kind: list(dict.fromkeys(value for each in counts for value, _ in each[kind]))
-        for kind in ("label", "scenario", "difficulty")
-    }
-
-
-def _chosen(choice: Choice) -> list[tuple[str, str, str]]:
-    """Return the filters that are set: name, value in words, and the query string without each."""
-    chosen = [
-        (tr(KINDS[kind]), facet_label(kind, value), choice.address(**{kind: None}))
-        for kind, value in choice.filters.values.items()
-    ]
-    if choice.changed:
-        chosen.append((tr("Change"), tr(CHANGES[choice.changed]), choice.address(changed=None)))
-    if choice.filters.q:
-        chosen.append((tr("Text"), one_line(choice.filters.q, 80), choice.address(q=None)))
-    return chosen
 
 
 def _side(index: Index, name: str) -> tuple[DialogTrace, dict[int, dict[str, Any]]] | None:

@@ -1,6 +1,6 @@
 """Content of the viewer's pages, read in worker threads: runs, a run, its turns, a dialogue."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
@@ -104,7 +104,7 @@ class Views:
             "before": before,
             "after": after,
             "filters": filters,
-            "chosen": _chosen(filters),
+            "chosen": chosen_filters(filters, filters.address),
         }
 
     def _turns(self, query: Query, summary: Summary, *, whole: bool) -> Page:
@@ -117,7 +117,7 @@ class Views:
             "whole": whole and not filters.any and filters.page == 1,
             "comparable": self._catalog.comparable(summary) if whole else {},
             "filters": filters,
-            "chosen": _chosen(filters),
+            "chosen": chosen_filters(filters, filters.address),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
             "total": total,
             "lines": lines,
@@ -194,24 +194,29 @@ def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, 
     return sorted(found, key=lambda each: (each[0] != ANSWER, each[0])) if by_name else found
 
 
-def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
+def chosen_filters(filters: Filters, address: Callable[..., str]) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (tr(KINDS[kind]), facet_label(kind, value), filters.address(**{kind: None}))
+        (tr(KINDS[kind]), facet_label(kind, value), address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
-        chosen.append((tr("Text"), one_line(filters.q, 80), filters.address(q=None)))
+        chosen.append((tr("Text"), one_line(filters.q, 80), address(q=None)))
     return chosen
 
 
 def _pager(page: int, total: int, size: int, filters: Filters) -> dict[str, Any]:
+    return pager_of(page, total, size, filters.address)
+
+
+def pager_of(page: int, total: int, size: int, address: Callable[..., str]) -> dict[str, Any]:
+    """Return the number of a page, and the query strings of the pages before and after it."""
     pages = max(1, -(-total // size))
     return {
         "page": page,
         "pages": pages,
-        "before": filters.address(page=page - 1) if 1 < page <= pages + 1 else None,
-        "after": filters.address(page=page + 1) if page < pages else None,
+        "before": address(page=page - 1) if 1 < page <= pages + 1 else None,
+        "after": address(page=page + 1) if page < pages else None,
     }
 
 
