@@ -101,7 +101,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     if suite == "samples":
         a, b = _samples(run_a, run_b)
     else:
-        measured = _questions if suite == "rag" else _dialogs
+        measured = _questions if suite == "rag" else dialog_values
         a, b = measured(runs_a), measured(runs_b)
     if repeats > 1:
         for one, runs in ((a, runs_a), (b, runs_b)):
@@ -110,14 +110,7 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
     cases_a, cases_b = ({unit[0] for value in run.values.values() for unit in value.units} for run in (a, b))
     if not cases_a & cases_b:
         raise UsageError(f"{run_a} and {run_b} have no {_CASES[suite]} in common; nothing can be compared")
-    shared = [name for name in values_a if name in values_b]  # in the order of metrics, and of types
-    values = {name: paired_value(values_a[name], values_b[name]) for name in shared}
-    sides: dict[str, list[str]] = {}
-    for side, one in (("a", a), ("b", b)):
-        for name, reason in one.not_measured.items():
-            sides.setdefault(name, []).append(f"{side}: {reason}")
-    not_measured = {name: "; ".join(reasons) for name, reasons in sides.items()}
-    judge_together(values, headlines(suite, values), margins or {}, not_measured)
+    values, not_measured = paired_values(a, b, suite, margins)
     name_a, name_b = a.name or run_a.resolve().name, b.name or run_b.resolve().name
     if name_a == name_b:
         name_a, name_b = str(run_a), str(run_b)
@@ -128,11 +121,11 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         pairs=len(cases_a & cases_b),
         only_a=len(cases_a - cases_b),
         only_b=len(cases_b - cases_a),
-        inputs_changed=b.inputs_changed if suite == "samples" else _inputs_changed(run_a, run_b),
+        inputs_changed=b.inputs_changed if suite == "samples" else inputs_changed(run_a, run_b),
         values=values,
         changed=most_changed(
             case
-            for name in shared
+            for name in values
             if name in headlines(suite, values)
             for case in changed_cases(name, values_a[name], values_b[name])
         ),
@@ -147,6 +140,21 @@ def compare_runs(run_a: Path, run_b: Path, margins: Mapping[str, float] | None =
         not_measured=not_measured,
         repeats=repeats if repeats > 1 else msgspec.UNSET,
     )
+
+
+def paired_values(
+    a: "RunValues", b: "RunValues", suite: Suite, margins: Mapping[str, float] | None = None
+) -> tuple[dict[str, PairedValue], dict[str, str]]:
+    """Compare the values of two runs; also return those that one did not measure, with the reasons."""
+    shared = [name for name in a.values if name in b.values]  # in the order of metrics, and of types
+    values = {name: paired_value(a.values[name], b.values[name]) for name in shared}
+    sides: dict[str, list[str]] = {}
+    for side, one in (("a", a), ("b", b)):
+        for name, reason in one.not_measured.items():
+            sides.setdefault(name, []).append(f"{side}: {reason}")
+    not_measured = {name: "; ".join(reasons) for name, reasons in sides.items()}
+    judge_together(values, headlines(suite, values), margins or {}, not_measured)
+    return values, not_measured
 
 
 def headlines(suite: Suite, names: Collection[str]) -> Collection[str]:
@@ -183,7 +191,7 @@ def suite_of(path: Path) -> Suite:
     raise UsageError(f"{path}: not a run directory; it needs {SUMMARY} and {ROWS}, or {RAG_SUMMARY}")
 
 
-class _Run(NamedTuple):
+class RunValues(NamedTuple):
     """The values of a run, or of the epochs of a soak; ``not_measured`` gives the reasons of others."""
 
     values: dict[str, Measured]
@@ -193,12 +201,13 @@ class _Run(NamedTuple):
     name: str = ""
 
 
-def _dialogs(runs: Sequence[Path]) -> _Run:
+def dialog_values(runs: Sequence[Path]) -> RunValues:
     """Return the values of runs of dialogues; those of M2, one per dialogue, are in the summary."""
     state = MetricsState()
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
     reasons: dict[str, str] = {}
+    known: dict[tuple[float, float], tuple[float, float]] = {}  # most units have one of a few values
     for epoch, path in enumerate(runs, 1):
         summary = read_json(path / SUMMARY, EvalSummary)
         reasons |= {
@@ -208,14 +217,16 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
         }
         for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
             unit = (row.dialog_id, epoch, row.turn_pair_id)
-            failed.units[unit] = (float(is_failed(row)), 1.0)
+            lost = (float(is_failed(row)), 1.0)
+            failed.units[unit] = known.setdefault(lost, lost)
             for part in state.row_states(row):
                 at = (row.dialog_id, epoch, 0) if part.of_dialog else unit
                 for share, hits, of in part.units(row):
                     name = f"{part.name}.{share.name}"
                     if name not in values:
                         values[name] = Measured({}, share.high - share.low, not share.lower_is_better)
-                    values[name].units[at] = (hits, of)
+                    pair = (hits, of)
+                    values[name].units[at] = known.setdefault(pair, pair)
         if (profile := summary.metrics.get(state.m2.name)) is not None:
             for name in (share.name for share in state.m2.shares if share.broken_down):
                 found = {
@@ -226,10 +237,10 @@ def _dialogs(runs: Sequence[Path]) -> _Run:
                 if found:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
-    return _Run({FAILED: failed} | measured, reasons)
+    return RunValues({FAILED: failed} | measured, reasons)
 
 
-def _questions(runs: Sequence[Path]) -> _Run:
+def _questions(runs: Sequence[Path]) -> RunValues:
     """Return the scores of the questions of benchmark runs, together and by type."""
     groups: dict[str, dict[Unit, tuple[float, float]]] = {}
     for epoch, path in enumerate(runs, 1):
@@ -245,7 +256,7 @@ def _questions(runs: Sequence[Path]) -> _Run:
                 if one.judge is not msgspec.UNSET and one.judge[mark] is not None:
                     groups.setdefault(f"judge.{mark}", {})[unit] = (one.judge[mark], 1.0)
     low, high = MARK_SCALE
-    return _Run(
+    return RunValues(
         {
             name: Measured(units, high - low if name.startswith("judge.") else 1.0, name != FAILED)
             for name, units in groups.items()
@@ -259,7 +270,7 @@ def _pass_k(runs: Sequence[Path], k: int) -> Measured:
     return Measured({(name, 0, 0): (all_pass(passed, len(runs), k), 1.0) for name, passed in passes})
 
 
-def _samples(path_a: Path, path_b: Path) -> tuple[_Run, _Run]:
+def _samples(path_a: Path, path_b: Path) -> tuple[RunValues, RunValues]:
     """Return the scores of two inspect_ai logs; the second carries the settings that changed."""
     a, b = logs = read_log(path_a, FAILED), read_log(path_b, FAILED)
     if a.ids.keys() & b.ids.keys() and not same_samples(a, b):
@@ -271,7 +282,7 @@ def _samples(path_a: Path, path_b: Path) -> tuple[_Run, _Run]:
         name: span(*(log.values[name] for log in logs if name in log.values)) for name in a.values | b.values
     }
     run_a, run_b = (
-        _Run(
+        RunValues(
             {name: Measured(units, spans[name], name != FAILED) for name, units in log.values.items()},
             log.not_measured,
             log.warnings,
@@ -316,7 +327,8 @@ class _Inputs(Record):
     fingerprint_inputs: dict[str, Any] = {}
 
 
-def _inputs_changed(run_a: Path, run_b: Path) -> list[str]:
+def inputs_changed(run_a: Path, run_b: Path) -> list[str]:
+    """Return the names of what two runs did not share besides what they are compared because of."""
     a, b = (
         read_json(path / CONFIG, _Inputs).fingerprint_inputs if (path / CONFIG).is_file() else {}
         for path in (run_a, run_b)
@@ -332,7 +344,7 @@ def paired_value(a: Measured, b: Measured) -> PairedValue:
     """
     dialogs: dict[str, tuple[float, float, float]] = {}
     better, worse = 0, 0
-    shared = _shared(a, b)
+    shared = shared_units(a, b)
     for unit in shared:
         (before, of), (after, _) = a.units[unit], b.units[unit]
         gain, loss = max(0.0, after - before), max(0.0, before - after)
@@ -405,17 +417,17 @@ def _with_verdict(value: PairedValue, p_value: float, tests: int) -> PairedValue
     return msgspec.structs.replace(value, smallest=smallest, verdict=verdict)
 
 
-def _shared(a: Measured, b: Measured) -> list[Unit]:
+def shared_units(a: Measured, b: Measured) -> list[Unit]:
     """Return the units that both runs can be compared in, in order."""
-    both = sorted(a.units.keys() & b.units.keys())
-    return [unit for unit in both if a.units[unit][1] == b.units[unit][1]]
+    units = b.units
+    return sorted(unit for unit, (_, of) in a.units.items() if unit in units and units[unit][1] == of)
 
 
 def changed_cases(name: str, a: Measured, b: Measured) -> list[ChangedCase]:
     """Return the cases in which a value is not the same in both runs; ``change`` above 0 is good."""
     sign = 1 if a.higher_is_better else -1
     cases: dict[str, list[Unit]] = {}
-    for unit in _shared(a, b):
+    for unit in shared_units(a, b):
         cases.setdefault(unit[0], []).append(unit)
     found = []
     for case, units in cases.items():

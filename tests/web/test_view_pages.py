@@ -178,7 +178,8 @@ TAGS = frozenset(
         r"\w+",
         """html head meta title link script body a div nav span main h1 h2 h3 p dl dt dd table thead tbody tr
         th td small strong b bdi br svg rect path polyline article section form input button ol ul li aside
-        details summary header mark code blockquote em figure figcaption""",
+        details summary header mark code blockquote em figure figcaption
+        del ins label select optgroup option""",
     )
 )
 

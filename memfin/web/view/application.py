@@ -21,6 +21,7 @@ from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
+from memfin.web.view.beside import Beside
 from memfin.web.view.views import Page, Refusal, Views, not_found
 
 HEADERS: Final = page_headers("script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'")
@@ -72,11 +73,14 @@ def view_application(
 
 def page_routes(views: Views) -> tuple[tuple[str, View], ...]:
     """Return the paths of the pages with their views; the static export follows them too."""
+    beside = Beside(*views.sources)
     return (
         ("/", views.runs),
         ("/runs/{run}", views.run),
         ("/runs/{run}/turns", views.turns),
         ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
+        ("/compare", beside.overview),
+        ("/compare/dialogs/{dialog:[^/]+}", beside.dialog),
     )
 
 

@@ -183,6 +183,28 @@ class Index:
             [dialog["place"], dialog["id"], *parameters],
         )
 
+    def replies(self) -> Iterator[sqlite3.Row]:
+        """Yield every turn with its reply, in no order."""
+        yield from self._db.execute(
+            "SELECT d.name, d.place, t.number, t.status, x.reply FROM turns t "
+            "JOIN dialogs d ON d.id = t.dialog JOIN texts x ON x.rowid = t.id ORDER BY t.id"
+        )
+
+    def places(self, filters: Filters) -> set[tuple[str, int]]:
+        """Return dialogue and number of every turn that meets the filters."""
+        where, parameters = filters.condition()
+        query = f"SELECT d.name, t.number FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where}"
+        return {(name, number) for name, number in self._all(query, parameters)}
+
+    def excerpt(self, name: str, number: int) -> sqlite3.Row | None:
+        """Return status, message and reply of a turn, the texts from the beginning."""
+        return self._one(
+            "SELECT t.status, substr(x.user, 1, 300) AS user, substr(x.reply, 1, 400) AS reply FROM turns t "
+            "JOIN dialogs d ON d.id = t.dialog JOIN texts x ON x.rowid = t.id "
+            "WHERE d.name = ? AND t.number = ?",
+            [name, number],
+        )
+
     def trace(self, dialog: sqlite3.Row) -> DialogTrace:
         """Return the trace of a dialogue."""
         return _record(self._files[layout.DIALOG_TRACE], dialog["start"], dialog["length"], DialogTrace)

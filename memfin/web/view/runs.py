@@ -100,6 +100,14 @@ class Catalog:
         self._known = {key: known for key, known in list(self._known.items()) if key[0] in names}
         return sorted(found, key=lambda run: (run.started, run.name), reverse=True)
 
+    def comparable(self, run: Summary | None = None) -> dict[str, list[Summary]]:
+        """Return the finished runs of dialogues by their datasets; without a run, but its dataset first."""
+        found: dict[str, list[Summary]] = {} if run is None else {run.dataset: []}
+        for each in self.summaries():
+            if each.suite == "dialogues" and each.values and (run is None or each.name != run.name):
+                found.setdefault(each.dataset, []).append(each)
+        return {dataset: runs for dataset, runs in found.items() if runs}
+
     def summary(self, name: str) -> Summary | None:
         """Return a run, None where there is none; the files are read again once they have changed."""
         if not (files := self.files(name)):

@@ -1,6 +1,6 @@
 """Content of the viewer's pages, read in worker threads: runs, a run, its turns, a dialogue."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
@@ -51,6 +51,11 @@ class Views:
         self._indexes = indexes
         self._counted: tuple[object, dict[str, list[tuple[str, int]]]] | None = None
 
+    @property
+    def sources(self) -> tuple[Catalog, Indexes]:
+        """The runs and their indexes."""
+        return self._catalog, self._indexes
+
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
         runs = self._catalog.summaries()
@@ -64,6 +69,7 @@ class Views:
             "pager": _pager(page, len(runs), RUNS_PAGE, Filters()),
             "moment": moment,
             "states": _states(),
+            "comparable": self._catalog.comparable(),
         }
 
     def run(self, query: Query, run: str) -> Page:
@@ -99,7 +105,7 @@ class Views:
             "before": before,
             "after": after,
             "filters": filters,
-            "chosen": _chosen(filters),
+            "chosen": chosen_filters(filters, filters.address),
         }
 
     def _turns(self, query: Query, summary: Summary, *, whole: bool) -> Page:
@@ -111,8 +117,9 @@ class Views:
         return "run", {
             **_head(summary),
             "whole": whole and not filters.any and filters.page == 1,
+            "comparable": self._catalog.comparable(summary) if whole else {},
             "filters": filters,
-            "chosen": _chosen(filters),
+            "chosen": chosen_filters(filters, filters.address),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
             "total": total,
             "lines": lines,
@@ -177,7 +184,8 @@ def _states() -> dict[str, str]:
     return {**labels("soak_states"), "unfinished": tr("not finished")}
 
 
-def _facet_label(kind: str, value: str) -> str:
+def facet_label(kind: str, value: str) -> str:
+    """Return the value of a filter in words."""
     if kind in ("failed", "metric"):
         if value == ANSWER:
             return tr("No answer")
@@ -191,29 +199,34 @@ def _facet_label(kind: str, value: str) -> str:
 
 def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
     """Return values, labels and counts of a facet, those of metrics in their order."""
-    found = [(value, _facet_label(kind, value), count) for value, count in counts]
+    found = [(value, facet_label(kind, value), count) for value, count in counts]
     by_name = kind in ("failed", "metric")
     return sorted(found, key=lambda each: (each[0] != ANSWER, each[0])) if by_name else found
 
 
-def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
+def chosen_filters(filters: Filters, address: Callable[..., str]) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (tr(KINDS[kind]), _facet_label(kind, value), filters.address(**{kind: None}))
+        (tr(KINDS[kind]), facet_label(kind, value), address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
-        chosen.append((tr("Text"), one_line(filters.q, 80), filters.address(q=None)))
+        chosen.append((tr("Text"), one_line(filters.q, 80), address(q=None)))
     return chosen
 
 
 def _pager(page: int, total: int, size: int, filters: Filters) -> dict[str, Any]:
+    return pager_of(page, total, size, filters.address)
+
+
+def pager_of(page: int, total: int, size: int, address: Callable[..., str]) -> dict[str, Any]:
+    """Return the number of a page, and the query strings of the pages before and after it."""
     pages = max(1, -(-total // size))
     return {
         "page": page,
         "pages": pages,
-        "before": filters.address(page=page - 1) if 1 < page <= pages + 1 else None,
-        "after": filters.address(page=page + 1) if page < pages else None,
+        "before": address(page=page - 1) if 1 < page <= pages + 1 else None,
+        "after": address(page=page + 1) if page < pages else None,
     }
 
 
