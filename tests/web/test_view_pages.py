@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from memfin.contracts import (
     DialogTrace,
@@ -98,6 +99,23 @@ FILTERS: dict[str, Condition] = {
     "q=" + quote("%_"): lambda *_: False,
     "q=" + quote("h_n"): lambda _, turn, __: "h_n" in (turn.pred_assistant_text or ""),
     "label=nothing": lambda *_: False,
+    "status=timeout": lambda _, turn, __: turn.turn_status == "timeout",
+    "score=2..4": lambda _, __, row: row.judge_score_1_5 == 2,
+    "score=4..": lambda _, __, row: row.judge_score_1_5 == 4.5,
+    "score=high&latency=5&value=1..": lambda *_: True,
+    "latency=200..400&status=ok": lambda _, turn, __: (
+        turn.turn_status == "ok" and turn.latency_ms in (200.0, 300.0)
+    ),
+    "unsure=any": lambda _, __, row: bool(
+        row.judge_spread not in (UNSET, 0) or row.unsure or row.undecided_constraints
+    ),
+    "unsure=votes": lambda _, __, row: row.judge_spread in (1.0, 2.0),
+    "unsure=" + quote("保本保收益"): lambda _, __, row: row.unsure is not UNSET,
+    "unsure=contradiction": lambda _, __, row: row.undecided_constraints is not UNSET,
+    "missed=profile_gt.risk_level_gt": lambda _, turn, row: (
+        turn.turn_status == "ok" and row.eligible_m1 and row.key_hit_flags == [0]
+    ),
+    "key=profile_gt.risk_level_gt": lambda _, turn, row: turn.turn_status == "ok" and row.eligible_m1,
     **{
         f"failed={metric}.{name}": lambda _, turn, row, name=name: (  # type: ignore[misc]
             turn.turn_status == "ok" and short(row, name)
@@ -177,8 +195,8 @@ TAGS = frozenset(
     re.findall(
         r"\w+",
         """html head meta title link script body a div nav span main h1 h2 h3 p dl dt dd table thead tbody tr
-        th td small strong b bdi br svg rect path polyline article section form input button ol ul li aside
-        details summary header mark code blockquote em figure figcaption""",
+        th td small strong b bdi br svg rect path polyline text article section form input button ol ul li
+        aside details summary header mark code blockquote em figure figcaption""",
     )
 )
 

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from memfin.contracts.rag import RagResult
-from memfin.contracts.reading import iter_jsonl
+from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.journal import layout
 from memfin.language import marked, tr
 from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
+from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import profile_of, turns_of
-from memfin.web.view.filters import ANSWER, KINDS, Filters
+from memfin.web.view.figures import PROFILE, figures_of
+from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
 
@@ -105,10 +107,19 @@ class Views:
         filters = Filters.of(query)
         with closing(self._indexes.open(self._files(summary.name))) as index:
             total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
-            unreadable = index.unreadable()
+            unreadable, dialogs = index.unreadable(), index.dialogs(filters)
+            whole = whole and not filters.any and filters.page == 1
+            figures = (
+                figures_of(index, summary.values, dict(counts["missed"]), self._profiles(summary))
+                if whole and summary.values
+                else {}
+            )
         return "run", {
             **_head(summary),
-            "whole": whole and not filters.any and filters.page == 1,
+            **figures,
+            "whole": whole,
+            "dialogs": dialogs,
+            "counted": dict(counts["metric"]),
             "filters": filters,
             "chosen": _chosen(filters),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
@@ -120,6 +131,13 @@ class Views:
             "word": word,
             "statuses": labels("turn_status"),
         }
+
+    def _profiles(self, summary: Summary) -> dict[str, float]:
+        """Return the profile score of each dialogue."""
+        path = self._files(summary.name)[SUMMARY]
+        metric, _, value = PROFILE.partition(".")
+        found = read_json(path, SummaryFile).metrics.get(metric)
+        return {} if found is None else by_dialog(path.parent, metric, value, found)
 
     def _questions(self, query: Query, run: str) -> dict[str, Any]:
         """Return a page of the questions of a benchmark."""
@@ -174,9 +192,15 @@ def _facet_label(kind: str, value: str) -> str:
         metric, _, key = value.partition(".")
         code = next((text.code for text in METRICS if text.name == metric), metric)
         return one_line(f"{code} {value_label(key)}", 80)
-    if kind == "difficulty":
-        return labels("difficulty").get(value, one_line(value, 60))
-    return word(value) if kind == "label" else one_line(value, 80)
+    if kind in RANGES:
+        return range_words(value)
+    known = {
+        "difficulty": labels("difficulty"),
+        "status": labels("turn_status"),
+        "unsure": {ANY: tr("anything"), VOTES: tr("the judge"), CONTRADICTION: tr("a constraint")},
+        **dict.fromkeys(("key", "missed"), labels("keys")),
+    }.get(kind, {})
+    return known.get(value) or (word(value) if kind in ("label", "unsure") else one_line(value, 80))
 
 
 def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
@@ -189,7 +213,7 @@ def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, 
 def _chosen(filters: Filters) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (tr(KINDS[kind]), _facet_label(kind, value), filters.address(**{kind: None}))
+        (tr((KINDS | RANGES)[kind]), _facet_label(kind, value), filters.address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
