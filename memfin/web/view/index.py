@@ -161,8 +161,9 @@ class Index:
         """Yield ``turns``, ``hits`` and ``of`` by dialogue and value of a metric, or kind of required key."""
         yield from self._db.execute(
             "SELECT f.kind, f.value, d.name, d.scenario, d.difficulty, "
-            "count(*) AS turns, sum(m.hits) AS hits, sum(m.of) AS of "
-            "FROM facets f JOIN members m ON m.facet = f.id JOIN turns t ON t.id = m.turn JOIN dialogs d ON d.id = t.dialog WHERE f.kind IN ('metric', 'key') GROUP BY f.id, d.id"
+            "count(*) AS turns, sum(m.hits) AS hits, sum(m.of) AS of FROM facets f "
+            "JOIN members m ON m.facet = f.id JOIN turns t ON t.id = m.turn "
+            "JOIN dialogs d ON d.id = t.dialog WHERE f.kind IN ('metric', 'key') GROUP BY f.id, d.id"
         )
 
     def numbers(self, column: str, filters: Filters) -> list[float]:
