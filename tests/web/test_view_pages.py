@@ -187,6 +187,29 @@ async def test_a_dialogue_shows_each_turn_with_its_evidence_and_leads_to_the_nex
     assert 'rel="prev"' not in first
 
 
+async def test_words_of_a_search_are_marked_in_the_list_and_in_the_dialogue(tmp_path: Path) -> None:
+    reply = f"{400 * '长'}<i>Cash & 现金</i> CASH &amp; 现金"
+    finding = Finding(field="compliance", value="v", rule="r", start=404, end=406)  # within the first match
+    traces = [trace("d", [turn(1, "cash &\n现金？", reply)])]
+    write_run(tmp_path / "r", traces, [row("d", findings=[finding])])
+    async with viewing(tmp_path, tmp_path) as viewer:
+        query = f"q={quote('cash & 现')}"
+        listed = (await viewer.get(f"/runs/r/turns?{query}")).text
+        found = re.findall('<mark class="found">(.*?)</mark>', listed)
+        assert found == ["cash &amp; 现", "Cash &amp; 现"]
+        assert "…长" in listed
+        assert "长&lt;i&gt;<mark" in listed
+        dialog = (await viewer.get(f"/runs/r/dialogs/d?{query}")).text
+        words = re.search("长&lt;i&gt;(.*?)CASH", dialog)
+        assert words is not None
+        assert re.sub("<.*?>|\\d", "", words[1]) == "Cash &amp; 现金&lt;/i&gt; "
+        assert re.findall('<mark class="found">(.*?)</mark>', dialog) == ["C", "as", "h &amp; 现"]
+        assert re.search('<mark class="bad" title="[^"]*"><mark class="found">as</mark></mark>', words[1])
+        short = (await viewer.get("/runs/r/turns?q=%3C")).text
+        assert re.findall('<mark class="found">(.*?)</mark>', short) == 2 * ["&lt;"]
+        assert "found" not in (await viewer.get("/runs/r/dialogs/d?q=")).text
+
+
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><svg/onload=alert(1)>"
     "<style>*{display:none}</style>javascript:alert(1)</textarea></bdi>{{7*7}}\u202eevil\u2066\x00"

@@ -65,6 +65,7 @@ BEGIN;
 """
 
 _SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
+_BEGINNINGS: Final = "substr(x.user, 1, 400) AS user, substr(x.reply, 1, 600) AS reply"
 _IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
 
 _OWN: Final = {metric.name for metric in METRICS}
@@ -173,15 +174,16 @@ class Index:
         return [row[0] for row in self._all(query, parameters)]
 
     def lines(self, filters: Filters) -> list[sqlite3.Row]:
-        """Return the turns of a page in the order of the dataset, their texts from the beginning."""
+        """Return the turns of a page in the order of the dataset; with a search all of their texts."""
         where, parameters = filters.condition()
         page = (
             f"SELECT t.id FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where} {_IN_ORDER} "
             "LIMIT ? OFFSET ?"
         )
         return self._all(
-            "SELECT t.*, d.name AS name, d.scenario AS scenario, substr(x.user, 1, 300) AS user, "
-            "substr(x.reply, 1, 400) AS reply FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            "SELECT t.*, d.name AS name, d.scenario AS scenario, "
+            f"{'x.user, x.reply' if filters.q else _BEGINNINGS} "
+            "FROM turns t JOIN dialogs d ON d.id = t.dialog "
             f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
             [*parameters, PAGE, (filters.page - 1) * PAGE],
         )

@@ -15,7 +15,7 @@ from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
 from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
-from memfin.web.view.conversation import profile_of, turns_of
+from memfin.web.view.conversation import excerpt, profile_of, turns_of
 from memfin.web.view.figures import PROFILE, figures_of
 from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Indexes
@@ -86,7 +86,7 @@ class Views:
             if place is None:
                 raise not_found()
             trace = index.trace(place)
-            turns = turns_of(trace, index.rows(place), index.votes(place))
+            turns = turns_of(trace, index.rows(place), index.votes(place), filters.q)
             matching = index.matching(place, filters)
             before, after = (index.neighbour(place, filters, after=each) for each in (False, True))
         difficulty = labels("difficulty").get(trace.difficulty or "")
@@ -129,6 +129,7 @@ class Views:
             "missed": dict(counts["failed"]),
             "pager": _pager(filters.page, total, PAGE, filters),
             "word": word,
+            "excerpt": excerpt,
             "statuses": labels("turn_status"),
         }
 
