@@ -296,7 +296,7 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
             name = one_line(str(field.get("field", "?")), 40).replace("_", " ")
             got = tr(
                 "expected {expected}, got {got}",
-                **{key: _plain(field.get(key)) for key in ("expected", "got")},
+                **{key: plain(field.get(key)) for key in ("expected", "got")},
             )
             yield fact(tr("Field {name}", name=name), got, 200)
     if one.judge is msgspec.UNSET:
@@ -310,7 +310,7 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
         yield fact(title, given + (f": {reason}" if reason else ""), 400)
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
     """Write a value of an answer; None, of no answer, as a dash."""
     if isinstance(value, bool):
         return tr("yes") if value else tr("no")

@@ -22,6 +22,9 @@ _LEVELS: Final = {
     "constraint_contradiction": "bad",
     "risk_tag": "good",
     "rubric": "plain",
+    "miss": "bad",
+    "hit": "good",
+    "quote": "plain",
 }
 _VALUE_LIMIT: Final = 2000
 _MAX_FINDINGS: Final = 200
@@ -155,13 +158,14 @@ def _recalled(turn: TurnTrace, targets: Sequence[str]) -> Iterator[tuple[str, tu
         about = [long, one_line(item.source or "", 60)]
         if item.score is not None:
             about.append(tr("score {score:.3g}", score=item.score))
-        yield " · ".join(filter(None, about)), _with_targets(item.content, targets)
+        yield " · ".join(filter(None, about)), with_targets(item.content, targets)
     for name, text in ((short, turn.recall.short_term_context), (profile, turn.recall.profile_context)):
         if text.strip():
-            yield name, _with_targets(text, targets)
+            yield name, with_targets(text, targets)
 
 
-def _with_targets(text: str, targets: Iterable[str]) -> tuple[Piece, ...]:
+def with_targets(text: str, targets: Iterable[str]) -> tuple[Piece, ...]:
+    """Return a text with the first place of each target marked."""
     found = [
         Finding(field="key", value=target, rule="", start=at, end=at + len(target))
         for target in dict.fromkeys(targets)

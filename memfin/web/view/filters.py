@@ -88,7 +88,7 @@ class Filters(NamedTuple):
 
         Every change but that of the page leads to the first page.
         """
-        fields: dict[str, object] = {kind: self.values.get(kind) for kind in (*KINDS, *RANGES)}
+        fields: dict[str, object] = dict.fromkeys((*KINDS, *RANGES)) | dict(self.values)
         fields |= {"q": self.q, **changes}
         query = urlencode({name: str(value) for name, value in fields.items() if value})
         return f"?{query}" if query else ""

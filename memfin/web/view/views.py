@@ -7,22 +7,23 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.contracts.rag import RagResult
-from memfin.contracts.reading import iter_jsonl, read_json
+from memfin.contracts.reading import read_json
 from memfin.journal import layout
 from memfin.language import marked, tr
 from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
 from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
+from memfin.web.view.benchmark import PAGE as QUESTIONS
+from memfin.web.view.benchmark import questions_page
 from memfin.web.view.conversation import excerpt, profile_of, turns_of
 from memfin.web.view.figures import PROFILE, figures_of
 from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
+from memfin.web.view.soak import soak_page
 
 RUNS_PAGE: Final = 100
-QUESTIONS_PAGE: Final = 50
 TREND: Final = 30
 """Runs in a trend, the newest ones."""
 
@@ -72,7 +73,13 @@ class Views:
         summary = self._summary(run)
         if summary.suite == "dialogues" and not summary.problem:
             return self._turns(query, summary, whole=True)
-        return "plain", {**_head(summary), **self._questions(query, run)}
+        if summary.suite == "soak":
+            return "soak", {**_head(summary), **soak_page(self._catalog, run)}
+        if summary.problem:
+            return "problem", {"words": summary.problem}
+        found = questions_page(self._catalog.files(run), query)
+        pager = _pager(found["filters"].page, found["total"], QUESTIONS, found["filters"])
+        return "benchmark", {**_head(summary), **found, "pager": pager}
 
     def turns(self, query: Query, run: str) -> Page:
         """Return the turns of a run that meet the filters."""
@@ -139,19 +146,6 @@ class Views:
         metric, _, value = PROFILE.partition(".")
         found = read_json(path, SummaryFile).metrics.get(metric)
         return {} if found is None else by_dialog(path.parent, metric, value, found)
-
-    def _questions(self, query: Query, run: str) -> dict[str, Any]:
-        """Return a page of the questions of a benchmark."""
-        path = self._catalog.files(run).get(layout.RAG_RESULTS)
-        page = Filters.of(query).page
-        shown = range((page - 1) * QUESTIONS_PAGE, page * QUESTIONS_PAGE)
-        found: list[RagResult] = []
-        total = 0
-        for _, one in iter_jsonl(path, RagResult) if path is not None else ():
-            if total in shown:
-                found.append(one)
-            total += 1
-        return {"questions": found, "pager": _pager(page, total, QUESTIONS_PAGE, Filters())}
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
