@@ -6,12 +6,16 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 from click.testing import CliRunner
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from memfin.cli.main import memfin
 from memfin.report.dialog_report import load_dialog_report
 from memfin.report.model import Table
+from tests.web.browsers import chromium, needs_chromium
 from tests.web.view_runs import Viewer, viewing, write_various
 
 
@@ -122,3 +126,22 @@ async def test_bars_of_scores_and_latencies_cover_all_answered_turns(viewer: Vie
     assert sum(latencies) == int(answered[1])
     assert len(latencies) > 5
     assert len([address for address, _, _ in page.found if "score=" in address]) == 2
+
+
+@needs_chromium
+async def test_bars_are_reached_and_followed_with_the_keyboard(viewer: Viewer, tmp_path: Path) -> None:
+    def follow() -> tuple[str, str, str, object]:
+        with chromium(tmp_path, javascript=False) as browser:
+            browser.get(f"{viewer.url}/runs/made")
+            last = browser.find_elements(By.CSS_SELECTOR, ".figures td a")[-1]
+            last.send_keys(Keys.TAB)
+            bar = browser.switch_to.active_element
+            words = bar.get_attribute("aria-label") or ""
+            bar.send_keys(Keys.ENTER)
+            found = browser.find_element(By.ID, "turns").text
+            log = browser.get_log("browser")  # type: ignore[no-untyped-call]
+            return words, found, browser.current_url, log
+
+    words, found, address, log = await anyio.to_thread.run_sync(follow)
+    assert address.endswith("/turns?metric=m5_explainability.judge_score_mean&score=2..3")
+    assert (words, log) == (f"2 to below 3: {found.removesuffix(' turns')}", [])
