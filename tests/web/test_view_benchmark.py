@@ -101,7 +101,7 @@ async def test_a_question_shows_what_was_expected_and_what_was_found(viewer: Vie
     }
     for one in read_jsonl(runs / "b" / "rag_results.jsonl"):
         shown, details, answer = articles[one["question_index"]], one["details"], one["answer"]
-        assert (">not passed<" in shown) == (not one["passed"])
+        assert (">Not passed<" in shown) == (not one["passed"])
         assert ("falls short in: " in shown) == (not one["passed"])
         items = re.findall(r'<li class="(hit|miss)"><bdi>(.*?)</bdi>', shown)
         for field in details.get("fields", ()):
@@ -116,8 +116,22 @@ async def test_a_question_shows_what_was_expected_and_what_was_found(viewer: Vie
         ranks = re.findall(r"Evidence (\d+) · p\. (\d+)", shown)
         assert ranks == [(str(at), str(each["page"])) for at, each in enumerate(answer["evidence"], 1)]
         assert f"{one['score']:.2f} / {one['max_score']:.2f}" in shown
-    first_fact = articles[32]
-    assert re.search(r'<mark class="good" title="text answer[^"]*">HLC-2021-0388</mark>', first_fact)
+    for number, mark, expected in (
+        (
+            31,
+            r'<mark class="bad" title="amount total[^"]*">402</mark>',
+            "amount total: expected 150,000, got 402 ",
+        ),
+        (32, r'<mark class="good" title="text answer[^"]*">HLC-2021-0388</mark>', "got HLC-2021-0388<"),
+        (35, r'<mark class="good" title="date range[^"]*">', "got 2021-03-08 – 2022-03-07<"),
+        (
+            34,
+            r'<mark class="plain" title="cited[^"]*">',
+            "amount breakdown: expected 150,000, 80,000, 24,000, ",
+        ),
+    ):
+        assert re.search(mark, articles[number]), number
+        assert expected in articles[number], number
 
 
 async def test_results_of_any_form_are_shown_as_text(tmp_path: Path, runs: Path) -> None:

@@ -37,7 +37,7 @@ KINDS: Final = {
 
 _RESULTS: Final = {
     "passed": marked("Passed"),
-    "failed": marked("not passed"),
+    "failed": marked("Not passed"),
     "error": marked("without an answer"),
 }
 _YES_NO: Final = {"yes": marked("yes"), "no": marked("no")}
@@ -211,7 +211,7 @@ def _marks(one: RagResult) -> Iterator[Finding]:
     for field in _mappings(one.details.get("fields")):
         got, level = field.get("got"), "hit" if field.get("matched") else "miss"
         name = _field_name(field)
-        for each in got if isinstance(got, list) else [got]:
+        for each in got if isinstance(got, list) else list(got.values()) if isinstance(got, dict) else [got]:
             yield from words(each, level, name)
             value = parse_date(each) if isinstance(each, str) else each
             for fact in facts if value is not None and not isinstance(value, bool) else ():
@@ -311,10 +311,19 @@ def _evidence(one: RagResult) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
 
 
 def _field(field: Mapping[str, Any]) -> Item:
-    words = {key: one_line(plain(field.get(key)), 200) for key in ("expected", "got")}
+    words = {key: one_line(_value(field.get(key)), 200) for key in ("expected", "got")}
     text = tr("{name}: expected {expected}, got {got}", name=_field_name(field), **words)
     reason = field.get("reason")
     return Item(f"{text} ({_reason(reason)})" if reason else text, _status(bool(field.get("matched"))))
+
+
+def _value(value: object) -> str:
+    """Write a value of an answer: a breakdown with commas, a period with a dash."""
+    if isinstance(value, list):
+        return tr(", ").join(map(_value, value))
+    if isinstance(value, dict):
+        return " – ".join(map(_value, value.values()))
+    return f"{value:,.12g}" if isinstance(value, float) else plain(value)
 
 
 def _field_name(field: Mapping[str, Any]) -> str:
