@@ -78,6 +78,9 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
                 shown.append(_question(one, filters.q))
             total += 1
     summary = files.get("rag_summary.json")
+    ordered = {
+        kind: sorted(found.items(), key=lambda each: (-each[1], each[0])) for kind, found in counts.items()
+    }
     return {
         "filters": filters,
         "whole": not filters.any and filters.page == 1,
@@ -85,7 +88,7 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
         "unreadable": unreadable,
         "questions": shown,
         "facets": [
-            (kind, tr(name), [(value, _label(kind, value), count) for value, count in _ordered(counts[kind])])
+            (kind, tr(name), [(value, _label(kind, value), count) for value, count in ordered[kind]])
             for kind, name in KINDS.items()
         ],
         "chosen": [
@@ -102,10 +105,6 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
 def _has(one: RagResult, text: str) -> bool:
     answer = one.answer.answer if one.answer is not None else ""
     return text.casefold() in "\n".join((one.id, one.question, answer, one.error or "")).casefold()
-
-
-def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _facets(one: RagResult) -> Iterator[tuple[str, str]]:
@@ -238,11 +237,7 @@ def _sections(one: RagResult) -> Iterator[Evidence]:
         parts.append(Item(_reason(reason), "miss"))
     yield Evidence(tr("Score by part"), tuple(parts))
     yield Evidence(tr("Expected values"), tuple(map(_field, _mappings(details.get("fields")))))
-    required = (
-        Item(_on_page(wanted) + one_line(str(wanted.get("must_include")), 200), _status(_is_met(wanted)))
-        for wanted in _required(one)
-    )
-    yield Evidence(tr("Required evidence"), tuple(required))
+    yield Evidence(tr("Required evidence"), tuple(map(_wanted, _required(one))))
     points = details.get("key_points_in_answer")
     yield Evidence(
         tr("Key points"),
@@ -336,13 +331,11 @@ def _required(one: RagResult) -> Sequence[Mapping[str, Any]]:
     return _mappings(one.details.get("evidence")) or _mappings(citation.get("evidence"))
 
 
-def _is_met(wanted: Mapping[str, Any]) -> bool:
-    return bool(wanted.get("found", wanted.get("cited")))
-
-
-def _on_page(wanted: Mapping[str, Any]) -> str:
+def _wanted(wanted: Mapping[str, Any]) -> Item:
     page = wanted.get("page")
-    return "" if page is None else tr("p. {page}: ", page=one_line(str(page), 20))
+    place = "" if page is None else tr("p. {page}: ", page=one_line(str(page), 20))
+    status = _status(bool(wanted.get("found", wanted.get("cited"))))
+    return Item(place + one_line(str(wanted.get("must_include")), 200), status)
 
 
 def _status(met: bool) -> Any:
