@@ -80,6 +80,8 @@ async def test_filters_list_exactly_the_questions_of_a_scan(viewer: Viewer, runs
 
 async def test_every_number_leads_to_as_many_questions(viewer: Viewer) -> None:
     page = (await viewer.get("/runs/b")).text + (await viewer.get("/runs/b?result=failed&gap=no")).text
+    passed = re.search(r'<a href="/runs/b\?result=passed">57\.7 %</a>', page)
+    assert passed is not None
     cells = re.findall(r'<td class="num"><a href="/runs/b\?([^"]+)">(\d+)</a>', page)
     facets = re.findall(r'<li><a href="/runs/b\?([^"]+)"><bdi>[^<]+</bdi> <span>(\d+)</span>', page)
     assert {"result=passed&amp;gap=no", "result=failed&amp;gap=yes"} <= {query for query, _ in facets}
@@ -205,6 +207,10 @@ async def test_a_soak_shows_its_epochs_with_their_runs(viewer: Viewer, runs: Pat
         run = await viewer.get(address)
         assert "Context continuity" in run.text
         assert re.search(r'<h2 id="turns">\d+ turns</h2>', run.text)
+    coverage = re.search(r'<p class="big"><a href="([^"]+)">', page)
+    assert coverage is not None
+    assert coverage[1].startswith("/runs/s.000002/turns?metric=m1_context_continuity.")
+    assert re.search(r'<h2 id="turns">\d+ turns</h2>', (await viewer.get(coverage[1])).text)
     assert page.count("<polyline ") >= 6
     assert "style=" not in page
     for address in ("/runs/s.000003", "/runs/b.000001", "/runs/s.1", "/runs/s.000001.000001"):

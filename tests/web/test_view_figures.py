@@ -117,6 +117,14 @@ async def test_tables_have_the_values_of_the_report(viewer: Viewer, runs: Path) 
         assert [dict(zip(shown[0], row, strict=True)) for row in shown[1:]] == columns
 
 
+async def test_values_in_the_list_of_runs_lead_to_their_turns(viewer: Viewer) -> None:
+    page = (await viewer.get("/")).text
+    links = re.findall(r'<dd><strong><a href="(/runs/real/turns\?[^"]+)">', page)
+    assert len(links) == 5
+    for address in links:
+        assert re.search(r'<h2 id="turns">\d+ turns</h2>', (await viewer.get(address)).text)
+
+
 async def test_bars_of_scores_and_latencies_cover_all_answered_turns(viewer: Viewer) -> None:
     page = Links()
     page.feed((await viewer.get("/runs/made")).text)

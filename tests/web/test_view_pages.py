@@ -305,7 +305,7 @@ async def test_nothing_outside_of_the_directory_is_shown(various: tuple[Path, Ru
     (inside / "leak" / "dialog_trace.jsonl").symlink_to(root / "r" / "dialog_trace.jsonl")
     outside = quote(f"../{root.name}/r", safe="")
     async with viewing(inside, tmp_path) as viewer:
-        listed = re.findall(r'href="/runs/([^"]+)"', (await viewer.get("/")).text)
+        listed = re.findall(r'href="/runs/([^"/]+)"', (await viewer.get("/")).text)
         assert sorted(listed) == ["leak", "own"]
         for run in ("link", "leak", outside, "..", ".", "%2e%2e", "own%2F..%2Fown", "own%00", "x" * 300):
             for place in ("turns", "dialogs/d"):
@@ -400,7 +400,7 @@ async def test_runs_are_listed_newest_first_with_trends(tmp_path: Path) -> None:
         path.write_bytes(msgspec.json.encode(manifest.replace(started_at=f"2026-01-0{number + 1}T00:00:00Z")))
     async with viewing(tmp_path, tmp_path) as viewer:
         page = (await viewer.get("/")).text
-    assert re.findall(r'href="/runs/([^"]+)"', page) == ["r2", "r1", "r0"]
+    assert re.findall(r'href="/runs/([^"/]+)"', page) == ["r2", "r1", "r0"]
     assert len(re.findall("<polyline ", page)) == 5
     assert "40.0 %, 40.0 %, 40.0 %" in page
 

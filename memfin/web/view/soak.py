@@ -22,11 +22,13 @@ def soak_page(catalog: Catalog, run: str) -> dict[str, Any]:
     epochs = list(soak_report.epochs_of(path, summary.epochs)) if path is not None else []
     shown = epochs[-MAX_EPOCHS:]
     names = soak_report.watched_values(summary)
+    last = epochs[-1].epoch_run_id if epochs and catalog.files(epochs[-1].epoch_run_id) else None
     kinds = [kind for kind in labels("soak_errors") if summary.errors[kind]]
     return {
         "warnings": list(soak_report.warnings_of(summary)),
         "charts": list(soak_report.charts_of(summary, epochs)),
         "trends": [soak_report.trend_table(title, rows) for title, rows in soak_report.trends(summary)],
+        "addresses": {name: f"/runs/{last}/turns?metric={name}" for name in summary.metrics if last},
         "errors": _errors(summary.errors),
         "headings": [
             *(tr("Epoch"), tr("Ended"), tr("Duration"), *names.values(), "p50", "p99"),
