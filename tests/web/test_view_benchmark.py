@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from memfin.cli.main import memfin
-from memfin.contracts.rag import RagAnswer, RagCitation, RagEvidence, RagResult
+from memfin.contracts.rag import RagAnswer, RagCitation, RagEvidence, RagJudged, RagResult
 from memfin.contracts.soak import Drift, SoakErrors, SoakSummary
 from tests.support import read_jsonl
 from tests.web.test_view_pages import HOSTILE, Strict
@@ -184,6 +184,13 @@ async def test_results_of_any_form_are_shown_as_text(tmp_path: Path, runs: Path)
             answer=answer,
             category=HOSTILE,
             tags=[HOSTILE, ""],
+            judge=RagJudged(
+                judge="m",
+                faithfulness=2.0,
+                answer_correctness=4.0,
+                faithfulness_reason=HOSTILE,
+                error=HOSTILE if at % 4 else None,
+            ),
         )
         for at, details in enumerate(various)
     ]
@@ -194,7 +201,7 @@ async def test_results_of_any_form_are_shown_as_text(tmp_path: Path, runs: Path)
             found = await viewer.get(f"/runs/b?{query}")
             assert found.status == 200
             Strict().feed(found.text)
-            assert "1,000" not in found.text
+            assert "2 of 5: &lt;script&gt;" in found.text or "missed=" in query
             assert "1 lines of the run cannot be read" in found.text
 
 

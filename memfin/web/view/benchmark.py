@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from memfin.contracts import Finding
 from memfin.contracts.rag import RagGroup, RagResult, read_sums
 from memfin.contracts.reading import iter_jsonl
@@ -14,7 +12,7 @@ from memfin.language import marked, tr
 from memfin.rag.extraction.facts import facts_in, ordering_masked, parse_date
 from memfin.report.glossary import TYPES, labels
 from memfin.report.model import Evidence, Item, milliseconds, percent
-from memfin.report.rag_report import plain
+from memfin.report.rag_report import judge_evidence, plain
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import marked_text, with_targets
 from memfin.web.view.figures import Cell
@@ -247,8 +245,7 @@ def _sections(one: RagResult) -> Iterator[Evidence]:
         ),
     )
     yield Evidence(tr("Conflict or gap"), tuple(_gap(details)))
-    if one.judge is not UNSET:
-        yield Evidence(tr("Judge"), tuple(_judged(one)))
+    yield from judge_evidence(one)
 
 
 def _gap(details: Mapping[str, Any]) -> Iterator[Item]:
@@ -268,18 +265,6 @@ def _gap(details: Mapping[str, Any]) -> Iterator[Item]:
         reason = quote.get("reason")
         words = _reason(reason) if reason else tr("found")
         yield Item(tr("required quote: {words}", words=words), _status(not reason))
-
-
-def _judged(one: RagResult) -> Iterator[Item]:
-    if one.judge is UNSET:
-        return
-    if one.judge.error is not None:
-        yield Item(one_line(one.judge.error, 400), "unknown")
-    for mark, title in labels("marks").items():
-        if (value := one.judge[mark]) is not None:
-            reason = one_line(one.judge[f"{mark}_reason"] or "", 600)
-            words = tr("{title}, {mark:g} of 5: {reason}", title=title, mark=value, reason=reason)
-            yield Item(words.rstrip(": ："))
 
 
 def _evidence(one: RagResult) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
