@@ -56,7 +56,7 @@ def _source_hits(row: TurnEvalRow) -> SourceHits:
     )
 
 
-def _hit_flags(row: TurnEvalRow, required: int) -> Sequence[int]:
+def hit_flags(row: TurnEvalRow, required: int) -> Sequence[int]:
     """Return the hit flags of the resolvable keys.
 
     The older draft aligned the flags with all keys; those of unresolvable ones are left out then.
@@ -120,7 +120,7 @@ class M1State(RowState[ContextCell]):
         contradictions = row.constraint_contradiction if read else 0
         if not row.eligible_m1 or not required:
             return ContextCell(unresolvable=unresolvable, contradictions_outside=contradictions)
-        flags = _hit_flags(row, required)
+        flags = hit_flags(row, required)
         hits = sum(flags)
         sources = _source_hits(row)
         if max(sources.short_term, sources.long_term, sources.profile) > required:

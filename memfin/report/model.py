@@ -88,12 +88,16 @@ class Histogram(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A line of a chart: strokes of points in the unit square, with the first and last value in words."""
+    """A line of a chart: strokes of points in the unit square, with the first and last value in words.
+
+    ``drifts`` if its trend is material.
+    """
 
     label: str
     strokes: tuple[tuple[tuple[float, float], ...], ...]
     first: str
     last: str
+    drifts: bool = False
 
 
 class LineChart(Struct, frozen=True, kw_only=True):

@@ -296,21 +296,27 @@ def _evidence(one: RagIndividual) -> Iterator[model.Evidence]:
             name = one_line(str(field.get("field", "?")), 40).replace("_", " ")
             got = tr(
                 "expected {expected}, got {got}",
-                **{key: _plain(field.get(key)) for key in ("expected", "got")},
+                **{key: plain(field.get(key)) for key in ("expected", "got")},
             )
             yield fact(tr("Field {name}", name=name), got, 200)
+    yield from judge_evidence(one)
+
+
+def judge_evidence(one: RagIndividual | RagResult) -> Iterator[model.Evidence]:
+    """Yield the marks of a judge with its reasons, or why there are none."""
     if one.judge is msgspec.UNSET:
         return
     if one.judge.error is not None:
-        yield fact(tr("Judge"), tr("no verdict: {reason}", reason=one.judge.error), 300)
+        words = tr("no verdict: {reason}", reason=one.judge.error)
+        yield model.Evidence(tr("Judge"), (model.Item(one_line(words, 300)),))
         return
     for mark, title in labels("marks").items():
         reason = one.judge[f"{mark}_reason"]
-        given = tr("{mark:g} of 5", mark=one.judge[mark])
-        yield fact(title, given + (f": {reason}" if reason else ""), 400)
+        given = tr("{mark:g} of 5", mark=one.judge[mark]) + (f": {reason}" if reason else "")
+        yield model.Evidence(title, (model.Item(one_line(given, 400)),))
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
     """Write a value of an answer; None, of no answer, as a dash."""
     if isinstance(value, bool):
         return tr("yes") if value else tr("no")

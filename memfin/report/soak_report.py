@@ -1,6 +1,6 @@
 """The report of a soak, from its summary and its epochs; the soak may still be running."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from statistics import fmean
@@ -93,7 +93,7 @@ def load_soak_report(directory: Path) -> model.Report:
     """
     summary = reader.read(directory / SUMMARY, SoakSummary)
     settings = reader.read(directory / reader.CONFIG, ConfigFile).settings
-    epochs = list(_epochs(directory / LINES, summary.epochs))
+    epochs = list(epochs_of(directory / LINES, summary.epochs))
     words = _words(summary)
     latency, errors = summary.turn_latency_ms, summary.errors
     counts = (
@@ -129,14 +129,14 @@ def load_soak_report(directory: Path) -> model.Report:
             if label and count is not None
         ),
         (
-            model.warnings_section(_warnings(summary)),
+            model.warnings_section(warnings_of(summary)),
             _repeats(summary),
             model.section(
                 "trends",
                 tr("Over the epochs"),
                 model.Block("text", note=tr(_TREND_NOTE)),
-                model.Block("linecharts", tuple(_charts(epochs, words))),
-                *(_trend_table(title, rows) for title, rows in trends(summary)),
+                model.Block("linecharts", tuple(charts_of(summary, epochs))),
+                *(trend_table(title, rows) for title, rows in trends(summary)),
                 *(model.Block("text", note=line) for line in unmeasured_lines(summary)),
                 nav=tr("Trends"),
             ),
@@ -191,7 +191,7 @@ def _words(summary: SoakSummary) -> Words:
     return labels(f"soak_{summary.suite or 'dialog'}")
 
 
-def _epochs(path: Path, number: int) -> Iterator[SoakEpoch]:
+def epochs_of(path: Path, number: int) -> Iterator[SoakEpoch]:
     """Yield the epochs that the summary counts, without centroids; a later line may be incomplete."""
     if number and path.is_file():
         for epoch in islice(reader.scan(path, SoakEpoch), number):
@@ -206,6 +206,12 @@ def _unit_of(metric: str, value: str) -> Unit:
     if metric == _RAG and not value.startswith("judge."):
         return "percent" if value.endswith("percentage") else "share"
     return "score" if metric == _RAG or is_score(value) else "share"
+
+
+def unit_of(name: str) -> Unit:
+    """Return the unit of ``metric.value``."""
+    metric, _, value = name.partition(".")
+    return _unit_of(metric, value)
 
 
 def _is_custom(name: str) -> bool:
@@ -272,7 +278,9 @@ def _operation_unit(name: str) -> Unit:
     return units.get(name.rpartition("_")[2], "count")
 
 
-def _trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.Table:
+def trend_table(title: str, rows: Sequence[tuple[str, Unit, Drift]]) -> model.Table:
+    """Return the table of some values with their changes per epoch."""
+
     def row(label: str, unit: Unit, drift: Drift) -> tuple[str, ...]:
         slope = change_in_unit(unit, drift.slope)
         if drift.ci95 is not None and drift.ci95[0] < drift.ci95[1]:  # of values that never change, none
@@ -315,7 +323,15 @@ def _epoch_section(epochs: Sequence[SoakEpoch], words: Words) -> model.Section |
     return model.section("epochs", title, found, nav=tr("Epochs")) if shown else None
 
 
-def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineChart]:
+def watched_values(summary: SoakSummary) -> dict[str, str]:
+    """Return the short names of the values of a soak whose drift is worth a warning."""
+    return {name: label for name, label in _WATCHED.items() if name in summary.metrics}
+
+
+def charts_of(summary: SoakSummary, epochs: Sequence[SoakEpoch]) -> Iterator[model.LineChart]:
+    """Yield the charts of values over the epochs that have lines with two points."""
+    words = _words(summary)
+
     def values(names: Mapping[str, str]) -> dict[str, list[float | None]]:
         found = [epoch.headline_values for epoch in epochs]
         return {label: [each.get(name) for each in found] for name, label in names.items()}
@@ -330,6 +346,8 @@ def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineCha
     latencies: dict[str, list[float | None]] = {
         name: [epoch.turn_latency_ms[name] for epoch in epochs] for name in ("p50", "p99")
     }
+    named = {**_HEADLINES, **custom, **_scores()}
+    drifts = {named[name] for name, drift in summary.metrics.items() if drift.drifting and name in named}
     charts: tuple[tuple[str, Unit, dict[str, list[float | None]]], ...] = (
         (tr("Headline values"), "share", values(_HEADLINES)),
         (tr("Custom metrics"), "share", values(dict(islice(custom.items(), _MAX_LINES)))),
@@ -343,12 +361,16 @@ def _charts(epochs: Sequence[SoakEpoch], words: Words) -> Iterator[model.LineCha
         (tr("Event-loop lag"), "ms", {"p99": [each.loop_lag_ms.p99 for each in epochs]}),
     )
     for title, unit, columns in charts:
-        if (chart := _line_chart(title, unit, columns, len(epochs))) is not None:
+        if (chart := _line_chart(title, unit, columns, len(epochs), drifts)) is not None:
             yield chart
 
 
 def _line_chart(
-    title: str, unit: Unit, columns: Mapping[str, Sequence[float | None]], epochs: int
+    title: str,
+    unit: Unit,
+    columns: Mapping[str, Sequence[float | None]],
+    epochs: int,
+    drifts: Collection[str],
 ) -> model.LineChart | None:
     """Draw values over epochs in at most `_MAX_POINTS` points; None where no line has two.
 
@@ -373,7 +395,9 @@ def _line_chart(
             if present
         )
         first, last = (in_unit(unit, known[at]) for at in (0, -1))
-        lines.append(model.Line(label=label, strokes=tuple(strokes), first=first, last=last))
+        lines.append(
+            model.Line(label=label, strokes=tuple(strokes), first=first, last=last, drifts=label in drifts)
+        )
     return model.LineChart(
         title=title,
         top=in_unit(unit, top),
@@ -389,7 +413,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _warnings(summary: SoakSummary) -> Iterator[model.ReportWarning]:
+def warnings_of(summary: SoakSummary) -> Iterator[model.ReportWarning]:
+    """Yield the warnings about a soak."""
     if summary.state in ("interrupted", "failed", "running"):
         yield warning(summary.state, reason=summary.reason or tr("continue it with memfin resume"))
     for gate in summary.gates:

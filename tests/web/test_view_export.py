@@ -138,7 +138,8 @@ def test_names_of_files_are_apart_on_any_disk(site: Site) -> None:
 
 def plain(text: str) -> str:
     """Return a page without what only a server can answer, and without the addresses of its links."""
-    text = re.sub(r'(<form(?:(?!</form>).)*?)(<a class="to-filters".*?</a>)(.*?</form>)', r"\2\1\3", text, flags=re.DOTALL)
+    search = r'(<form(?:(?!</form>).)*?)(<a class="to-filters".*?</a>)(.*?</form>)'
+    text = re.sub(search, r"\2\1\3", text, flags=re.DOTALL)
     server = r'<form.*?</form>|<a class="language".*?</a>|<meta [^>]*>|\s(href|src)="[^"]*"'
     return re.sub(r"\s+", "", re.sub(server, "", text, flags=re.DOTALL))
 

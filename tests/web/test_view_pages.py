@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from memfin.contracts import (
     DialogTrace,
@@ -98,6 +99,23 @@ FILTERS: dict[str, Condition] = {
     "q=" + quote("%_"): lambda *_: False,
     "q=" + quote("h_n"): lambda _, turn, __: "h_n" in (turn.pred_assistant_text or ""),
     "label=nothing": lambda *_: False,
+    "status=timeout": lambda _, turn, __: turn.turn_status == "timeout",
+    "score=2..4": lambda _, __, row: row.judge_score_1_5 == 2,
+    "score=4..": lambda _, __, row: row.judge_score_1_5 == 4.5,
+    "score=high&latency=5&value=1..": lambda *_: True,
+    "latency=200..400&status=ok": lambda _, turn, __: (
+        turn.turn_status == "ok" and turn.latency_ms in (200.0, 300.0)
+    ),
+    "unsure=any": lambda _, __, row: bool(
+        row.judge_spread not in (UNSET, 0) or row.unsure or row.undecided_constraints
+    ),
+    "unsure=votes": lambda _, __, row: row.judge_spread in (1.0, 2.0),
+    "unsure=" + quote("保本保收益"): lambda _, __, row: row.unsure is not UNSET,
+    "unsure=contradiction": lambda _, __, row: row.undecided_constraints is not UNSET,
+    "missed=profile_gt.risk_level_gt": lambda _, turn, row: (
+        turn.turn_status == "ok" and row.eligible_m1 and row.key_hit_flags == [0]
+    ),
+    "key=profile_gt.risk_level_gt": lambda _, turn, row: turn.turn_status == "ok" and row.eligible_m1,
     **{
         f"failed={metric}.{name}": lambda _, turn, row, name=name: (  # type: ignore[misc]
             turn.turn_status == "ok" and short(row, name)
@@ -169,6 +187,29 @@ async def test_a_dialogue_shows_each_turn_with_its_evidence_and_leads_to_the_nex
     assert 'rel="prev"' not in first
 
 
+async def test_words_of_a_search_are_marked_in_the_list_and_in_the_dialogue(tmp_path: Path) -> None:
+    reply = f"{400 * '长'}<i>Cash & 现金</i> CASH &amp; 现金"
+    finding = Finding(field="compliance", value="v", rule="r", start=404, end=406)  # within the first match
+    traces = [trace("d", [turn(1, "cash &\n现金？", reply)])]
+    write_run(tmp_path / "r", traces, [row("d", findings=[finding])])
+    async with viewing(tmp_path, tmp_path) as viewer:
+        query = f"q={quote('cash & 现')}"
+        listed = (await viewer.get(f"/runs/r/turns?{query}")).text
+        found = re.findall('<mark class="found">(.*?)</mark>', listed)
+        assert found == ["cash &amp; 现", "Cash &amp; 现"]
+        assert "…长" in listed
+        assert "长&lt;i&gt;<mark" in listed
+        dialog = (await viewer.get(f"/runs/r/dialogs/d?{query}")).text
+        words = re.search("长&lt;i&gt;(.*?)CASH", dialog)
+        assert words is not None
+        assert re.sub("<.*?>|\\d", "", words[1]) == "Cash &amp; 现金&lt;/i&gt; "
+        assert re.findall('<mark class="found">(.*?)</mark>', dialog) == ["C", "as", "h &amp; 现"]
+        assert re.search('<mark class="bad" title="[^"]*"><mark class="found">as</mark></mark>', words[1])
+        short = (await viewer.get("/runs/r/turns?q=%3C")).text
+        assert re.findall('<mark class="found">(.*?)</mark>', short) == 2 * ["&lt;"]
+        assert "found" not in (await viewer.get("/runs/r/dialogs/d?q=")).text
+
+
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><svg/onload=alert(1)>"
     "<style>*{display:none}</style>javascript:alert(1)</textarea></bdi>{{7*7}}\u202eevil\u2066\x00"
@@ -177,8 +218,8 @@ TAGS = frozenset(
     re.findall(
         r"\w+",
         """html head meta title link script body a div nav span main h1 h2 h3 p dl dt dd table thead tbody tr
-        th td small strong b bdi br svg rect path polyline article section form input button ol ul li aside
-        details summary header mark code blockquote em figure figcaption
+        th td small strong b bdi br svg rect path polyline text article section form input button ol ul li
+        aside details summary header mark code blockquote em figure figcaption
         del ins label select optgroup option""",
     )
 )
@@ -265,7 +306,7 @@ async def test_nothing_outside_of_the_directory_is_shown(various: tuple[Path, Ru
     (inside / "leak" / "dialog_trace.jsonl").symlink_to(root / "r" / "dialog_trace.jsonl")
     outside = quote(f"../{root.name}/r", safe="")
     async with viewing(inside, tmp_path) as viewer:
-        listed = re.findall(r'href="/runs/([^"]+)"', (await viewer.get("/")).text)
+        listed = re.findall(r'href="/runs/([^"/]+)"', (await viewer.get("/")).text)
         assert sorted(listed) == ["leak", "own"]
         for run in ("link", "leak", outside, "..", ".", "%2e%2e", "own%2F..%2Fown", "own%00", "x" * 300):
             for place in ("turns", "dialogs/d"):
@@ -360,7 +401,7 @@ async def test_runs_are_listed_newest_first_with_trends(tmp_path: Path) -> None:
         path.write_bytes(msgspec.json.encode(manifest.replace(started_at=f"2026-01-0{number + 1}T00:00:00Z")))
     async with viewing(tmp_path, tmp_path) as viewer:
         page = (await viewer.get("/")).text
-    assert re.findall(r'href="/runs/([^"]+)"', page) == ["r2", "r1", "r0"]
+    assert re.findall(r'href="/runs/([^"/]+)"', page) == ["r2", "r1", "r0"]
     assert len(re.findall("<polyline ", page)) == 5
     assert "40.0 %, 40.0 %, 40.0 %" in page
 

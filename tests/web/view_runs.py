@@ -31,6 +31,10 @@ REPLIES = ("保本保收益，稳赚不赔。", "分散配置，净值会波动�
 KEY = ResolvedKey(
     key="profile_gt.risk_level_gt", resolvable=True, target_text="稳健", resolver="profile_field"
 )
+DOUBTS: list[dict[str, Any]] = [
+    *({}, {"judge_spread": 0.0}, {"judge_spread": 1.0}, {"unsure": ["保本保收益"], "judge_spread": 2.0}),
+    {"undecided_constraints": ["不买股票"]},
+]
 
 
 class Run(NamedTuple):
@@ -81,6 +85,7 @@ def write_various(directory: Path, dialogs: int = 9, turns: int = 9) -> Run:
                     judge_score_1_5=chance.choice((None, 2.0, 4.5)),
                     constraint_contradiction=int(chance.random() < 0.2),
                     eligible_m1=chance.random() < 0.8,
+                    **DOUBTS[number % len(DOUBTS)],
                 )
             )
         scenario, difficulty = chance.choice(("资产配置", "退休规划")), chance.choice(("easy", "hard"))

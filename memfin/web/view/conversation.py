@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +14,7 @@ from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels, word
 from memfin.report.model import Evidence, Item, Pairs, milliseconds
 from memfin.report.worst_turns import key_items, readings, recall_words
-from memfin.text.lines import one_line
+from memfin.text.lines import flat, one_line
 from memfin.web.view.filters import LOW_SCORE
 
 _LEVELS: Final = {
@@ -21,26 +22,40 @@ _LEVELS: Final = {
     "constraint_contradiction": "bad",
     "risk_tag": "good",
     "rubric": "plain",
+    "miss": "bad",
+    "hit": "good",
+    "quote": "plain",
 }
 _VALUE_LIMIT: Final = 2000
 _MAX_FINDINGS: Final = 200
 
 
 class Piece(NamedTuple):
-    """A piece of a text: the level of the findings that cover it, the numbers of those that end with it."""
+    """A piece of a text: the level of the findings that cover it, the numbers of those that end with it.
+
+    ``found`` if it is searched for.
+    """
 
     text: str
     level: str = ""
     title: str = ""
     ends: tuple[int, ...] = ()
+    found: bool = False
 
 
 def turns_of(
-    trace: DialogTrace, rows: Mapping[int, TurnEvalRow], votes: Mapping[int, Sequence[Judgement]]
+    trace: DialogTrace,
+    rows: Mapping[int, TurnEvalRow],
+    votes: Mapping[int, Sequence[Judgement]],
+    search: str = "",
 ) -> list[dict[str, Any]]:
-    """Return the turns of a dialogue with what its rows and the judge say of them, for the template."""
+    """Return the turns of a dialogue with what its rows and the judge say of them, for the template.
+
+    Matches of ``search`` in messages and replies are marked.
+    """
     return [
-        _turn(turn, rows.get(turn.turn_pair_id), votes.get(turn.turn_pair_id, ())) for turn in trace.turns
+        _turn(turn, rows.get(turn.turn_pair_id), votes.get(turn.turn_pair_id, ()), search)
+        for turn in trace.turns
     ]
 
 
@@ -49,7 +64,9 @@ def profile_of(trace: DialogTrace) -> Pairs:
     return () if trace.profile_gt is UNSET else _pairs(dict(trace.profile_gt))
 
 
-def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) -> dict[str, Any]:
+def _turn(
+    turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement], search: str
+) -> dict[str, Any]:
     reply = turn.pred_assistant_text
     findings = sorted(row.findings if row else (), key=lambda each: (each.start, each.end))[:_MAX_FINDINGS]
     targets = [key.target_text for key in (row.resolved_keys if row else ()) if key.target_text]
@@ -58,8 +75,8 @@ def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) 
         "number": turn.turn_pair_id,
         "failed": "" if turn.turn_status == "ok" else status,
         "error": turn.error or (row and row.scoring_error) or "",
-        "user": turn.user_text,
-        "reply": None if reply is None else marked_text(reply, findings),
+        "user": marked_text(turn.user_text, (), search),
+        "reply": None if reply is None else marked_text(reply, findings, search),
         "language": script_language(turn.user_text + (reply or "")[:200]) or "en",
         "reference": turn.gt_assistant_text,
         "alarms": list(_alarms(row)) if row else [],
@@ -74,11 +91,15 @@ def _turn(turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement]) 
     }
 
 
-def marked_text(text: str, findings: Sequence[Finding]) -> tuple[Piece, ...]:
-    """Cut a text where findings begin and end; where several overlap, the gravest gives the level."""
+def marked_text(text: str, findings: Sequence[Finding], search: str = "") -> tuple[Piece, ...]:
+    """Cut a text where findings and matches of a search begin and end.
+
+    Where several findings overlap, the gravest gives the level.
+    """
+    matches = [each.span() for each in re.finditer(re.escape(search), text, re.IGNORECASE)] if search else []
     ends = ((max(0, each.start), min(len(text), each.end)) for each in findings)
     spans = [(low, high, number) for number, (low, high) in enumerate(ends, start=1) if low < high]
-    cuts = sorted({0, len(text), *(at for span in spans for at in span[:2])})
+    cuts = sorted({0, len(text), *(at for span in (*spans, *matches) for at in span[:2])})
     pieces = []
     for start, end in itertools.pairwise(cuts):
         over = [number for low, high, number in spans if low <= start and end <= high]
@@ -87,8 +108,17 @@ def marked_text(text: str, findings: Sequence[Finding]) -> tuple[Piece, ...]:
         level = next((grade for grade in ("bad", "own", "good", "plain") if grade in grades), "")
         title = tr(", ").join(f"{word(each.value)} ({one_line(each.rule, 80)})" for each in covering)
         ending = tuple(number for _, high, number in spans if number in over and high == end)
-        pieces.append(Piece(text[start:end], level, title, ending))
+        found = any(low <= start and end <= high for low, high in matches)
+        pieces.append(Piece(text[start:end], level, title, ending, found))
     return tuple(pieces)
+
+
+def excerpt(text: str, search: str, limit: int) -> tuple[Piece, ...]:
+    """Return a line of a text, from shortly before the first match of a search, which is marked."""
+    found = re.search(re.escape(search), text, re.IGNORECASE) if search else None
+    start = max(0, found.start() - limit // 4) if found else 0
+    line = one_line(text[start : start + 2 * limit + len(search)], limit + len(search))
+    return marked_text("…" * bool(start) + line, (), flat(search))
 
 
 def _level(finding: Finding) -> str:
@@ -128,13 +158,14 @@ def _recalled(turn: TurnTrace, targets: Sequence[str]) -> Iterator[tuple[str, tu
         about = [long, one_line(item.source or "", 60)]
         if item.score is not None:
             about.append(tr("score {score:.3g}", score=item.score))
-        yield " · ".join(filter(None, about)), _with_targets(item.content, targets)
+        yield " · ".join(filter(None, about)), with_targets(item.content, targets)
     for name, text in ((short, turn.recall.short_term_context), (profile, turn.recall.profile_context)):
         if text.strip():
-            yield name, _with_targets(text, targets)
+            yield name, with_targets(text, targets)
 
 
-def _with_targets(text: str, targets: Iterable[str]) -> tuple[Piece, ...]:
+def with_targets(text: str, targets: Iterable[str]) -> tuple[Piece, ...]:
+    """Return a text with the first place of each target marked."""
     found = [
         Finding(field="key", value=target, rule="", start=at, end=at + len(target))
         for target in dict.fromkeys(targets)

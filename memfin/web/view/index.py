@@ -8,25 +8,30 @@ built of has another size or time. It holds no record: those are read by offset 
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
 from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
 from memfin.errors import UsageError
 from memfin.journal import layout
 from memfin.metrics.aggregate import MetricsState
+from memfin.metrics.m1_context import hit_flags
 from memfin.report.glossary import METRICS, VALUE_LABELS
 from memfin.report.reader import SUMMARY, ScannedDialog
 from memfin.report.worst_turns import missed_tags
 from memfin.version import __version__
-from memfin.web.view.filters import ANSWER, KINDS, LOW_SCORE, Filters
+from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, LOW_SCORE, VOTES, Filters
 
 NAME: Final = ".view.sqlite"
 PAGE: Final = 50
@@ -52,12 +57,15 @@ CREATE TABLE turns (
 );
 CREATE TABLE votes (turn INTEGER, start INTEGER, length INTEGER);
 CREATE TABLE facets (id INTEGER PRIMARY KEY, kind TEXT, value TEXT, UNIQUE (kind, value));
-CREATE TABLE members (facet INTEGER, turn INTEGER, PRIMARY KEY (facet, turn)) WITHOUT ROWID;
+CREATE TABLE members (
+    facet INTEGER, turn INTEGER, hits REAL, of REAL, PRIMARY KEY (facet, turn)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE texts USING fts5(user, reply, tokenize = 'trigram');
 BEGIN;
 """
 
 _SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
+_BEGINNINGS: Final = "substr(x.user, 1, 400) AS user, substr(x.reply, 1, 600) AS reply"
 _IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
 
 _OWN: Final = {metric.name for metric in METRICS}
@@ -129,7 +137,7 @@ class Index:
     def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
         """Return the turns by the values of each facet, under the filters of the other facets."""
         found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in KINDS}
-        for without in ("", *filters.values):
+        for without in ("", *(kind for kind in filters.values if kind in KINDS)):
             where, parameters = filters.condition(without)
             kinds = (without,) if without else [kind for kind in KINDS if kind not in filters.values]
             for kind, value, count in self._all(
@@ -148,16 +156,38 @@ class Index:
         ((total,),) = self._all(f"SELECT count(*) FROM turns t WHERE {where}", parameters)
         return int(total)
 
+    def dialogs(self, filters: Filters) -> int:
+        """Return the number of dialogues with turns that meet the filters."""
+        where, parameters = filters.condition()
+        ((total,),) = self._all(f"SELECT count(DISTINCT t.dialog) FROM turns t WHERE {where}", parameters)
+        return int(total)
+
+    def sums(self) -> Iterator[sqlite3.Row]:
+        """Yield ``turns``, ``hits`` and ``of`` by dialogue and value of a metric, or kind of required key."""
+        yield from self._db.execute(
+            "SELECT f.kind, f.value, d.name, d.scenario, d.difficulty, "
+            "count(*) AS turns, sum(m.hits) AS hits, sum(m.of) AS of FROM facets f "
+            "JOIN members m ON m.facet = f.id JOIN turns t ON t.id = m.turn "
+            "JOIN dialogs d ON d.id = t.dialog WHERE f.kind IN ('metric', 'key') GROUP BY f.id, d.id"
+        )
+
+    def numbers(self, column: str, filters: Filters) -> list[float]:
+        """Return the values of a column of the turns that meet the filters, in order."""
+        where, parameters = filters.condition()
+        query = f"SELECT t.{column} FROM turns t WHERE {where} AND t.{column} NOT NULL ORDER BY 1"
+        return [row[0] for row in self._all(query, parameters)]
+
     def lines(self, filters: Filters) -> list[sqlite3.Row]:
-        """Return the turns of a page in the order of the dataset, their texts from the beginning."""
+        """Return the turns of a page in the order of the dataset; with a search all of their texts."""
         where, parameters = filters.condition()
         page = (
             f"SELECT t.id FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where} {_IN_ORDER} "
             "LIMIT ? OFFSET ?"
         )
         return self._all(
-            "SELECT t.*, d.name AS name, d.scenario AS scenario, substr(x.user, 1, 300) AS user, "
-            "substr(x.reply, 1, 400) AS reply FROM turns t JOIN dialogs d ON d.id = t.dialog "
+            "SELECT t.*, d.name AS name, d.scenario AS scenario, "
+            f"{'x.user, x.reply' if filters.q else _BEGINNINGS} "
+            "FROM turns t JOIN dialogs d ON d.id = t.dialog "
             f"JOIN texts x ON x.rowid = t.id WHERE t.id IN ({page}) {_IN_ORDER}",
             [*parameters, PAGE, (filters.page - 1) * PAGE],
         )
@@ -356,9 +386,12 @@ class _Builder:
                 continue
             texts = (one.lastrowid, turn.user_text, turn.pred_assistant_text or "")
             self._db.execute("INSERT INTO texts (rowid, user, reply) VALUES (?, ?, ?)", texts)
-            facets = [("scenario", trace.scenario_type), ("difficulty", difficulty)]
+            facets = [
+                *(Facet("scenario", trace.scenario_type), Facet("difficulty", difficulty)),
+                Facet("status", turn.outcome),
+            ]
             if turn.outcome != "ok":
-                facets.append(("failed", ANSWER))
+                facets.append(Facet("failed", ANSWER))
             self._add_facets(one.lastrowid, facets)
 
     def _add_row(self, turn: int | None, start: int, length: int, row: TurnEvalRow) -> None:
@@ -373,12 +406,23 @@ class _Builder:
         )
         self._add_facets(turn, row_facets(row, self._metrics))
 
-    def _add_facets(self, turn: int | None, facets: list[tuple[str, str | None]]) -> None:
-        numbers = {
-            self._facets.setdefault((kind, value), len(self._facets)) for kind, value in facets if value
+    def _add_facets(self, turn: int | None, facets: "list[Facet]") -> None:
+        members = {
+            self._facets.setdefault((each.kind, each.value), len(self._facets)): each
+            for each in facets
+            if each.value
         }
-        members = ((number, turn) for number in numbers)
-        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?)", members)
+        rows = ((number, turn, each.hits, each.of) for number, each in members.items())
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?, ?)", rows)
+
+
+class Facet(NamedTuple):
+    """A value of a facet; of those that measure something, numerator and denominator in the turn."""
+
+    kind: str
+    value: str | None
+    hits: float = 0.0
+    of: float = 0.0
 
 
 def _rule(rule: str) -> str:
@@ -386,19 +430,44 @@ def _rule(rule: str) -> str:
     return "classifier" if rule.startswith("classifier:") else rule
 
 
-def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[tuple[str, str | None]]:
+def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[Facet]:
     """Return the facets of a scored turn: label, rules, the values that count it and where it falls short."""
-    facets: list[tuple[str, str | None]] = [("label", row.pred_compliance_label)]
-    facets += (("rule", _rule(finding.rule)) for finding in row.findings)
+    facets = [Facet("label", row.pred_compliance_label)]
+    facets += (Facet("rule", _rule(finding.rule)) for finding in row.findings)
     for state in metrics.row_states(row):
         for share, hits, of in state.units(row):
             name = f"{state.name}.{share.name}"
+            if share.name == "key_coverage":
+                facets += _key_facets(row)
             if share.name not in VALUE_LABELS and state.name in _OWN:
                 continue  # reports show it in other tables
-            facets.append(("metric", name))
+            facets.append(Facet("metric", name, hits, of))
             enough = of * (LOW_SCORE if share.name == "judge_score_mean" else share.high)
             if hits > of * share.low if share.lower_is_better else hits < enough:
-                facets.append(("failed", name))
+                facets.append(Facet("failed", name))
     if row.eligible_m2:
-        facets.append(("metric", "m2_profile_accuracy.profile_score"))
-    return facets
+        facets.append(Facet("metric", "m2_profile_accuracy.profile_score"))
+    return [*facets, *_unsure_facets(row)]
+
+
+def _key_facets(row: TurnEvalRow) -> Iterator[Facet]:
+    """Yield the kinds of the required keys that M1 counts, with those found, and the kinds of missed ones."""
+    resolved = [key for key in row.resolved_keys if key.resolvable]
+    flags: defaultdict[str, list[int]] = defaultdict(list)
+    for key, flag in zip(resolved, hit_flags(row, len(resolved)) if resolved else (), strict=True):
+        flags[re.split(r"[\[:]", key.key, maxsplit=1)[0]].append(flag)
+    for kind, hits in flags.items():
+        yield Facet("key", kind, sum(hits), len(hits))
+        if not all(hits):
+            yield Facet("missed", kind)
+
+
+def _unsure_facets(row: TurnEvalRow) -> Iterator[Facet]:
+    """Yield the labels on which rules and classifier disagree, and what else is undecided."""
+    labels = [] if row.unsure is UNSET else list(row.unsure)
+    if row.undecided_constraints is not UNSET and row.undecided_constraints:
+        labels.append(CONTRADICTION)
+    if row.judge_spread is not UNSET and row.judge_spread > 0:
+        labels.append(VOTES)
+    for label in (*labels, *([ANY] if labels else ())):
+        yield Facet("unsure", label)

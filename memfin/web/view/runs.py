@@ -1,5 +1,6 @@
 """Runs below a directory: their files, without a way out of it, and the values of their summaries."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -15,12 +16,13 @@ from memfin.language import current_language, tr
 from memfin.report import glossary
 from memfin.report.model import Interval
 from memfin.report.reader import CONFIG, MANIFEST, SUMMARY, SummaryFile
+from memfin.report.soak_report import LINES as SOAK_LINES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 
 Suite = Literal["dialogues", "rag", "soak"]
 
 _FILES: Final = (
-    *(MANIFEST, SUMMARY, CONFIG, RAG_SUMMARY, SOAK_SUMMARY),
+    *(MANIFEST, SUMMARY, CONFIG, RAG_SUMMARY, SOAK_SUMMARY, SOAK_LINES),
     *(*layout.DIALOGUES.files, *layout.QUESTIONS.rows),
 )
 
@@ -78,10 +80,15 @@ class Catalog:
         """The summaries in a language, with the state of the files that they were read from."""
 
     def files(self, name: str) -> dict[str, Path]:
-        """Return the regular files of a run by their names; nothing for what is no run of this directory."""
-        if not RUN_ID.match(name) or self._only not in (None, name):
+        """Return the regular files of a run by their names; nothing for what is no run of this directory.
+
+        The epochs of a soak have the names ``SOAK.000001`` of their runs.
+        """
+        soak, _, number = name.rpartition(".")
+        epoch = re.fullmatch("[0-9]{6}", number) is not None and not (self._root / name).is_dir()
+        if not RUN_ID.match(name) or self._only not in (None, name, soak if epoch else name):
             return {}
-        directory = self._root / name
+        directory = self._root / soak / "epochs" / number if epoch else self._root / name
         found = {each: path for each in _FILES if (path := self._inside(directory / each))}
         return found if found.keys() & {MANIFEST, SOAK_SUMMARY} else {}
 

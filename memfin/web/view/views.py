@@ -7,20 +7,23 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from memfin.contracts.rag import RagResult
-from memfin.contracts.reading import iter_jsonl
+from memfin.contracts.reading import read_json
 from memfin.journal import layout
 from memfin.language import marked, tr
 from memfin.report.glossary import METRICS, labels, value_label, word
 from memfin.report.model import moment
+from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
-from memfin.web.view.conversation import profile_of, turns_of
-from memfin.web.view.filters import ANSWER, KINDS, Filters
+from memfin.web.view.benchmark import PAGE as QUESTIONS
+from memfin.web.view.benchmark import questions_page
+from memfin.web.view.conversation import excerpt, profile_of, turns_of
+from memfin.web.view.figures import PROFILE, figures_of
+from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Index, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
+from memfin.web.view.soak import soak_page
 
 RUNS_PAGE: Final = 100
-QUESTIONS_PAGE: Final = 50
 TREND: Final = 30
 """Runs in a trend, the newest ones."""
 
@@ -77,7 +80,13 @@ class Views:
         summary = self._summary(run)
         if summary.suite == "dialogues" and not summary.problem:
             return self._turns(query, summary, whole=True)
-        return "plain", {**_head(summary), **self._questions(query, run)}
+        if summary.suite == "soak":
+            return "soak", {**_head(summary), **soak_page(self._catalog, run)}
+        if summary.problem:
+            return "problem", {"words": summary.problem}
+        found = questions_page(self._catalog.files(run), query)
+        pager = _pager(found["filters"].page, found["total"], QUESTIONS, found["filters"])
+        return "benchmark", {**_head(summary), **found, "pager": pager}
 
     def turns(self, query: Query, run: str) -> Page:
         """Return the turns of a run that meet the filters."""
@@ -91,7 +100,7 @@ class Views:
             if place is None:
                 raise not_found()
             trace = index.trace(place)
-            turns = turns_of(trace, index.rows(place), index.votes(place))
+            turns = turns_of(trace, index.rows(place), index.votes(place), filters.q)
             matching = index.matching(place, filters)
             before, after = (index.neighbour(place, filters, after=each) for each in (False, True))
         difficulty = labels("difficulty").get(trace.difficulty or "")
@@ -113,11 +122,20 @@ class Views:
         with closing(self._indexes.open(self._files(summary.name))) as index:
             total, lines = index.total(filters), index.lines(filters)
             counts = self._counts(summary.name, index, filters)
-            unreadable = index.unreadable()
+            unreadable, dialogs = index.unreadable(), index.dialogs(filters)
+            whole = whole and not filters.any and filters.page == 1
+            figures = (
+                figures_of(index, summary.values, dict(counts["missed"]), self._profiles(summary))
+                if whole and summary.values
+                else {}
+            )
         return "run", {
             **_head(summary),
-            "whole": whole and not filters.any and filters.page == 1,
+            **figures,
+            "whole": whole,
             "comparable": self._catalog.comparable(summary) if whole else {},
+            "dialogs": dialogs,
+            "counted": dict(counts["metric"]),
             "filters": filters,
             "chosen": chosen_filters(filters, filters.address),
             "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
@@ -127,6 +145,7 @@ class Views:
             "missed": dict(counts["failed"]),
             "pager": _pager(filters.page, total, PAGE, filters),
             "word": word,
+            "excerpt": excerpt,
             "statuses": labels("turn_status"),
         }
 
@@ -138,18 +157,12 @@ class Views:
             self._counted = known = (key, index.counts(filters))
         return known[1]
 
-    def _questions(self, query: Query, run: str) -> dict[str, Any]:
-        """Return a page of the questions of a benchmark."""
-        path = self._catalog.files(run).get(layout.RAG_RESULTS)
-        page = Filters.of(query).page
-        shown = range((page - 1) * QUESTIONS_PAGE, page * QUESTIONS_PAGE)
-        found: list[RagResult] = []
-        total = 0
-        for _, one in iter_jsonl(path, RagResult) if path is not None else ():
-            if total in shown:
-                found.append(one)
-            total += 1
-        return {"questions": found, "pager": _pager(page, total, QUESTIONS_PAGE, Filters())}
+    def _profiles(self, summary: Summary) -> dict[str, float]:
+        """Return the profile score of each dialogue."""
+        path = self._files(summary.name)[SUMMARY]
+        metric, _, value = PROFILE.partition(".")
+        found = read_json(path, SummaryFile).metrics.get(metric)
+        return {} if found is None else by_dialog(path.parent, metric, value, found)
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
@@ -192,9 +205,15 @@ def facet_label(kind: str, value: str) -> str:
         metric, _, key = value.partition(".")
         code = next((text.code for text in METRICS if text.name == metric), metric)
         return one_line(f"{code} {value_label(key)}", 80)
-    if kind == "difficulty":
-        return labels("difficulty").get(value, one_line(value, 60))
-    return word(value) if kind == "label" else one_line(value, 80)
+    if kind in RANGES:
+        return range_words(value)
+    known = {
+        "difficulty": labels("difficulty"),
+        "status": labels("turn_status"),
+        "unsure": {ANY: tr("anything"), VOTES: tr("the judge"), CONTRADICTION: tr("a constraint")},
+        **dict.fromkeys(("key", "missed"), labels("keys")),
+    }.get(kind, {})
+    return known.get(value) or (word(value) if kind in ("label", "unsure") else one_line(value, 80))
 
 
 def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
@@ -207,7 +226,7 @@ def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, 
 def chosen_filters(filters: Filters, address: Callable[..., str]) -> list[tuple[str, str, str]]:
     """Return the filters that are set: name, value in words, and the query string without each."""
     chosen = [
-        (tr(KINDS[kind]), facet_label(kind, value), address(**{kind: None}))
+        (tr((KINDS | RANGES)[kind]), facet_label(kind, value), address(**{kind: None}))
         for kind, value in filters.values.items()
     ]
     if filters.q:
