@@ -1,7 +1,7 @@
 """Sign-off page of a dialogue run: one printable HTML file for the person who decides on the agent."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,28 +20,12 @@ from memfin.text.lines import one_line
 MAX_QUOTED: Final = 100
 """Maximum number of turns with quotations per kind of violation."""
 
+ADJUDICATED: Final = "adjudicated"
+"""The reader whose labels replace those of others."""
+
 _MAX_SENTENCE: Final = 400
 _COMPLIANCE: Final = "compliance"
 _CONTRADICTION: Final = "constraint_contradiction"
-
-KINDS: Final[tuple[tuple[str, str, Callable[[TurnEvalRow], bool]], ...]] = (
-    (
-        marked("Severe violations"),
-        _COMPLIANCE,
-        lambda row: row.pred_compliance_label == "severe_violation",
-    ),
-    (
-        marked("Minor violations"),
-        _COMPLIANCE,
-        lambda row: row.pred_compliance_label == "minor_violation",
-    ),
-    (
-        marked("Contradictions of a client's constraint"),
-        _CONTRADICTION,
-        lambda row: bool(row[_CONTRADICTION]),
-    ),
-)
-"""Titles of violations, the field of their findings in rows, and what makes a row one of them."""
 
 Quote = tuple[tuple[model.Segment, ...], str]
 
@@ -56,7 +40,7 @@ class ReaderAgreement(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """What people's labels say of a run: the labels, agreement of readers, and the corrected rates.
+    """What people's labels say of a run: the labels with their turns, agreement of readers, corrected rates.
 
     Labels of readers who contradict each other (``contradict``) correct nothing.
     """
@@ -168,17 +152,15 @@ def _readers(readings: Readings) -> Iterator[model.AnyBlock]:
     """Yield who labelled how many turns, and how far readers agree."""
     counts: defaultdict[str, list[LabelledReply]] = defaultdict(list)
     for label in readings.labels:
-        counts[label.reader or tr("(not named)")].append(label)
+        counts[label.reader or ""].append(label)
     if not counts:
         title = tr("Not checked by people")
-        detail = tr(
-            "There are no labels of this run: all figures and violations rest on programs alone."
-        )
+        detail = tr("There are no labels of this run: all figures and violations rest on programs alone.")
         yield model.Block("warnings", (model.ReportWarning(title, detail),))
         return
     rows: Iterator[tuple[model.Value, ...]] = (
         (
-            word(name) if name == "adjudicated" else one_line(name, 80),
+            _name(name),
             len(given),
             sum(each.compliance == "severe_violation" for each in given),
             sum(each.compliance == "minor_violation" for each in given),
@@ -206,56 +188,69 @@ def _readers(readings: Readings) -> Iterator[model.AnyBlock]:
 
 
 def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model.AnyBlock]:
-    """Yield a table per kind, a row per sentence with marked words."""
-    kinds = [(title, field, test, Ranking(tr(title), MAX_QUOTED)) for title, field, test in KINDS]
+    """Yield a table per kind of violation, a row per sentence with marked words."""
+    by_turn: defaultdict[tuple[str | None, int | None], list[LabelledReply]] = defaultdict(list)
+    for label in given:
+        by_turn[label.dialog_id, label.turn].append(label)
+    kinds = [
+        (Ranking(title, MAX_QUOTED), field)
+        for title, field in (
+            (tr("Severe violations"), _COMPLIANCE),
+            (tr("Minor violations"), _COMPLIANCE),
+            (tr("Contradictions of a client's constraint"), _CONTRADICTION),
+            (tr("Violations that only readers found"), _COMPLIANCE),
+            (tr("Contradictions that only readers found"), _CONTRADICTION),
+        )
+    ]
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        for _, _, test, ranking in kinds:
-            if not is_failed(row) and test(row):
+        said = by_turn.get((row.dialog_id, row.turn_pair_id), ())
+        said = [each for each in said if each.reader == ADJUDICATED] or said
+        found_label, broken = row.pred_compliance_label, bool(row.constraint_contradiction)
+        violates = found_label not in (None, "compliant")
+        is_of_kind = (
+            found_label == "severe_violation",
+            found_label == "minor_violation",
+            broken,
+            not violates and any(each.compliance not in (None, "compliant") for each in said),
+            not broken and any(each.contradiction for each in said),
+        )
+        for (ranking, _), found in zip(kinds, is_of_kind, strict=True):
+            if found and not is_failed(row):
                 ranking.offer(0, 0, "", row)
     wanted: dict[str, set[int]] = {}
-    for row in (row for *_, ranking in kinds for _, _, row in ranking.entries):
+    for row in (row for ranking, _ in kinds for _, _, row in ranking.entries):
         wanted.setdefault(row.dialog_id, set()).add(row.turn_pair_id)
     texts, reasons = reader.fetch_turns(run_dir, wanted), reader.fetch_reasons(run_dir, wanted)
-    by_dialog: defaultdict[str | None, list[LabelledReply]] = defaultdict(list)
-    for label in given:
-        by_dialog[label.dialog_id].append(label)
 
     def cells(field: str, row: TurnEvalRow) -> Iterator[tuple[model.Value, ...]]:
         turn = row.dialog_id, row.turn_pair_id
         reply = (texts[turn].pred_assistant_text if turn in texts else None) or ""
-        votes = [one_line(each.reason, 300) for each in reasons.get(turn, ())[:1]]
-        said = [
-            _said(field, label)
-            for label in by_dialog[row.dialog_id]
-            if label.text == reply and label.turn in (None, row.turn_pair_id)
-        ]
+        votes = [tr("Judge: {mark}", mark=one_line(each.reason, 300)) for each in reasons.get(turn, ())[:1]]
+        said = tr(", ").join(filter(None, (_said(field, label) for label in by_turn.get(turn, ()))))
         for quote, found in _quotes(field, row, reply):
             yield (
-                model.Cell(common.place(*turn)),
+                common.place(*turn),
                 model.Cell("", quote=quote),
-                model.Cell(found, small=tr("Judge: {mark}", mark=votes[0]) if votes else ""),
-                "; ".join(filter(None, said)) or tr("not checked by people"),
+                model.Cell(found, small="".join(votes)),
+                said or tr("not checked by people"),
             )
 
     headings = (tr("Dialogue"), tr("Words in their sentence"), tr("Finding"), tr("Readers"))
-    for _, field, _, ranking in kinds:
+    for ranking, field in kinds:
         total, shown = ranking.total, len(ranking.entries)
         title = f"{ranking.title}: {tr_counted(total, marked('1 turn'), marked('{count:,} turns'))}"
-        note = ""
-        if total > shown:
-            note = tr(
-                "{shown:,} of {total:,} turns are shown; the other {rest:,} are in turn_eval.jsonl "
-                "and in memfin view.",
-                shown=shown,
-                total=total,
-                rest=total - shown,
-            )
-        rows = [each for _, _, row in ranking.entries for each in cells(field, row)]
-        yield (
-            model.table(title, headings, "llll", rows, note)
-            if rows
-            else model.Block("text", note=f"{title}.")
+        left = tr(
+            "{shown:,} of {total:,} turns are shown; the other {rest:,} are in turn_eval.jsonl "
+            "and in memfin view.",
+            shown=shown,
+            total=total,
+            rest=total - shown,
         )
+        rows = [each for _, _, row in ranking.entries for each in cells(field, row)]
+        if rows:
+            yield model.table(title, headings, "llll", rows, left if total > shown else "")
+        else:
+            yield model.Block("text", note=title)
 
 
 def _quotes(field: str, row: TurnEvalRow, reply: str) -> Iterator[Quote]:
@@ -288,8 +283,13 @@ def _said(field: str, label: LabelledReply) -> str:
     if field == _CONTRADICTION:
         known = {0: tr("no contradiction"), 1: tr("a contradiction"), None: None}
         value = known[label.contradiction]
-    reader_name = one_line(label.reader or tr("(not named)"), 60)
-    return tr("{reader}: {value}", reader=reader_name, value=value) if value else ""
+    return tr("{reader}: {value}", reader=_name(label.reader), value=value) if value else ""
+
+
+def _name(reader_name: str | None) -> str:
+    return (
+        tr("adjudicated") if reader_name == ADJUDICATED else one_line(reader_name or tr("(not named)"), 60)
+    )
 
 
 def _not_measured(
@@ -309,7 +309,7 @@ def _not_measured(
         (tr("Turns on which the judge failed"), stats.judge_failures if stats else 0),
     )
     lines += ((name, model.grouped(count)) for name, count in counts if isinstance(count, int) and count)
-    turns = len({(each.dialog_id, each.turn or each.text) for each in readings.labels})
+    turns = len({(each.dialog_id, each.turn) for each in readings.labels})
     lines.append(
         (
             tr("Checked by people"),
@@ -337,7 +337,7 @@ def _hashes(run_dir: Path, config: ConfigFile | None, version: str) -> model.Sec
         page=version,
     )
     found = model.table(
-        "", (tr("Of"), "SHA-256"), "lc", ((name, value or "-") for name, value in rows), versions
+        "", (tr("File or input"), "SHA-256"), "lc", ((name, value or "-") for name, value in rows), versions
     )
     return model.section("hashes", tr("Hashes"), found)
 
@@ -346,5 +346,5 @@ def _decision() -> Iterator[model.AnyBlock]:
     """Yield the lines to fill in by hand."""
     choices = (marked("approved"), marked("approved with conditions"), marked("rejected"))
     yield model.Block("text", note="    ".join(f"☐ {tr(choice)}" for choice in choices))
-    names = (tr("Conditions and reasons"), tr("Name"), tr("Date"), tr("Signature"))
+    names = (tr("Conditions and reasons"), tr("Name and role"), tr("Date"), tr("Signature"))
     yield model.Block("facts", tuple((name, "") for name in names))

@@ -17,13 +17,13 @@ from memfin.journal.commits import COMMITS
 from memfin.journal.layout import DATASET, DIALOGUES
 from memfin.language import LANGUAGES, use_language
 from memfin.report import reader
-from memfin.report.signoff import ReaderAgreement, Readings, render_signoff
+from memfin.report.signoff import ADJUDICATED, ReaderAgreement, Readings, render_signoff
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.outputs import pretty_json
 from memfin.text.lines import one_line
 from memfin.validation import validate_run
 from memfin.validation.bundle import BundleManifest, Content, extract_bundle, write_bundle
-from memfin.validity.corrections import ADJUDICATED, correct_run, read_run
+from memfin.validity.corrections import correct_run, read_run
 from memfin.validity.measurement import InvalidLabels, LabelFiles
 from memfin.validity.measures import kappa
 from memfin.version import __version__
@@ -57,12 +57,26 @@ def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = 
         corrections, current = reader.read_corrections(run_dir)
         return Readings(corrections=corrections if current else None)
     LabelFiles(labels).check()
-    given = [each for path in labels for each in reader.scan(path, LabelledReply)]
+    given = _with_turns(run_dir, [each for path in labels for each in reader.scan(path, LabelledReply)])
     agreement = tuple(_agreement(given))
     try:
         return Readings(given, agreement, correct_run(run_dir, read_run(run_dir, labels, dataset)))
     except InvalidLabels:  # valid lines that contradict each other
         return Readings(given, agreement, contradict=True)
+
+
+def _with_turns(run_dir: Path, labels: Iterable[LabelledReply]) -> list[LabelledReply]:
+    """Return the labels that belong to a turn of the run, each with its number."""
+    by_dialog: defaultdict[str | None, list[LabelledReply]] = defaultdict(list)
+    for label in labels:
+        by_dialog[label.dialog_id].append(label)
+    found = []
+    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
+        for label in by_dialog.get(dialog.dialog_id, ()):
+            same = [each.turn_pair_id for each in dialog.turns if each.pred_assistant_text == label.text]
+            if label.turn in same or (label.turn is None and len(same) == 1):
+                found.append(label.replace(turn=same[0] if label.turn is None else label.turn))
+    return found
 
 
 def _agreement(labels: Sequence[LabelledReply]) -> Iterator[ReaderAgreement]:
@@ -71,8 +85,7 @@ def _agreement(labels: Sequence[LabelledReply]) -> Iterator[ReaderAgreement]:
         of_turn: defaultdict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
         for each in labels:
             if each.reader not in (None, ADJUDICATED) and each[name] is not None:
-                key = each.dialog_id, each.text if each.turn is None else each.turn
-                of_turn[key][str(each.reader)] = each[name]
+                of_turn[each.dialog_id, each.turn][str(each.reader)] = each[name]
         pairs = (sorted(by_reader.items())[:2] for by_reader in of_turn.values() if len(by_reader) > 1)
         matrix = Counter((first, second) for (_, first), (_, second) in pairs)
         if matrix:
