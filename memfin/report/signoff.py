@@ -59,7 +59,7 @@ def render_signoff(run_dir: Path, readings: Readings, version: str) -> str:
     Raises:
         UsageError: the directory is no finished run of dialogues, or a file does not fit its contract.
     """
-    base = load_dialog_report(run_dir)
+    base, outdated = load_dialog_report(run_dir), glossary.warning("old_corrections")
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
     summary = reader.read(run_dir / reader.SUMMARY, reader.SummaryFile)
     config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
@@ -72,7 +72,7 @@ def render_signoff(run_dir: Path, readings: Readings, version: str) -> str:
         (
             model.section("tested", tr("What was tested"), *_tested(base, config, manifest)),
             _figures(summary, readings.corrections, config),
-            next((each for each in base.sections if each.id == "warnings"), None),
+            model.warnings_section(each for each in base.warnings if each.title != outdated.title),
             model.section("readers", tr("Checked by people"), *_readers(readings)),
             model.section("violations", tr("Violations"), *_violations(run_dir, readings.labels)),
             _not_measured(summary, stats, readings),
@@ -287,9 +287,7 @@ def _said(field: str, label: LabelledReply) -> str:
 
 
 def _name(reader_name: str | None) -> str:
-    return (
-        tr("adjudicated") if reader_name == ADJUDICATED else one_line(reader_name or tr("(not named)"), 60)
-    )
+    return tr("adjudicated") if reader_name == ADJUDICATED else one_line(reader_name or tr("(not named)"), 60)
 
 
 def _not_measured(

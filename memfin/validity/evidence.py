@@ -14,7 +14,7 @@ from memfin.contracts import ConfigFile, Corrections, EvalSummary, LabelledReply
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS
-from memfin.journal.layout import DATASET, DIALOGUES
+from memfin.journal.layout import DATASET, DIALOGUES, LABELS
 from memfin.language import LANGUAGES, use_language
 from memfin.report import reader
 from memfin.report.signoff import ADJUDICATED, ReaderAgreement, Readings, render_signoff
@@ -28,10 +28,10 @@ from memfin.validity.measurement import InvalidLabels, LabelFiles
 from memfin.validity.measures import kappa
 from memfin.version import __version__
 
-LABELS: Final = "labels.jsonl"
-"""The labels of a run in its directory."""
-
-_RUN_FILES: Final = (*DIALOGUES.files, *DIALOGUES.artifacts, COMMITS, reader.CORRECTIONS, LABELS)
+_RUN_FILES: Final = (
+    *(*DIALOGUES.files, *DIALOGUES.artifacts, COMMITS),
+    *(reader.CORRECTIONS, LABELS, "label_draw.json"),
+)
 _TOLERANCE: Final = 1e-9
 _MAX_FINDINGS: Final = 20
 _OF_DATASET: Final = ("m2_profile_accuracy", "m4_compliance.forbidden_hit_rate")
@@ -41,7 +41,7 @@ _OF_DATASET: Final = ("m2_profile_accuracy", "m4_compliance.forbidden_hit_rate")
 def label_files(run_dir: Path, more: Iterable[Path] = ()) -> list[Path]:
     """Return the files of labels: that of the run's directory, where it has one, and others."""
     own = run_dir / LABELS
-    return [*([own] if own.is_file() else []), *more]
+    return [*([own] if own.is_file() and own.stat().st_size else []), *more]
 
 
 def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = None) -> Readings:
@@ -54,8 +54,9 @@ def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = 
     """
     reader.require_run_directory(run_dir)
     if not labels:
-        corrections, current = reader.read_corrections(run_dir)
-        return Readings(corrections=corrections if current else None)
+        recorded = _recorded(run_dir)
+        current = recorded and recorded.turn_eval_sha256 == reader.rows_sha256(run_dir)
+        return Readings(corrections=recorded if current else None)
     LabelFiles(labels).check()
     given = _with_turns(run_dir, [each for path in labels for each in reader.scan(path, LabelledReply)])
     agreement = tuple(_agreement(given))
@@ -63,6 +64,10 @@ def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = 
         return Readings(given, agreement, correct_run(run_dir, read_run(run_dir, labels, dataset)))
     except InvalidLabels:  # valid lines that contradict each other
         return Readings(given, agreement, contradict=True)
+
+
+def _recorded(run_dir: Path) -> Corrections | None:
+    return reader.read_optional(run_dir / reader.CORRECTIONS, Corrections)
 
 
 def _with_turns(run_dir: Path, labels: Iterable[LabelledReply]) -> list[LabelledReply]:
@@ -130,9 +135,8 @@ def bundle_run(
         missing.append(f"dataset: {place}")
     if readings.contradict:
         missing.append("corrected rates: labels of the same turn contradict each other")
-    recorded, current = reader.read_corrections(run_dir)
-    found = readings.corrections
-    if recorded and not (current and found and not _differences(_rates(recorded), _rates(found))):
+    recorded, found = _recorded(run_dir), readings.corrections
+    if recorded and _differences(_rates(recorded), _rates(found)):
         advice = f"give them all with --labels, or write it anew: memfin correct {run_dir} --write"
         raise UsageError(f"{run_dir / reader.CORRECTIONS}: does not follow from rows and labels; {advice}")
     if recorded and not files:
@@ -140,7 +144,11 @@ def bundle_run(
     if found is not None and not recorded:
         given = [each.replace(path=names.get(Path(each.path), f"run/{LABELS}")) for each in found.files]
         contents[f"run/{reader.CORRECTIONS}"] = pretty_json(found.replace(files=given))
-    contents |= _pages(run_dir, readings._replace(corrections=recorded or found))
+    with TemporaryDirectory(prefix="memfin-bundle-") as name:  # the pages depend on what is in the bundle
+        for each, content in contents.items():
+            (place := Path(name, each)).parent.mkdir(exist_ok=True)
+            place.write_bytes(content) if isinstance(content, bytes) else place.symlink_to(content.resolve())
+        contents |= _pages(Path(name, "run"), readings._replace(corrections=recorded or found))
     sha256 = write_bundle(
         out, contents, run_id=manifest.run_id, version=__version__, missing=missing, force=force
     )
@@ -259,12 +267,18 @@ def _derived(directory: Path, dataset: Path | None) -> Iterator[tuple[str, bool]
         )
     }
     # 3. The corrected rates follow from the labels.
-    recorded, current = reader.read_corrections(run_dir)
+    recorded = _recorded(run_dir)
     labels = [*label_files(run_dir), *sorted((directory / "labels").glob("*.jsonl"))]
     readings = read_readings(run_dir, labels)
-    rates = _differences(_rates(recorded), _rates(readings.corrections)) if labels else ()
+    rates = _differences(_rates(recorded), _rates(readings.corrections))
     places |= {f"run/{reader.CORRECTIONS}: {each}": "rows and labels" for each in rates}
-    lines += [] if current else [f"run/{reader.CORRECTIONS}: is of other rows"]
+    in_summary = msgspec.json.decode((run_dir / reader.SUMMARY).read_bytes()).get("corrected")
+    if in_summary is not None:
+        values = {name: each for name, each in _rates(recorded).get("values", {}).items() if each}
+        places |= {
+            f"run/{reader.SUMMARY}: {each}": reader.CORRECTIONS
+            for each in _differences(in_summary, values, "corrected")
+        }
     yield from ((line, True) for line in lines)
     for place, source in places.items():
         without = dataset is None and any(each in place for each in _OF_DATASET)
