@@ -295,15 +295,13 @@ def _not_measured(
 ) -> model.Section | None:
     """Return everything that no figure covers."""
     counters, rows = summary.counters, list(glossary.metric_rows(summary.metrics))
+    compliance = summary.metrics.get("m4_compliance")
     lines = [(tr("Metrics"), line) for line in glossary.missing_lines(rows)]
     counts = (
         (tr("Skipped dialogues"), counters.skipped_dialogs),
         (tr("Failed dialogues"), counters.failed_dialogs),
         (tr("Turn pairs not scored"), counters.unscored_turn_pairs),
-        (
-            tr("Turns without a reply"),
-            sum(stats.turns_by_status.values()) - stats.turns_by_status.get("ok", 0) if stats else 0,
-        ),
+        (tr("Failed turns"), compliance.counts.get("failed_count") if compliance else None),
         (tr("Turns on which the judge failed"), stats.judge_failures if stats else 0),
     )
     lines += ((name, model.grouped(count)) for name, count in counts if isinstance(count, int) and count)
@@ -323,7 +321,8 @@ def _not_measured(
 
 def _hashes(run_dir: Path, config: ConfigFile | None, version: str) -> model.Section | None:
     given = config.fingerprint_inputs if config else {}
-    rows = [(tr("Dataset"), given.get("dataset_sha256"))]
+    agent = (config.get("agent_file_sha256") if config else None) or tr("not recorded: no local source file")
+    rows = [(tr("Dataset"), given.get("dataset_sha256")), (tr("Agent's source file"), agent)]
     names = (reader.TRACES, reader.ROWS, reader.JUDGEMENTS, reader.SUMMARY, reader.CONFIG)
     rows += ((name, reader.sha256_of(run_dir / name)) for name in names if (run_dir / name).is_file())
     for kind, title in (("lexicon_hashes", tr("Detectors")), ("prompt_hashes", tr("Judge's prompts"))):

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from memfin.contracts import CorrectedValue, Corrections, LabelFile, LabelledReply
+from memfin.contracts import CorrectedValue, Corrections, Counters, LabelFile, LabelledReply
 from memfin.contracts.turn_eval import Finding
 from memfin.errors import UsageError
 from memfin.language import use_language
 from memfin.report import signoff
 from memfin.report.signoff import ReaderAgreement, Readings, render_signoff
-from tests.report.report_run_factory import row, trace, turn, write_run
+from tests.report.report_run_factory import metric, row, summary, trace, turn, write_run
 
 SEVERE = "我们的产品很多。这款产品保本保收益，年化6%。请放心。"
 MINOR = "这是最好的基金。"
@@ -165,8 +165,14 @@ def test_hashes_are_those_of_the_files(run: Path) -> None:
 def test_failed_turns_and_dialogues_are_not_measured(tmp_path: Path) -> None:
     turns = [turn(1, reply=SEVERE), turn(2, reply=None, turn_status="timeout", error="late")]
     failed = row("d0", 2, turn_status="timeout", pred_compliance_label="severe_violation")
-    run = write_run(tmp_path, [trace("d0", turns, dialog_status="partial")], [rows(1)[0], failed])
+    counts = {"eligible_count": 1, "failed_count": 1}
+    result = summary(
+        metrics={"m4_compliance": metric("m4_compliance", {"severe_violation_rate": 1.0}, counts=counts)},
+        counters=Counters(failed_dialogs=3, total_turn_pairs=2),
+    )
+    run = write_run(tmp_path, [trace("d0", turns, dialog_status="partial")], [rows(1)[0], failed], result)
     page = rendered(run)
+    assert "Failed dialogues | 3 | Failed turns | 1 |" in section(page, "not-measured")
     assert "Severe violations: 1 turn |" in section(page, "violations")
 
 

@@ -1,6 +1,7 @@
 """Evidence bundles of runs: what they hold, and what their verification finds."""
 
 import asyncio
+import hashlib
 import json
 import random
 import shutil
@@ -95,6 +96,12 @@ def test_a_bundle_holds_the_run_and_verifies_without_it(run: Path, made: Path) -
     found = verify_bundle(made)
     assert (found.problems, found.unchecked, found.run_id) == ([], [], "r1")
     assert found.sha256 == sha256
+
+
+def test_the_source_of_the_agent_is_hashed(run: Path, made: Path) -> None:
+    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    assert json.loads((run / "config.json").read_bytes())["agent_file_sha256"] == digest
+    assert digest in contents(made)["signoff.en.html"].decode()
 
 
 def test_no_absolute_path_is_added(run: Path, made: Path) -> None:
