@@ -75,6 +75,8 @@ def write_bundle(
     """
     if path.is_dir() or (path.exists() and not force):
         raise UsageError(f"{path}: exists already; --force replaces a file, --out names another")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no directory {path.parent}")
     partial: Path | None = None
     try:
         with NamedTemporaryFile("w+b", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

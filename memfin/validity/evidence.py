@@ -41,7 +41,8 @@ _OF_DATASET: Final = ("m2_profile_accuracy", "m4_compliance.forbidden_hit_rate")
 def label_files(run_dir: Path, more: Iterable[Path] = ()) -> list[Path]:
     """Return the files of labels: that of the run's directory, where it has one, and others."""
     own = run_dir / LABELS
-    return [*([own] if own.is_file() and own.stat().st_size else []), *more]
+    others = [path for path in more if path.resolve() != own.resolve()]
+    return [*([own] if own.is_file() and own.stat().st_size else []), *others]
 
 
 def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = None) -> Readings:
@@ -116,8 +117,9 @@ def bundle_run(
         UsageError: the run has not finished, the labels do not give its corrected rates, or ``out`` exists.
         RunFault: a file cannot be read or written.
     """
-    names = {path: f"labels/{number:03}.jsonl" for number, path in enumerate(labels, 1)}
     files = label_files(run_dir, labels)
+    others = [path for path in files if path != run_dir / LABELS]
+    names = {path: f"labels/{number:03}.jsonl" for number, path in enumerate(others, 1)}
     readings = read_readings(run_dir, files, dataset)
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
     log = run_dir.parent / "logs" / f"progress_{manifest.run_id}.jsonl"

@@ -62,6 +62,7 @@ def forged(path: Path, entries: Mapping[Any, bytes] | None = None, manifest: byt
 def test_the_same_contents_give_the_same_bytes_and_come_back(tmp_path: Path, made: Path) -> None:
     assert written(tmp_path / "again.zip").read_bytes() == made.read_bytes()
     assert zipfile.ZipFile(made).testzip() is None  # any program can open it
+    assert {each.date_time for each in zipfile.ZipFile(made).infolist()} == {(1980, 1, 1, 0, 0, 0)}
     (tmp_path / "out").mkdir()
     manifest, found = extract_bundle(made, tmp_path / "out")
     assert (found, manifest.run_id, manifest.missing) == ([], "r1", ["labels: none"])
@@ -80,6 +81,8 @@ def test_the_files_of_a_directory_are_streamed(tmp_path: Path, made: Path) -> No
 def test_a_file_that_exists_is_kept_unless_forced(made: Path) -> None:
     with pytest.raises(UsageError, match="exists already; --force"):
         written(made)
+    with pytest.raises(UsageError, match="there is no directory"):
+        written(made.parent / "absent" / "b.zip")
     before = made.read_bytes()
     write_bundle(made, {}, run_id="r2", version="1.0", missing=[], force=True)
     assert made.read_bytes() != before

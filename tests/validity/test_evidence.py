@@ -84,7 +84,7 @@ def rewritten(bundle: Path, change: Callable[[dict[str, bytes]], object], versio
 
 
 def test_a_bundle_holds_the_run_and_verifies_without_it(run: Path, made: Path) -> None:
-    sha256, missing = bundle_run(run, run.parent / "again.zip")
+    sha256, missing = bundle_run(run, run.parent / "again.zip", [run.parent / "r1" / "labels.jsonl"])
     assert (run.parent / "again.zip").read_bytes() == made.read_bytes()
     assert missing == []
     names = list(contents(made))
@@ -102,6 +102,15 @@ def test_the_source_of_the_agent_is_hashed(run: Path, made: Path) -> None:
     digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     assert json.loads((run / "config.json").read_bytes())["agent_file_sha256"] == digest
     assert digest in contents(made)["signoff.en.html"].decode()
+
+
+def test_keys_of_the_environment_are_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-8d21f07c55aa4b19"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    asyncio.run(evaluate(None, agent=lambda text: f"{PLAIN} {key}", runs_dir=tmp_path, run_id="r1", limit=1))
+    bundle_run(tmp_path / "r1", tmp_path / "b.zip")
+    assert [name for name, data in contents(tmp_path / "b.zip").items() if key.encode() in data] == []
+    assert verify_bundle(tmp_path / "b.zip").problems == []
 
 
 def test_no_absolute_path_is_added(run: Path, made: Path) -> None:
