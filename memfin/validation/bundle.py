@@ -188,7 +188,7 @@ def _check_end(path: Path, file: IO[bytes]) -> int:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL))
     tail = file.read()
-    if not (tail.startswith(b"PK\x05\x06") and tail[_END:-64] == _COMMENT and len(tail) == _TAIL):
+    if not (tail.startswith(b"PK\x05\x06") and tail[_END:-64] == _COMMENT):
         raise UsageError(f"{path}: is no bundle of memfin, or is truncated: it lacks the checksum at its end")
     count, length = int.from_bytes(tail[10:12], "little"), int.from_bytes(tail[12:16], "little")
     if count > MAX_FILES + 1 or length > MAX_FILES << 10 or size > MAX_BYTES:

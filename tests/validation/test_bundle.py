@@ -158,6 +158,11 @@ def test_bytes_between_entries_are_refused(made: Path) -> None:
     data = made.read_bytes()
     made.write_bytes(b"hidden" + data)
     assert "bytes in front that belong to no file" in problems(sealed(made))[0]
+    place = data.index(b"PK\x01\x02")
+    hidden = bytearray(data[:place] + b"hidden" + data[place:])
+    struct.pack_into("<I", hidden, len(hidden) - 22 - 85 + 16, place + 6)  # the place of the list
+    made.write_bytes(hidden)
+    assert "bytes behind the last file that belong to none" in problems(sealed(made))[0]
 
 
 def test_a_wrong_crc_is_named(made: Path) -> None:
@@ -188,7 +193,7 @@ def test_bombs_are_refused_by_declared_and_by_real_size(
 def test_long_lists_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "MAX_FILES", 3)
     path = forged(tmp_path / "l.zip", {str(each): b"" for each in range(9)})
-    assert "a bundle has at most 3" in problems(path)[0]
+    assert "10 files, a list of 482 bytes; a bundle has at most 3" in problems(path)[0]
     with pytest.raises(UsageError, match="at most 3"):
         write_bundle(
             tmp_path / "m.zip",
