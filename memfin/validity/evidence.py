@@ -122,6 +122,8 @@ def bundle_run(
     names = {path: f"labels/{number:03}.jsonl" for number, path in enumerate(others, 1)}
     readings = read_readings(run_dir, files, dataset)
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
+    if manifest.ended_at is None:
+        raise UsageError(f"{run_dir}: the run has not finished; memfin resume {run_dir} goes on with it")
     log = run_dir.parent / "logs" / f"progress_{manifest.run_id}.jsonl"
     contents: dict[str, Content] = {
         **{f"run/{name}": run_dir / name for name in _RUN_FILES if name != DATASET},

@@ -21,6 +21,7 @@ from memfin.runtime.outputs import pretty_json
 from memfin.validation.bundle import MANIFEST, write_bundle
 from memfin.validity.corrections import correct_run, read_run
 from memfin.validity.evidence import Verified, bundle_run, read_readings, verify_bundle
+from memfin.validity.measurement import InvalidLabels
 from memfin.version import __version__
 from tests.commands import run_command
 from tests.support import write_jsonl
@@ -51,7 +52,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "compliance": "severe_violation" if severe else "compliant",
         }
         lines += [line, {**line, "reader": "li"}] if number % 2 else [line]
-    lines.append({**lines[1], "reader": "adjudicated", "compliance": "minor_violation"})
+    lines.append({**lines[1], "reader": "adjudicated"})
     lines[1]["compliance"] = "minor_violation"
     write_jsonl(runs / "r1" / "labels.jsonl", lines)
     return runs / "r1"
@@ -232,6 +233,14 @@ def test_labels_that_contradict_each_other_correct_nothing(run: Path, made: Path
     assert verify_bundle(made).problems == []
 
 
+def test_invalid_labels_are_no_contradiction(run: Path) -> None:
+    path = run / "labels.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    write_jsonl(path, [*lines, {**lines[0], "probability": 7}])
+    with pytest.raises(InvalidLabels, match=r"labels\.jsonl:\d+: \$\.id"):
+        read_readings(run, [run / "labels.jsonl"])
+
+
 def test_agreement_leaves_out_the_adjudicated_and_labels_of_other_replies(run: Path) -> None:
     path = run / "labels.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -246,6 +255,10 @@ def test_agreement_leaves_out_the_adjudicated_and_labels_of_other_replies(run: P
 
 
 def test_an_unfinished_run_is_refused(run: Path, made: Path) -> None:
+    manifest = json.loads((run / "run_manifest.json").read_bytes())
+    (run / "run_manifest.json").write_text(json.dumps({**manifest, "ended_at": None}), "utf-8")
+    with pytest.raises(UsageError, match="has not finished; memfin resume"):
+        bundle_run(run, made, force=True)
     (run / "metrics_summary.json").unlink()
     with pytest.raises(UsageError, match="has not finished; memfin resume"):
         bundle_run(run, made, force=True)
