@@ -40,6 +40,9 @@ COMMANDS: Final = {
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plan": "Count the labels that corrected rates need, and draw turns.",
     "correct": "Correct the rates of a run by labels of some of its turns.",
+    "signoff": "Write the sign-off page of a run, to print and sign.",
+    "bundle": "Write the evidence of a run into one zip file.",
+    "verify": "Check the evidence of a run.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
     "mcp": "Serve runs to coding assistants (MCP).",
@@ -48,6 +51,7 @@ COMMANDS: Final = {
 """Subcommands, each the ``command`` of the module of its name unless `PLACES` has it, imported on use."""
 
 PLACES: Final = {
+    "bundle": "signoff:bundle",
     "export": "imports:export",
     "import": "imports:command",
     "plan": "correct:plan",
@@ -55,6 +59,7 @@ PLACES: Final = {
     "score": "run:score",
     "report": "run:report",
     "schema": "validate:schema",
+    "verify": "signoff:verify",
 }
 """Modules and names of the other subcommands."""
 

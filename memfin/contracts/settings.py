@@ -335,7 +335,7 @@ class ConfigFile(Record):
     """``config.json``: the resolved settings of a run and the fingerprint of what they name.
 
     ``judge_endpoint`` names the environment variables that said where the judge's model is, and
-    which of them holds its key.
+    which of them holds its key. ``agent_file_sha256`` is the hash of the source file of an imported agent.
     """
 
     run_id: str
@@ -344,6 +344,7 @@ class ConfigFile(Record):
     fingerprint_inputs: dict[str, Any]
     memfin_version: str
     judge_endpoint: dict[str, str | None] | None = None
+    agent_file_sha256: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class BenchConfigFile(ConfigFile):

@@ -57,13 +57,17 @@ class Card(Struct, frozen=True, kw_only=True):
 
 
 class Cell(Struct, frozen=True):
-    """A cell of a table; ``share`` (0 to 1) is drawn as a bar, ``small`` is an explanation below."""
+    """A cell of a table; ``share`` (0 to 1) is drawn as a bar, ``small`` is an explanation below.
+
+    ``quote`` takes the place of the text.
+    """
 
     text: str
     small: str = ""
     share: float | None = None
     interval: Interval | None = None
     strong: bool = False
+    quote: tuple[Segment, ...] = ()
 
 
 Value = Cell | str | float | None

@@ -213,10 +213,15 @@ def read_optional(path: Path, kind: type[T]) -> T | None:
     return read(path, kind) if path.is_file() else None
 
 
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with _reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def rows_sha256(run_dir: Path) -> str:
     """Return the SHA-256 of the rows of a run."""
-    with _reading(run_dir / ROWS), (run_dir / ROWS).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(run_dir / ROWS)
 
 
 def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:

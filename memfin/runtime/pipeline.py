@@ -6,6 +6,7 @@ A pipeline is a chain of supervised stages with bounded channels between them. D
 
 import asyncio
 import hashlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,6 +221,7 @@ class Plan(ABC, Generic[S]):
             fingerprint_inputs=self.fingerprint_inputs,
             memfin_version=__version__,
             judge_endpoint=judge_endpoint(self.judge),
+            agent_file_sha256=source_sha256(str(self.fingerprint_inputs.get("agent"))),
         )
 
     async def close(self) -> None:
@@ -328,6 +330,15 @@ class Pipeline(Generic[S]):
         self.stop_timers()
         for stage in self.stages:
             stage.close()
+
+
+def source_sha256(reference: str) -> str | msgspec.UnsetType:
+    """Return the SHA-256 of the source file of an agent ``module:name``; UNSET for other agents."""
+    module, _, name = reference.partition(":")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not name or module == "openai" or not file or not Path(file).is_file():
+        return msgspec.UNSET
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def foremost(group: BaseExceptionGroup[BaseException]) -> BaseException:
