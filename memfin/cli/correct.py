@@ -14,27 +14,31 @@ from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
-from memfin.report.reader import CORRECTIONS
+from memfin.report.reader import CORRECTIONS, LABELS
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
 from memfin.runtime.gates import (
     CORRECTED,
     Gate,
     check_gate,
-    corrected_directions,
     corrected_values,
     parse_gate,
+    value_directions,
     value_gates,
 )
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
-from memfin.validity.corrections import JoinedRun, correct_run, read_run
+from memfin.validity.corrections import JoinedRun, correct_run, labels_of, read_run, write_corrections
 from memfin.validity.label_plan import MORE, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
-LABELS: Final = click.option(
-    "--labels", metavar="FILE", type=FILE, multiple=True, help="Labels of turns of the run.  Repeatable."
+LABEL_FILES: Final = click.option(
+    "--labels",
+    metavar="FILE",
+    type=FILE,
+    multiple=True,
+    help="Labels of turns of the run.  Repeatable.  [default: RUN/labels.jsonl]",
 )
 DATASET: Final = click.option(
     "--dataset", metavar="FILE", type=FILE, help="The run's dataset, where it is no longer at its place."
@@ -51,10 +55,10 @@ AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print the
 
 @click.command("correct")
 @click.argument("run", type=click.Path(path_type=Path))
-@LABELS
+@LABEL_FILES
 @DATASET
 @GATES
-@click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, for its report and gates.")
+@click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, and into its summary.")
 @AS_JSON
 @with_language()
 def command(
@@ -69,7 +73,7 @@ def command(
     """Correct the rates of RUN by labels of some of its turns.
 
     \b
-    memfin correct runs/my_run --labels labels.jsonl
+    memfin correct runs/my_run
     memfin correct runs/my_run --labels labels.jsonl --write
     memfin correct runs/my_run --labels labels.jsonl --gate 'm4_compliance.severe_violation_rate<=0.01@95'
 
@@ -79,8 +83,11 @@ def command(
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input.
     """
-    if not labels:
-        raise UsageError("--labels is missing; memfin plan RUN --draw 100 --out FILE draws turns to label")
+    if not (labels := labels or tuple(labels_of(run))) and run.is_dir():
+        raise UsageError(
+            f"--labels is missing, and {run / LABELS} too; memfin plan {run} --draw 100 --out FILE draws "
+            "turns to label"
+        )
     held = [_gate(text) for text in gates]
     joined = _read(run, labels, dataset)
     found = correct_run(run, joined)
@@ -91,9 +98,9 @@ def command(
         for line in correction_lines(found):
             click.echo(line)
     if write:
-        replace_file(run / CORRECTIONS, pretty_json(found).decode())
+        write_corrections(run, found)
         note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
-    if problems := value_gates(held, corrected_values(found, "")):
+    if problems := value_gates(held, corrected_values(run, found.values)):
         raise GateFailed("; ".join(problems))
 
 
@@ -105,7 +112,7 @@ def command(
     help="Width of the 95 % interval of each corrected rate.  [default: 0.05, without a gate]",
 )
 @GATES
-@LABELS
+@LABEL_FILES
 @DATASET
 @click.option(
     "--draw", metavar="N", type=click.IntRange(min=1), help="Draw N turns to label and write them to --out."
@@ -144,7 +151,7 @@ def plan(  # noqa: PLR0913 - one argument per option
     if (draw is None) != (out is None):
         raise UsageError("--draw and --out go together: the number of turns, and the file to write them to")
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels, dataset)
+    joined = _read(run, labels or tuple(() if draw else labels_of(run)), dataset)
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
@@ -162,7 +169,8 @@ def _gate(text: str) -> Gate:
     gate = parse_gate(text)
     if not gate.name.endswith(CORRECTED):
         gate = gate._replace(name=f"{gate.name}{CORRECTED}")
-    check_gate(gate, corrected_directions())
+    directions = value_directions()
+    check_gate(gate, {name: less for name, less in directions.items() if name.endswith(CORRECTED)})
     return gate
 
 
