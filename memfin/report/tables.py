@@ -21,6 +21,7 @@ from memfin.report.glossary import (
     format_corrected,
     format_interval,
     format_value,
+    is_quotable,
     is_score,
     labels,
 )
@@ -162,7 +163,7 @@ def correction_lines(corrections: Corrections) -> Iterator[str]:
             continue
         (low, high), (low_alone, high_alone) = found.ci95, found.alone_ci95
         text, interval = label(name, "dialogues"), format_interval(name, found.ci95)
-        if not low <= found.raw <= high:
+        if not is_quotable(found):
             yield tr(
                 "{value}: do not quote the raw {raw}; {labels:,} labels make it {corrected} ({interval})",
                 value=text,

@@ -70,10 +70,12 @@ class JoinedRun(NamedTuple):
     labels_sha256: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None) -> JoinedRun:
+def read_run(
+    run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None, *, confined: bool = False
+) -> JoinedRun:
     """Return the turns of a finished run, joined with the labels of some files.
 
-    ``dataset`` is the run's by default.
+    ``dataset`` is the run's by default; ``confined`` reads none outside the run's directory but the sample.
 
     Raises:
         InvalidLabels: a line is no labelled reply, or two labels of one turn contradict each other.
@@ -109,7 +111,7 @@ def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = 
         raise UsageError(f"no label belongs to a turn of {run_dir}; {lines[0]}")
     # 2. The rows, each once as it is and once with what the label of its turn says.
     merged = _merged(of_turn)
-    source = _dataset(summary.dataset_path, run_dir, dataset)
+    source = _dataset(summary.dataset_path, run_dir, dataset, confined=confined)
     metrics, turns = MetricsState(), []
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         turn = row.dialog_id, row.turn_pair_id
@@ -231,11 +233,15 @@ def _as_labelled(row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None) -
     return changes
 
 
-def _dataset(recorded: str, run_dir: Path, given: Path | None) -> DatasetIndex | None:
+def _dataset(recorded: str, run_dir: Path, given: Path | None, *, confined: bool) -> DatasetIndex | None:
     """Return the run's dataset; None where it is no longer at its place."""
     if given is not None:
         return DatasetIndex(given)
-    places = (run_dir / "dataset.jsonl", SAMPLE if recorded.startswith("builtin:") else Path(recorded))
+    places = [run_dir / "dataset.jsonl"]
+    if recorded.startswith("builtin:"):
+        places.append(SAMPLE)
+    elif not confined:
+        places.append(Path(recorded))
     return next((DatasetIndex(path) for path in places if path.is_file()), None)
 
 
@@ -244,10 +250,11 @@ def labels_of(run_dir: Path) -> list[Path]:
     return [path for path in (run_dir / reader.LABELS,) if path.is_file() and path.stat().st_size]
 
 
-def current_corrections(run_dir: Path) -> Corrections | None:
+def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections | None:
     """Return the corrected rates of a finished run by its labels, None where it has none.
 
-    They are computed where ``corrections.json`` is of other rows or labels, and not written.
+    They are computed where ``corrections.json`` is of other rows or labels, and not written. ``confined`` is
+    that of `read_run`.
 
     Raises:
         InvalidLabels: a line is no labelled reply, or two labels of one turn contradict each other.
@@ -255,7 +262,7 @@ def current_corrections(run_dir: Path) -> Corrections | None:
     """
     found, current = reader.read_corrections(run_dir)
     if not current and (labels := labels_of(run_dir)):
-        return correct_run(run_dir, read_run(run_dir, labels))
+        return correct_run(run_dir, read_run(run_dir, labels, confined=confined))
     return found if current else None
 
 

@@ -11,10 +11,11 @@ from memfin.contracts.rag import RagResult
 from memfin.contracts.reading import iter_jsonl
 from memfin.journal import layout
 from memfin.language import marked, tr
-from memfin.report.glossary import METRICS, labels, value_label, word
+from memfin.report.glossary import METRICS, format_corrected, labels, value_label, word
 from memfin.report.model import moment
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import profile_of, turns_of
+from memfin.web.view.corrected import CorrectedRates
 from memfin.web.view.filters import ANSWER, KINDS, Filters
 from memfin.web.view.index import PAGE, Indexes
 from memfin.web.view.runs import Catalog, Summary, Value
@@ -49,6 +50,7 @@ class Views:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
+        self._corrected = CorrectedRates(catalog)
 
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
@@ -106,8 +108,12 @@ class Views:
         with closing(self._indexes.open(self._files(summary.name))) as index:
             total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
             unreadable = index.unreadable()
+        corrected, labels_problem = self._corrected.of(summary.name)
         return "run", {
             **_head(summary),
+            "corrected": corrected,
+            "labels_problem": labels_problem,
+            "format_corrected": format_corrected,
             "whole": whole and not filters.any and filters.page == 1,
             "filters": filters,
             "chosen": _chosen(filters),
