@@ -1,6 +1,6 @@
 """``memfin correct`` and ``memfin plan``: rates corrected by labels, and how many labels they need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,7 @@ from memfin.runtime.gates import (
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
 from memfin.validity.corrections import JoinedRun, correct_run, labels_of, read_run, write_corrections
-from memfin.validity.label_plan import MORE, draw_turns, drawn_lines, rate_plan
+from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -112,6 +112,17 @@ def command(
     help="Width of the 95 % interval of each corrected rate.  [default: 0.05, without a gate]",
 )
 @GATES
+@click.option(
+    "--power",
+    type=click.FloatRange(0.5, 1.0, max_open=True),
+    help="Probability of finding the --difference to another run with as many labels, such as 0.8.",
+)
+@click.option(
+    "--difference",
+    metavar="D",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    help="Difference of a rate between two runs, such as 0.05.",
+)
 @LABEL_FILES
 @DATASET
 @click.option(
@@ -129,6 +140,8 @@ def plan(  # noqa: PLR0913 - one argument per option
     *,
     width: float | None,
     gates: tuple[str, ...],
+    power: float | None,
+    difference: float | None,
     labels: tuple[Path, ...],
     dataset: Path | None,
     draw: int | None,
@@ -143,6 +156,7 @@ def plan(  # noqa: PLR0913 - one argument per option
     memfin plan runs/my_run --draw 30 --out pilot.jsonl
     memfin plan runs/my_run --labels pilot.jsonl --width 0.05
     memfin plan runs/my_run --labels pilot.jsonl --gate 'm4_compliance.severe_violation_rate<=0.02@95'
+    memfin plan runs/my_run --labels pilot.jsonl --power 0.8 --difference 0.05
     memfin plan runs/my_run --draw 200 --more detector --seed 7 --out to_label.jsonl
 
     The numbers follow from the variances of a pilot of about 30 labels. Without one, the raw rates are taken
@@ -150,12 +164,21 @@ def plan(  # noqa: PLR0913 - one argument per option
     """
     if (draw is None) != (out is None):
         raise UsageError("--draw and --out go together: the number of turns, and the file to write them to")
+    if (power is None) != (difference is None):
+        raise UsageError(
+            "--power and --difference go together: how often, and how large a difference, is found"
+        )
     held = [_gate(text) for text in gates]
     joined = _read(run, labels or tuple(() if draw else labels_of(run)), dataset)
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
-    rows = list(_plans(joined, width if width is not None or held else 0.05, held))
+    goals: list[tuple[Gate | None, Holds]] = [(gate, partial(_passes, gate)) for gate in held]
+    if power is not None and difference is not None:
+        goals.append((None, partial(_shows, difference, power)))
+    if width is not None or not goals:
+        goals.append((None, partial(_within, width or 0.05)))
+    rows = list(_plans(joined, goals))
     if as_json:
         click.echo(
             pretty_json({"run_id": joined.run_id, "pilot": joined.joined, "needed": rows}).decode(), nl=False
@@ -205,33 +228,39 @@ def _draw(run: Path, joined: JoinedRun, number: int, more: float, seed: int, out
     note(f"{counted(len(drawn), 'turn')} written to {out}; then memfin correct {run} --labels {out}")
 
 
-def _plans(joined: JoinedRun, width: float | None, gates: list[Gate]) -> Iterator[dict[str, Any]]:
+def _plans(joined: JoinedRun, goals: Sequence[tuple[Gate | None, Holds]]) -> Iterator[dict[str, Any]]:
     """Yield, the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
     plans = {name: found for name in RATES if (found := rate_plan(joined, name)) is not None}
-    goals: list[tuple[str, Gate | None]] = [(name, None) for name in plans if width is not None]
-    goals += [(gate.name.removesuffix(CORRECTED), gate) for gate in gates]
-    for name, gate in goals:
-        if (found := plans.get(name)) is None:
-            raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
-        holds = partial(_holds, width or 1.0, gate)
-        ends = [found._replace(value=end).needed(holds) for end in found.interval]
-        yield {
-            "value": name,
-            "gate": gate and gate.text,
-            "rate": found.value,
-            "ci95": found.interval,
-            "pilot": found.pilot,
-            "uniform": found.needed(holds),
-            "range": ends,
-            "more_detector": found.needed(holds, MORE) if found.kinds else None,
-            "all_turns": found.bounds(sum(found.whole)),
-        }
+    for gate, holds in goals:
+        for name in plans if gate is None else [gate.name.removesuffix(CORRECTED)]:
+            if (found := plans.get(name)) is None:
+                raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
+            ends = [found._replace(value=end).needed(holds) for end in found.interval]
+            yield {
+                "value": name,
+                "gate": gate and gate.text,
+                "rate": found.value,
+                "ci95": found.interval,
+                "pilot": found.pilot,
+                "uniform": found.needed(holds),
+                "range": ends,
+                "more_detector": found.needed(holds, MORE) if found.kinds else None,
+                "all_turns": found.bounds(sum(found.whole)),
+            }
 
 
-def _holds(width: float, gate: Gate | None, bounds: tuple[float, float]) -> bool:
-    if gate is None:
-        return bounds[1] - bounds[0] <= width
-    return bounds[1] <= gate.limit if gate.at_most else bounds[0] >= gate.limit
+def _within(width: float, plan: RatePlan, labels: int, more: float) -> bool:
+    low, high = plan.bounds(labels, more)
+    return high - low <= width
+
+
+def _passes(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
+    low, high = plan.bounds(labels, more)
+    return high <= gate.limit if gate.at_most else low >= gate.limit
+
+
+def _shows(difference: float, power: float, plan: RatePlan, labels: int, more: float) -> bool:
+    return plan.shows(difference, power, labels, more)
 
 
 def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:

@@ -17,12 +17,12 @@ from memfin.contracts import ANY_RISK_TAG, EvalSummary, LabelledReply, TurnEvalR
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
-from memfin.metrics.corrected import RATES, Reading, corrected_rate
+from memfin.metrics.corrected import RATES, Reading, corrected_difference, corrected_rate
 from memfin.report import load_report, render_html_report, render_markdown_report
 from memfin.runtime.api import evaluate
 from memfin.scoring.risk import DETECTED_TAGS
 from memfin.validity.corrections import JoinedRun, ReadTurn, correct_run, current_corrections, read_run
-from memfin.validity.label_plan import MORE, draw_turns, drawn_lines, rate_plan
+from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 from tests.commands import run_command
 from tests.support import length, write_jsonl
@@ -188,11 +188,13 @@ def test_turns_picked_by_hand_are_left_out(run: Path) -> None:
     assert corrected(run, first, *others, picked).values == corrected(run, first, *others).values
 
 
-def constructed(chance: random.Random, dialogs: int = 150) -> tuple[JoinedRun, dict[tuple[str, int], float]]:
+def constructed(
+    chance: random.Random, dialogs: int = 150, rate: float = 0.15
+) -> tuple[JoinedRun, dict[tuple[str, int], float]]:
     """Return a run with one rate, which detectors read well but not rightly, and the truth of its turns."""
     turns, truth = [], {}
     for number in range(dialogs):
-        own = chance.betavariate(1.2, 6.8)
+        own = chance.betavariate(8 * rate, 8 - 8 * rate)
         for turn in range(8):
             truth[str(number), turn] = hit = float(chance.random() < own)
             seen = float(chance.random() < (0.85 if hit else 0.08))
@@ -251,14 +253,46 @@ def test_a_draw_has_its_number_and_its_probabilities() -> None:
         assert [share] == pytest.approx(list(chances), rel=0.1)
 
 
+def narrower_than(width: float) -> Holds:
+    def holds(plan: RatePlan, labels: int, more: float) -> bool:
+        low, high = plan.bounds(labels, more)
+        return high - low <= width
+
+    return holds
+
+
 @pytest.mark.parametrize("more", [1.0, MORE])
 def test_the_planned_number_of_labels_has_the_width(more: float) -> None:
     run, truth = constructed(random.Random(5), 400)
     plans = [rate_plan(labelled(run, truth, 400, 1.0, seed), SEVERE) for seed in range(5)]
-    needed = [plan.needed(lambda bounds: bounds[1] - bounds[0] <= 0.06, more) for plan in plans if plan]
+    needed = [plan.needed(narrower_than(0.06), more) for plan in plans if plan]
     number = int(median(each for each in needed if each))
     bounds = [interval(labelled(run, truth, number, more, seed)) for seed in range(1, 12)]
     assert median(high - low for low, high in bounds) == pytest.approx(0.06, rel=0.15)
+
+
+@pytest.mark.parametrize("difference", [0.06, -0.06])
+def test_the_planned_number_of_labels_shows_the_difference(difference: float) -> None:
+    chance, power = random.Random(3), 0.8
+    plans = []
+    for seed in range(5):
+        run, truth = constructed(chance, 400)
+        plans.append(rate_plan(labelled(run, truth, 300, 1.0, seed), SEVERE))
+    needed = [
+        plan.needed(lambda plan, labels, more: plan.shows(abs(difference), power, labels, more))
+        for plan in plans
+        if plan
+    ]
+    number, shown, redraws = int(median(each for each in needed if each)), 0, length(40, 1000)
+    for seed in range(redraws):
+        sides = [
+            labelled(*constructed(chance, 400, rate), number, 1.0, seed) for rate in (0.15, 0.15 + difference)
+        ]
+        found = corrected_difference(*([turn.readings[SEVERE] for turn in side.turns] for side in sides))
+        assert found is not None
+        low, high = found.interval
+        shown += low > 0 if difference > 0 else high < 0
+    assert shown / redraws >= power - 2 * math.sqrt(power * (1 - power) / redraws)
 
 
 def test_without_a_pilot_the_detectors_count_for_nothing() -> None:
@@ -268,7 +302,7 @@ def test_without_a_pilot_the_detectors_count_for_nothing() -> None:
     assert seeing is not None
     assert (blind.pilot, blind.gain) == (0, 0.0)
     assert seeing.gain > 0.2
-    assert blind.needed(lambda bounds: bounds[1] - bounds[0] <= 1e-6) is None
+    assert blind.needed(narrower_than(1e-6)) is None
 
 
 def test_drawn_lines_are_labels_to_fill_in_and_hold_nothing_of_the_detectors(run: Path) -> None:
@@ -462,6 +496,7 @@ def test_runs_with_labels_are_compared_in_corrected_rates(with_labels: Path, tmp
         (("correct", "nowhere", "--labels", "x.jsonl"), "nowhere: no such directory"),
         (("correct", "runs/r1", "--labels", "x.jsonl"), "x.jsonl"),
         (("plan", "runs/r1", "--draw", "5"), "--draw and --out go together"),
+        (("plan", "runs/r1", "--power", "0.8"), "--power and --difference go together"),
         (("plan", "runs/r1", "--draw", "5000", "--out", "x.jsonl"), "turns of runs/r1 carry a rate"),
         (("plan", "runs/r1", "--gate", "m3_risk_coverage.risk<=1"), "unknown value"),
     ],
