@@ -14,6 +14,7 @@ from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
+from memfin.report.model import percent
 from memfin.report.reader import CORRECTIONS, LABELS
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
@@ -173,11 +174,11 @@ def plan(  # noqa: PLR0913 - one argument per option
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
-    goals: list[tuple[Gate | None, Holds]] = [(gate, partial(_passes, gate)) for gate in held]
+    goals: list[Goal] = [(gate, None, partial(_passes, gate)) for gate in held]
     if power is not None and difference is not None:
-        goals.append((None, partial(_shows, difference, power)))
+        goals.append((None, difference, partial(_shows, difference, power)))
     if width is not None or not goals:
-        goals.append((None, partial(_within, width or 0.05)))
+        goals.append((None, None, partial(_within, width or 0.05)))
     rows = list(_plans(joined, goals))
     if as_json:
         click.echo(
@@ -185,6 +186,13 @@ def plan(  # noqa: PLR0913 - one argument per option
         )
     else:
         _print_plans(joined, rows)
+        if power is not None:
+            click.echo(
+                tr(
+                    "±: labels of each of two runs whose rates differ by so much; {power} of pairs show it",
+                    power=percent(power),
+                )
+            )
 
 
 def _gate(text: str) -> Gate:
@@ -228,10 +236,14 @@ def _draw(run: Path, joined: JoinedRun, number: int, more: float, seed: int, out
     note(f"{counted(len(drawn), 'turn')} written to {out}; then memfin correct {run} --labels {out}")
 
 
-def _plans(joined: JoinedRun, goals: Sequence[tuple[Gate | None, Holds]]) -> Iterator[dict[str, Any]]:
-    """Yield, the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
+Goal = tuple[Gate | None, float | None, Holds]
+"""A gate or a difference, neither for a width, and what a plan is held against."""
+
+
+def _plans(joined: JoinedRun, goals: Sequence[Goal]) -> Iterator[dict[str, Any]]:
+    """Yield the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
     plans = {name: found for name in RATES if (found := rate_plan(joined, name)) is not None}
-    for gate, holds in goals:
+    for gate, difference, holds in goals:
         for name in plans if gate is None else [gate.name.removesuffix(CORRECTED)]:
             if (found := plans.get(name)) is None:
                 raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
@@ -239,6 +251,7 @@ def _plans(joined: JoinedRun, goals: Sequence[tuple[Gate | None, Holds]]) -> Ite
             yield {
                 "value": name,
                 "gate": gate and gate.text,
+                "difference": difference,
                 "rate": found.value,
                 "ci95": found.interval,
                 "pilot": found.pilot,
@@ -271,7 +284,9 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
 
     cells = (
         (
-            label(row["value"], "dialogues") + (row["gate"] or "").removeprefix(f"--gate {row['value']}"),
+            label(row["value"], "dialogues")
+            + (row["gate"] or "").removeprefix(f"--gate {row['value']}")
+            + (f" ±{row['difference']:g}" if row["difference"] else ""),
             format_value(row["value"], row["rate"]),
             format_interval(row["value"], row["ci95"]),
             f"{row['pilot']:,}",

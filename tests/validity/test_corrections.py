@@ -271,22 +271,22 @@ def test_the_planned_number_of_labels_has_the_width(more: float) -> None:
     assert median(high - low for low, high in bounds) == pytest.approx(0.06, rel=0.15)
 
 
-@pytest.mark.parametrize("difference", [0.06, -0.06])
+@pytest.mark.parametrize("difference", [0.08, -0.08])
 def test_the_planned_number_of_labels_shows_the_difference(difference: float) -> None:
     chance, power = random.Random(3), 0.8
     plans = []
     for seed in range(5):
-        run, truth = constructed(chance, 400)
+        run, truth = constructed(chance, 250)
         plans.append(rate_plan(labelled(run, truth, 300, 1.0, seed), SEVERE))
     needed = [
         plan.needed(lambda plan, labels, more: plan.shows(abs(difference), power, labels, more))
         for plan in plans
         if plan
     ]
-    number, shown, redraws = int(median(each for each in needed if each)), 0, length(40, 1000)
+    number, shown, redraws = int(median(each for each in needed if each)), 0, length(20, 1000)
     for seed in range(redraws):
         sides = [
-            labelled(*constructed(chance, 400, rate), number, 1.0, seed) for rate in (0.15, 0.15 + difference)
+            labelled(*constructed(chance, 250, rate), number, 1.0, seed) for rate in (0.15, 0.15 + difference)
         ]
         found = corrected_difference(*([turn.readings[SEVERE] for turn in side.turns] for side in sides))
         assert found is not None
@@ -515,6 +515,8 @@ def test_words_say_which_rates_not_to_quote(written: Path) -> None:
         run_command("plan", "runs/r1", "--labels", "drawn.jsonl", "--json", cwd=home(written)).stdout
     )
     assert {row["value"] for row in found["needed"]} == set(RATES)
+    words = ("plan", "runs/r1", "--labels", "drawn.jsonl", "--power", "0.8", "--difference", "0.25")
+    assert "±0.25" in run_command(*words, cwd=home(written)).stdout
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])

@@ -52,6 +52,17 @@ class Population:
         )
 
     @cached_property
+    def sums(self) -> list[tuple[float, float]]:
+        """Return the detector's numerator and the denominator of each dialogue."""
+        return [(sum(turn[1] for turn in turns), sum(turn[2] for turn in turns)) for turns in self.dialogs]
+
+    @cached_property
+    def turns_each(self) -> float:
+        """Return the mean number of turns of a dialogue that is drawn."""
+        sizes = map(len, self.dialogs)
+        return sum(w * size for w, size in zip(self.weights, sizes, strict=True)) / sum(self.weights)
+
+    @cached_property
     def truth(self) -> float:
         return self.mean(lambda turn: turn[0]) / self.mean(lambda turn: turn[2])
 
@@ -142,25 +153,21 @@ def useless(chance: random.Random, turn: Turn) -> Turn:
 
 def run_of(chance: random.Random, drawn: Population, labels: int) -> Iterator[Reading]:
     """Yield the readings of a run; unlabelled turns of a dialogue are one reading, which is the same."""
-    turns_each = math.fsum(
-        w * len(turns) for w, turns in zip(drawn.weights, drawn.dialogs, strict=True)
-    ) / math.fsum(drawn.weights)
-    count = round(TURNS_PER_LABEL * labels / turns_each)
-    dialogs = chance.choices(drawn.dialogs, drawn.weights, k=count)
+    count = round(TURNS_PER_LABEL * labels / drawn.turns_each)
+    places = chance.choices(range(len(drawn.dialogs)), drawn.weights, k=count)
+    dialogs = [drawn.dialogs[place] for place in places]
     ends = list(accumulate(map(len, dialogs)))
     chosen: defaultdict[int, list[int]] = defaultdict(list)
     for place in chance.sample(range(ends[-1]), labels):
         dialog = bisect(ends, place)
         chosen[dialog].append(ends[dialog] - place - 1)
-    for number, turns in enumerate(dialogs):
-        read = chosen.get(number, ())
-        for place in read:
-            label, detected, size = turns[place]
+    for number, (turns, place) in enumerate(zip(dialogs, places, strict=True)):
+        rest_detected, rest_size = drawn.sums[place]
+        for read in chosen.get(number, ()):
+            label, detected, size = turns[read]
+            rest_detected, rest_size = rest_detected - detected, rest_size - size
             yield Reading(str(number), detected, label, size)
-        rest = [turn for place, turn in enumerate(turns) if place not in read]
-        if rest:
-            detected = math.fsum(turn[1] for turn in rest)
-            yield Reading(str(number), detected, None, math.fsum(turn[2] for turn in rest))
+        yield Reading(str(number), rest_detected, None, rest_size)
 
 
 CASES = {
