@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts import ANY_RISK_TAG, EvalSummary, LabelledReply, TurnEvalRow
+from memfin.contracts import ANY_RISK_TAG, EvalSummary, JudgeRequest, LabelledReply, TurnEvalRow, Verdict
+from memfin.contracts.base import ComplianceLabel
 from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
@@ -114,6 +115,35 @@ def test_the_rates_of_a_run_that_is_labelled_whole_are_those_of_the_labels(run: 
     for name, value in found.values.items():
         metric, _, key = name.partition(".")
         assert value.value == pytest.approx(state.results()[metric].micro[key]), name
+
+
+class LenientJudge:
+    """Finds every required item in a reply, and a severe violation in one whose length is even."""
+
+    def judge(self, request: JudgeRequest) -> Verdict:
+        label: ComplianceLabel = "compliant" if len(request.reply) % 2 else "severe_violation"
+        rest: dict[str, Any] = {"risk_tags": [], "contradicted_constraints": []}
+        return Verdict(score=4, rubric_items=request.rubric_required, compliance=label, **rest)
+
+
+async def test_what_a_judge_read_is_corrected_like_what_detectors_found(run: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"runs_dir": str(tmp_path / "runs"), "run_id": "r1", "limit": 6}
+    await evaluate(None, judge=LenientJudge, judge_scope="all", **settings)
+    lines = by_detectors(run)  # the same replies, as the detectors read them
+    found = corrected(tmp_path / "runs" / "r1", *lines)
+    judged, detected = (
+        read_json(each / "metrics_summary.json", EvalSummary).metrics
+        for each in (tmp_path / "runs" / "r1", run)
+    )
+    for metric, key in (
+        ("m4_compliance", "severe_violation_rate"),
+        ("m3_risk_coverage", "risk_coverage"),
+        ("m5_explainability", "rubric_hit_rate"),
+    ):
+        value = found.values[f"{metric}.{key}"]
+        assert value.raw == pytest.approx(judged[metric].micro[key])
+        assert value.value == pytest.approx(detected[metric].micro[key])
+        assert abs(value.raw - value.value) > 0.1
 
 
 def test_a_group_needs_ten_labels_in_two_dialogues(run: Path) -> None:
