@@ -114,8 +114,8 @@ def test_the_interval_of_a_difference_holds_the_true_one(
     truth = change * (1 - rate) if change > 0 else change * rate
     held, narrower, made = 0, [], 0
     for _ in range(REDRAWS):
-        before = run_of(chance, rate, alike, found, alarms, 2 * labels)
-        first = before if paired else run_of(chance, rate, alike, found, alarms, 2 * labels)
+        before = run_of(chance, rate, alike, found, alarms, labels)
+        first = before if paired else run_of(chance, rate, alike, found, alarms, labels)
         after = run_after(chance, first, change, found, alarms)
         if not paired:
             after = [(f"other {dialog}", hit, seen) for dialog, hit, seen in after]
