@@ -108,7 +108,7 @@ class Views:
         with closing(self._indexes.open(self._files(summary.name))) as index:
             total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
             unreadable = index.unreadable()
-        corrected, labels_problem = self._corrected.of(summary.name)
+        corrected, labels_problem = self._corrected.of(summary.name) if whole else ({}, "")
         return "run", {
             **_head(summary),
             "corrected": corrected,
