@@ -6,17 +6,16 @@ from typing import Any
 import click
 
 from memfin.cli.options import VALUE_GATES, with_options
-from memfin.cli.output import note
+from memfin.cli.output import corrections_of, note
 from memfin.contracts import RunConfig
 from memfin.errors import GateFailed, UsageError
+from memfin.journal.layout import TURN_EVAL
 from memfin.metrics.aggregate import encode_summary
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.gates import (
-    corrected_directions,
-    corrected_values_of,
     custom_directions,
-    gated_values,
     gates_of,
+    summary_values,
     value_directions,
     value_gates,
 )
@@ -44,14 +43,17 @@ def command(turn_eval: Path, dialog_trace: Path | None, dataset: Path | None, **
         raise UsageError("--dialog-trace and --dataset go together: M2 needs both")
     summary, problems = aggregate_rows(turn_eval, dialog_trace, dataset)
     custom = custom_directions(summary.metrics)
-    gates = gates_of(RunConfig(**limits), {**value_directions(custom), **corrected_directions()})
+    gates = gates_of(RunConfig(**limits), value_directions(custom))
+    if turn_eval.name == TURN_EVAL and (found := corrections_of(turn_eval.parent)) is not None:
+        from memfin.validity.corrections import with_corrected  # noqa: PLC0415 - loads slowly
+
+        summary = with_corrected(summary, found)
     if dialog_trace is None:
         note("M2 is not measured: it needs --dialog-trace and --dataset")
     click.echo(encode_summary(summary).decode(), nl=False)
     for problem in problems:
         note(problem)
     failed = [f"{len(problems)} invalid lines in {turn_eval}"] if problems else []
-    values = gated_values(summary.metrics) | corrected_values_of(turn_eval.parent, gates)
-    failed += value_gates(gates, values)
+    failed += value_gates(gates, summary_values(summary, turn_eval.parent))
     if failed:
         raise GateFailed("; ".join(failed))

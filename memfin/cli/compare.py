@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec import UNSET
 
 from memfin.cli.options import VALUE_GATES, with_language, with_options
-from memfin.cli.output import note, print_table
+from memfin.cli.output import corrections_of, note, print_table
 from memfin.contracts import EvalSummary, RunConfig, SoakSummary
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
@@ -18,20 +19,24 @@ from memfin.language import tr
 from memfin.report.comparison import FAILED, compare_runs, headlines, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
 from memfin.report.inspect_log import is_log, means, read_log
-from memfin.report.reader import SUMMARY
+from memfin.report.reader import LABELS, SUMMARY
 from memfin.report.render import render_html_report, render_markdown_report, replace_file
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
-from memfin.report.tables import case_lines, comparison_table, smallest_line, unmeasured_lines
+from memfin.report.tables import (
+    case_lines,
+    comparison_table,
+    corrected_difference_lines,
+    smallest_line,
+    unmeasured_lines,
+)
 from memfin.runtime.bench_gates import DIRECTIONS, PERCENTAGE, score_interval
 from memfin.runtime.gates import (
     Gate,
     GatedValue,
-    corrected_directions,
-    corrected_values_of,
     custom_directions,
-    gated_values,
     gates_of,
     parse_value,
+    summary_values,
     value_directions,
     value_gates,
 )
@@ -103,10 +108,8 @@ def command(  # noqa: PLR0913 - one argument per option
     logged = _log_values(compared) if limits["gate"] else {}
     scored = {name: name == FAILED for values in logged.values() for name in values}
     custom = _custom_directions(compared) if any(limits.values()) else {}
-    gates = gates_of(
-        RunConfig(**limits), scored or {**value_directions(custom), **corrected_directions(), **DIRECTIONS}
-    )
-    comparisons = [compare_runs(first, run, held) for run in compared]
+    gates = gates_of(RunConfig(**limits), scored or {**value_directions(custom), **DIRECTIONS})
+    comparisons = [_with_corrected(compare_runs(first, run, held), first, run) for run in compared]
     for line in dict.fromkeys(line for comparison in comparisons for line in _limits(comparison)):
         note(f"warning: {line}")
     files = {"html": html, "markdown": markdown, "csv": csv_file, "latex": latex}
@@ -120,7 +123,7 @@ def command(  # noqa: PLR0913 - one argument per option
             for line in unmeasured_lines(comparison):
                 click.echo(line)
             click.echo(smallest_line(comparison, headlines(comparison.suite, comparison.values)))
-            for line in case_lines(comparison):
+            for line in (*corrected_difference_lines(comparison), *case_lines(comparison)):
                 click.echo(line)
     problems = [
         line
@@ -130,6 +133,23 @@ def command(  # noqa: PLR0913 - one argument per option
     problems += [line for run in compared for line in _gated(run, gates, logged.get(run))]
     if problems:
         raise GateFailed("; ".join(problems))
+
+
+def _with_corrected(comparison: Comparison, run_a: Path, run_b: Path) -> Comparison:
+    """Return the comparison with the differences of corrected rates, where both runs have labels."""
+    if comparison.suite != "dialogues" or not all((run / LABELS).is_file() for run in (run_a, run_b)):
+        return comparison
+    from memfin.validity.corrections import corrected_differences  # noqa: PLC0415 - loads slowly
+
+    try:
+        found = corrected_differences(run_a, run_b)
+    except UsageError as problem:
+        note(f"warning: the labels are not used: {problem}")
+        return comparison
+    values = {
+        name: value.replace(corrected=found.get(name, UNSET)) for name, value in comparison.values.items()
+    }
+    return comparison.replace(values=values)
 
 
 def _write(
@@ -183,9 +203,9 @@ def _gated(run: Path, gates: Sequence[Gate], logged: Mapping[str, GatedValue] | 
         sums = read_sums(last / RAG_SUMMARY)
         values = {PERCENTAGE: GatedValue(sums.overall_percentage, score_interval(sums.ci95))}
     else:
-        values = gated_values(read_json(last / SUMMARY, EvalSummary).metrics) | corrected_values_of(
-            last, gates
-        )
+        found = corrections_of(last)
+        summary = read_json(last / SUMMARY, EvalSummary).replace(corrected=found.values if found else UNSET)
+        values = summary_values(summary, last)
     for gate in gates:
         if gate.name not in values:
             raise UsageError(f"{gate.text}: {run} has no such value; known: {', '.join(values)}")

@@ -1,6 +1,6 @@
 """``memfin correct`` and ``memfin plan``: rates corrected by labels, and how many labels they need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,27 +14,32 @@ from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
-from memfin.report.reader import CORRECTIONS
+from memfin.report.model import percent
+from memfin.report.reader import CORRECTIONS, LABELS
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
 from memfin.runtime.gates import (
     CORRECTED,
     Gate,
     check_gate,
-    corrected_directions,
     corrected_values,
     parse_gate,
+    value_directions,
     value_gates,
 )
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
-from memfin.validity.corrections import JoinedRun, correct_run, read_run
-from memfin.validity.label_plan import MORE, draw_turns, drawn_lines, rate_plan
+from memfin.validity.corrections import JoinedRun, correct_run, labels_of, read_run, write_corrections
+from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
-LABELS: Final = click.option(
-    "--labels", metavar="FILE", type=FILE, multiple=True, help="Labels of turns of the run.  Repeatable."
+LABEL_FILES: Final = click.option(
+    "--labels",
+    metavar="FILE",
+    type=FILE,
+    multiple=True,
+    help="Labels of turns of the run.  Repeatable.  [default: RUN/labels.jsonl]",
 )
 DATASET: Final = click.option(
     "--dataset", metavar="FILE", type=FILE, help="The run's dataset, where it is no longer at its place."
@@ -51,10 +56,10 @@ AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print the
 
 @click.command("correct")
 @click.argument("run", type=click.Path(path_type=Path))
-@LABELS
+@LABEL_FILES
 @DATASET
 @GATES
-@click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, for its report and gates.")
+@click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, and into its summary.")
 @AS_JSON
 @with_language()
 def command(
@@ -69,7 +74,7 @@ def command(
     """Correct the rates of RUN by labels of some of its turns.
 
     \b
-    memfin correct runs/my_run --labels labels.jsonl
+    memfin correct runs/my_run
     memfin correct runs/my_run --labels labels.jsonl --write
     memfin correct runs/my_run --labels labels.jsonl --gate 'm4_compliance.severe_violation_rate<=0.01@95'
 
@@ -79,8 +84,11 @@ def command(
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input.
     """
-    if not labels:
-        raise UsageError("--labels is missing; memfin plan RUN --draw 100 --out FILE draws turns to label")
+    if not (labels := labels or tuple(labels_of(run))) and run.is_dir():
+        raise UsageError(
+            f"--labels is missing, and {run / LABELS} too; memfin plan {run} --draw 100 --out FILE draws "
+            "turns to label"
+        )
     held = [_gate(text) for text in gates]
     joined = _read(run, labels, dataset)
     found = correct_run(run, joined)
@@ -91,9 +99,9 @@ def command(
         for line in correction_lines(found):
             click.echo(line)
     if write:
-        replace_file(run / CORRECTIONS, pretty_json(found).decode())
+        write_corrections(run, found)
         note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
-    if problems := value_gates(held, corrected_values(found, "")):
+    if problems := value_gates(held, corrected_values(run, found.values)):
         raise GateFailed("; ".join(problems))
 
 
@@ -105,7 +113,18 @@ def command(
     help="Width of the 95 % interval of each corrected rate.  [default: 0.05, without a gate]",
 )
 @GATES
-@LABELS
+@click.option(
+    "--power",
+    type=click.FloatRange(0.5, 1.0, max_open=True),
+    help="Probability of finding the --difference to another run with as many labels, such as 0.8.",
+)
+@click.option(
+    "--difference",
+    metavar="D",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    help="Difference of a rate between two runs, such as 0.05.",
+)
+@LABEL_FILES
 @DATASET
 @click.option(
     "--draw", metavar="N", type=click.IntRange(min=1), help="Draw N turns to label and write them to --out."
@@ -122,6 +141,8 @@ def plan(  # noqa: PLR0913 - one argument per option
     *,
     width: float | None,
     gates: tuple[str, ...],
+    power: float | None,
+    difference: float | None,
     labels: tuple[Path, ...],
     dataset: Path | None,
     draw: int | None,
@@ -136,6 +157,7 @@ def plan(  # noqa: PLR0913 - one argument per option
     memfin plan runs/my_run --draw 30 --out pilot.jsonl
     memfin plan runs/my_run --labels pilot.jsonl --width 0.05
     memfin plan runs/my_run --labels pilot.jsonl --gate 'm4_compliance.severe_violation_rate<=0.02@95'
+    memfin plan runs/my_run --labels pilot.jsonl --power 0.8 --difference 0.05
     memfin plan runs/my_run --draw 200 --more detector --seed 7 --out to_label.jsonl
 
     The numbers follow from the variances of a pilot of about 30 labels. Without one, the raw rates are taken
@@ -143,18 +165,34 @@ def plan(  # noqa: PLR0913 - one argument per option
     """
     if (draw is None) != (out is None):
         raise UsageError("--draw and --out go together: the number of turns, and the file to write them to")
+    if (power is None) != (difference is None):
+        raise UsageError(
+            "--power and --difference go together: how often, and how large a difference, is found"
+        )
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels, dataset)
+    joined = _read(run, labels or tuple(() if draw else labels_of(run)), dataset)
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
-    rows = list(_plans(joined, width if width is not None or held else 0.05, held))
+    goals: list[Goal] = [(gate, None, partial(_passes, gate)) for gate in held]
+    if power is not None and difference is not None:
+        goals.append((None, difference, partial(_shows, difference, power)))
+    if width is not None or not goals:
+        goals.append((None, None, partial(_within, width or 0.05)))
+    rows = list(_plans(joined, goals))
     if as_json:
         click.echo(
             pretty_json({"run_id": joined.run_id, "pilot": joined.joined, "needed": rows}).decode(), nl=False
         )
     else:
         _print_plans(joined, rows)
+        if power is not None:
+            click.echo(
+                tr(
+                    "±: labels of each of two runs whose rates differ by so much; {power} of pairs show it",
+                    power=percent(power),
+                )
+            )
 
 
 def _gate(text: str) -> Gate:
@@ -162,7 +200,8 @@ def _gate(text: str) -> Gate:
     gate = parse_gate(text)
     if not gate.name.endswith(CORRECTED):
         gate = gate._replace(name=f"{gate.name}{CORRECTED}")
-    check_gate(gate, corrected_directions())
+    directions = value_directions()
+    check_gate(gate, {name: less for name, less in directions.items() if name.endswith(CORRECTED)})
     return gate
 
 
@@ -197,33 +236,44 @@ def _draw(run: Path, joined: JoinedRun, number: int, more: float, seed: int, out
     note(f"{counted(len(drawn), 'turn')} written to {out}; then memfin correct {run} --labels {out}")
 
 
-def _plans(joined: JoinedRun, width: float | None, gates: list[Gate]) -> Iterator[dict[str, Any]]:
-    """Yield, the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
+Goal = tuple[Gate | None, float | None, Holds]
+"""A gate or a difference, neither for a width, and what a plan is held against."""
+
+
+def _plans(joined: JoinedRun, goals: Sequence[Goal]) -> Iterator[dict[str, Any]]:
+    """Yield the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
     plans = {name: found for name in RATES if (found := rate_plan(joined, name)) is not None}
-    goals: list[tuple[str, Gate | None]] = [(name, None) for name in plans if width is not None]
-    goals += [(gate.name.removesuffix(CORRECTED), gate) for gate in gates]
-    for name, gate in goals:
-        if (found := plans.get(name)) is None:
-            raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
-        holds = partial(_holds, width or 1.0, gate)
-        ends = [found._replace(value=end).needed(holds) for end in found.interval]
-        yield {
-            "value": name,
-            "gate": gate and gate.text,
-            "rate": found.value,
-            "ci95": found.interval,
-            "pilot": found.pilot,
-            "uniform": found.needed(holds),
-            "range": ends,
-            "more_detector": found.needed(holds, MORE) if found.kinds else None,
-            "all_turns": found.bounds(sum(found.whole)),
-        }
+    for gate, difference, holds in goals:
+        for name in plans if gate is None else [gate.name.removesuffix(CORRECTED)]:
+            if (found := plans.get(name)) is None:
+                raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
+            ends = [found._replace(value=end).needed(holds) for end in found.interval]
+            yield {
+                "value": name,
+                "gate": gate and gate.text,
+                "difference": difference,
+                "rate": found.value,
+                "ci95": found.interval,
+                "pilot": found.pilot,
+                "uniform": found.needed(holds),
+                "range": ends,
+                "more_detector": found.needed(holds, MORE) if found.kinds else None,
+                "all_turns": found.bounds(sum(found.whole)),
+            }
 
 
-def _holds(width: float, gate: Gate | None, bounds: tuple[float, float]) -> bool:
-    if gate is None:
-        return bounds[1] - bounds[0] <= width
-    return bounds[1] <= gate.limit if gate.at_most else bounds[0] >= gate.limit
+def _within(width: float, plan: RatePlan, labels: int, more: float) -> bool:
+    low, high = plan.bounds(labels, more)
+    return high - low <= width
+
+
+def _passes(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
+    low, high = plan.bounds(labels, more)
+    return high <= gate.limit if gate.at_most else low >= gate.limit
+
+
+def _shows(difference: float, power: float, plan: RatePlan, labels: int, more: float) -> bool:
+    return plan.shows(difference, power, labels, more)
 
 
 def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
@@ -234,7 +284,9 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
 
     cells = (
         (
-            label(row["value"], "dialogues") + (row["gate"] or "").removeprefix(f"--gate {row['value']}"),
+            label(row["value"], "dialogues")
+            + (row["gate"] or "").removeprefix(f"--gate {row['value']}")
+            + (f" ±{row['difference']:g}" if row["difference"] else ""),
             format_value(row["value"], row["rate"]),
             format_interval(row["value"], row["ci95"]),
             f"{row['pilot']:,}",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 import click
 
 from memfin.contracts import (
+    Corrections,
     DialogDone,
+    EvalSummary,
     JudgeDone,
     ProcessSample,
     ProgressEvent,
@@ -23,7 +25,7 @@ from memfin.contracts import (
     many_failed,
 )
 from memfin.contracts.run import MAX_FAILED_SHARE, Suite
-from memfin.errors import RunFault
+from memfin.errors import RunFault, UsageError
 from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
@@ -334,6 +336,28 @@ def progress_view(
     """Return the view that fits: only warnings, a bar on a terminal, plain lines elsewhere."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     return ProgressView(sys.stderr, kind, suite, soak=soak, judge=judge)
+
+
+def corrections_of(directory: Path) -> Corrections | None:
+    """Return the corrected rates of a run with labels; labels that cannot be used are a warning."""
+    if not any((directory / name).is_file() for name in ("corrections.json", "labels.jsonl")):
+        return None
+    from memfin.validity.corrections import current_corrections  # noqa: PLC0415 - loads slowly
+
+    try:
+        return current_corrections(directory)
+    except UsageError as problem:
+        note(f"warning: the labels are not used: {one_line(str(problem))}")
+        return None
+
+
+def corrected_summary(directory: Path) -> EvalSummary | None:
+    """Write the corrected rates of a run with labels, and return its summary with them."""
+    if (found := corrections_of(directory)) is None:
+        return None
+    from memfin.validity.corrections import write_corrections  # noqa: PLC0415 - as above
+
+    return write_corrections(directory, found)
 
 
 def write_reports(directory: Path) -> Path:

@@ -1,5 +1,6 @@
 """``memfin run``, ``score`` and ``report``: runs of an agent on a dataset."""
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,14 @@ from memfin.cli.options import (
     with_options,
     with_settings,
 )
-from memfin.cli.output import ProgressView, note, print_table, progress_view, write_reports
+from memfin.cli.output import (
+    ProgressView,
+    corrected_summary,
+    note,
+    print_table,
+    progress_view,
+    write_reports,
+)
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
 from memfin.contracts import (
@@ -45,6 +53,7 @@ from memfin.runtime.gates import (
     gated_values,
     gates_of,
     judge_gates_failed_by,
+    summary_values,
     value_directions,
     value_gates,
 )
@@ -139,8 +148,9 @@ def score(
     memfin score runs/my_run/dialog_trace.jsonl --dataset my_dialogs.jsonl --out rescored
     memfin score imported.jsonl --out scored
 
-    The directory gets everything that a run writes, so that it can be reported and compared. Judge, rules,
-    metrics, detectors and gates can also be set in memfin.toml or in variables, as for memfin run.
+    The directory gets everything that a run writes, so that it can be reported and compared, and the
+    labels.jsonl beside the trace. Judge, rules, metrics, detectors and gates can also be set in memfin.toml
+    or in variables, as for memfin run.
     """
     try:
         plan = make_rescore_plan(dialog_trace, dataset, out, **settings)
@@ -154,11 +164,14 @@ def score(
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         run, warning = run_to_end(plan, view)
     summary, stats = results(run)
+    if (labels := dialog_trace.with_name("labels.jsonl")).is_file():
+        shutil.copyfile(labels, plan.directory / labels.name)
+    summary = corrected_summary(plan.directory) or summary
     present(summary, stats, write_reports(plan.directory), plan.config, as_json=as_json, quiet=quiet)
     sys.stdout.flush()
     config, directions = plan.config, value_directions(custom_directions(summary.metrics))
     gates = [
-        *value_gates(gates_of(config, directions), gated_values(summary.metrics)),
+        *value_gates(gates_of(config, directions), summary_values(summary, plan.directory)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, config.fail_on_judge_error),
     ]
     ci.show(_outcome(plan, summary, gates, warning, plan.directory))
@@ -177,10 +190,12 @@ def report(run_dir: Path) -> None:
 
     A soak's report shows what changed over its epochs; it can be written while the soak runs. The
     HTML file is self-contained: it needs no network and no other file. The same run gives the same bytes;
-    reports that exist are replaced.
+    reports that exist are replaced. The rates of a run with labels.jsonl are corrected first.
     """
     from memfin.report import write_reports as write  # noqa: PLC0415 - templates and charts load slowly
 
+    if (run_dir / "metrics_summary.json").is_file():
+        corrected_summary(run_dir)
     for path in write(run_dir):
         click.echo(path)
 
@@ -196,6 +211,7 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
         run, warning = run_to_end(plan, view)
     summary, stats = results(run)
+    summary = corrected_summary(directory) or summary
     report = write_reports(directory) and plan.directory / "report.html"
     present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
     gates = plan.failed_gates(summary, stats, directory)
@@ -279,10 +295,10 @@ def present(
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
-        from memfin.report.tables import detector_lines, summary_table  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.tables import corrected_lines, detector_lines, summary_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(summary_table(summary, config))
-        for line in detector_lines(summary):
+        for line in (*detector_lines(summary), *corrected_lines(summary)):
             click.echo(line)
         turns, counters = sum(stats.turns_by_status.values()), summary.counters
         line = tr(

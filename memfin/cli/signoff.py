@@ -5,13 +5,16 @@ from typing import Final
 
 import click
 
-from memfin.cli.correct import DATASET, FILE, LABELS
+from memfin.cli.correct import DATASET, FILE
 from memfin.cli.options import with_language
 from memfin.cli.output import counted, note
 from memfin.errors import GateFailed
 from memfin.version import __version__
 
 RUN: Final = click.argument("run", type=click.Path(path_type=Path))
+LABELS: Final = click.option(
+    "--labels", metavar="FILE", type=FILE, multiple=True, help="Labels beside RUN/labels.jsonl.  Repeatable."
+)
 
 
 @click.command("signoff")

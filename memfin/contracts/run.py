@@ -8,6 +8,7 @@ import msgspec
 from memfin.contracts.base import Count, Finite, Record
 from memfin.contracts.judgement import JudgeStats, ParameterChange
 from memfin.contracts.trace import ModelUsage
+from memfin.contracts.validity import CorrectedValue
 
 MetricName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 """Name of a metric: ``m1_`` to ``m5_`` and a word, or the identifier of a custom metric."""
@@ -89,7 +90,8 @@ class DetectorResult(Record):
 class EvalSummary(Record):
     """``metrics_summary.json``: the same bytes for the same inputs (spec section 4).
 
-    ``detectors`` are users' detectors by the field of their findings.
+    ``detectors`` are users' detectors by the field of their findings. ``corrected`` are the rates of
+    ``corrections.json``, for a run with labels.
     """
 
     run_id: str
@@ -99,6 +101,7 @@ class EvalSummary(Record):
     counters: Counters
     config_fingerprint: str | None = None
     detectors: dict[str, DetectorResult] | msgspec.UnsetType = msgspec.UNSET
+    corrected: dict[str, CorrectedValue] | msgspec.UnsetType = msgspec.UNSET
 
 
 class LatencyStats(Record):
@@ -156,6 +159,15 @@ Outcome = Literal["better", "worse", "no_difference", "unknown"]
 """
 
 
+class CorrectedDifference(Record):
+    """A rate in two runs as labels of both correct it; ``difference`` is b - a, ``ci95`` its interval."""
+
+    a: CorrectedValue
+    b: CorrectedValue
+    difference: Finite
+    ci95: tuple[Finite, Finite]
+
+
 class PairedValue(Record):
     """A value in two runs, over the turns or questions that carry it in both.
 
@@ -165,7 +177,8 @@ class PairedValue(Record):
     good. ``p_value`` is that of the exact test that exchanges the runs in whole dialogues; ``p_adjusted`` is
     Holm's, over the headline values, None for the others. ``smallest`` is the smallest difference that such
     data shows in four of five comparisons, None where there is no such difference. ``non_inferior`` tells
-    whether b is worse by less than the ``margin``, where one was given.
+    whether b is worse by less than the ``margin``, where one was given. ``corrected`` is of runs with labels;
+    the verdict is not.
     """
 
     a: Finite
@@ -183,6 +196,7 @@ class PairedValue(Record):
     smallest: Finite | None = None
     margin: Finite | None = None
     non_inferior: bool | None = None
+    corrected: CorrectedDifference | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChangedCase(Record):

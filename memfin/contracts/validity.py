@@ -6,6 +6,8 @@ confidence intervals.
 
 from typing import Final
 
+import msgspec
+
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, Record
 from memfin.contracts.judgement import JudgeScope, JudgeStats
 from memfin.contracts.turn_eval import Finding
@@ -233,6 +235,7 @@ class Corrections(Record):
     ``turn_eval_sha256`` is the hash of the rows they were computed from. Of the lines in ``files``,
     ``joined`` belong to a turn of the run and ``unjoined`` to none. ``values`` are by ``metric.value``,
     ``by_scenario`` and ``by_difficulty`` by group of dialogues and then the same; null with too few labels.
+    ``labels_sha256`` is the hash of the run's own ``labels.jsonl``, if they come from it.
     """
 
     run_id: str
@@ -243,3 +246,4 @@ class Corrections(Record):
     values: dict[str, CorrectedValue | None]
     by_scenario: dict[str, dict[str, CorrectedValue | None]] = {}
     by_difficulty: dict[str, dict[str, CorrectedValue | None]] = {}
+    labels_sha256: str | msgspec.UnsetType = msgspec.UNSET

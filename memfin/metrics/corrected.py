@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from memfin.metrics.interval import (
     PRIOR_EVENTS,
     PRIOR_EVENTS_GRADED,
+    combined,
+    correlation,
     design_effect,
     student_t_quantile,
     wilson_bounds,
@@ -77,6 +79,15 @@ class CorrectedRate(NamedTuple):
     interval_alone: tuple[float, float]
 
 
+class CorrectedDifference(NamedTuple):
+    """Difference ``b - a`` of the corrected rates of two runs, with its 95 % interval."""
+
+    a: CorrectedRate
+    b: CorrectedRate
+    difference: float
+    interval: tuple[float, float]
+
+
 def corrected_rate(
     readings: Iterable[Reading], *, graded: bool = False, weight: float | None = None
 ) -> CorrectedRate | None:
@@ -85,6 +96,43 @@ def corrected_rate(
     ``graded`` is a value whose units are marks and not hits, as in `ratio_interval`; ``weight`` replaces the
     weight of least variance. Time and memory are linear in the turns.
     """
+    found = _estimate(readings, graded=graded, weight=weight)
+    return None if found is None else found.rate
+
+
+class _Estimate(NamedTuple):
+    """A corrected rate, what each dialogue adds to its error, and the events that it rests on."""
+
+    rate: CorrectedRate
+    errors: Mapping[str, float]
+    events: float
+
+
+def corrected_difference(a: Iterable[Reading], b: Iterable[Reading]) -> CorrectedDifference | None:
+    """Return the difference b - a of two runs' corrected rates, or None where one of them has none.
+
+    The interval combines those of the rates (Zou and Donner 2008) with the correlation of their errors by
+    dialogue: runs without a dialogue in common are independent. With few events it is shrunk towards 0.
+    """
+    first, second = _estimate(a), _estimate(b)
+    if first is None or second is None:
+        return None
+    errors = [(error, second.errors.get(dialog, 0.0)) for dialog, error in first.errors.items()]
+    errors += [(0.0, error) for dialog, error in second.errors.items() if dialog not in first.errors]
+    events = min(first.events, second.events)
+    together = correlation(errors) * events / (events + PRIOR_EVENTS)
+    (low_a, high_a), (low_b, high_b) = first.rate.interval, second.rate.interval
+    value_a, value_b = first.rate.value, second.rate.value
+    difference = value_b - value_a
+    below = combined(value_b - low_b, high_a - value_a, together)
+    above = combined(high_b - value_b, value_a - low_a, together)
+    bounds = max(-1.0, difference - below), min(1.0, difference + above)
+    return CorrectedDifference(first.rate, second.rate, difference, bounds)
+
+
+def _estimate(
+    readings: Iterable[Reading], *, graded: bool = False, weight: float | None = None
+) -> _Estimate | None:
     turns = [each for each in readings if each.size > 0]
     labelled = [(each, each.label) for each in turns if each.label is not None]
     if len({each.dialog for each, _ in labelled}) < 2:  # noqa: PLR2004 - no spread without a second dialogue
@@ -112,7 +160,8 @@ def corrected_rate(
     value = min(1.0, max(0.0, alone + weight * (raw - seen)))
     # 3. The interval of labels alone, and the same with more trials where the detector takes error away.
     variance_alone = math.fsum(each * each for each in of_labels.values())
-    variance = math.fsum((of_labels[key] + weight * error) ** 2 for key, error in of_detector.items())
+    errors = {key: of_labels[key] + weight * error for key, error in of_detector.items()}
+    variance = math.fsum(error * error for error in errors.values())
     hits = alone * read
     effect, events = design_effect(
         len(sizes),
@@ -125,7 +174,7 @@ def corrected_rate(
     left = variance / variance_alone if variance_alone else 1.0
     left = min(1.0, (events * left + PRIOR_GAIN) / (events + PRIOR_GAIN))
     quantile = student_t_quantile(len(sizes) - 1)
-    return CorrectedRate(
+    rate = CorrectedRate(
         value,
         wilson_bounds(value, read / effect / left, quantile),
         len(labelled),
@@ -134,6 +183,7 @@ def corrected_rate(
         alone,
         wilson_bounds(alone, read / effect, quantile),
     )
+    return _Estimate(rate, errors, events)
 
 
 def _best_weight(of_labels: defaultdict[str, float], of_detector: defaultdict[str, float]) -> float:

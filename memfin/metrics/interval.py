@@ -219,20 +219,22 @@ def paired_difference(changes: Iterable[tuple[float, float, float]], span: float
     gains = _share_bounds([(gain, of) for gain, _, of in carrying], PRIOR_EVENTS_GRADED)
     losses = _share_bounds([(loss, of) for _, loss, of in carrying], PRIOR_EVENTS_GRADED)
     # Dialogues that gain do not lose: the two are correlated, and the interval is wider for it.
-    together = min(0.0, _correlation([(gain - gained * of, loss - lost * of) for gain, loss, of in carrying]))
-    below = _combined(gained - gains[0], losses[1] - lost, together)
-    above = _combined(gains[1] - gained, lost - losses[0], together)
+    together = min(0.0, correlation([(gain - gained * of, loss - lost * of) for gain, loss, of in carrying]))
+    below = combined(gained - gains[0], losses[1] - lost, together)
+    above = combined(gains[1] - gained, lost - losses[0], together)
     bounds = max(-1.0, difference - below) * span, min(1.0, difference + above) * span
     return PairedDifference(difference * span, bounds, p_value)
 
 
-def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
+def correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the correlation of pairs whose means are 0."""
     scale = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
     return math.fsum(a * b for a, b in pairs) / scale if scale else 0.0
 
 
-def _combined(a: float, b: float, correlation: float) -> float:
-    return math.sqrt(a * a + b * b - 2 * correlation * a * b)
+def combined(a: float, b: float, together: float) -> float:
+    """Return the distance of a difference from its bound, from those of its terms and their correlation."""
+    return math.sqrt(max(0.0, a * a + b * b - 2 * together * a * b))
 
 
 def exchange_p_value(nets: Sequence[float]) -> float:

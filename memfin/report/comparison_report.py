@@ -14,6 +14,7 @@ from memfin.report.tables import (
     VERDICTS,
     comparison_rows,
     comparison_title,
+    corrected_rows,
     in_both,
     label,
     pairs_line,
@@ -63,6 +64,7 @@ def comparison_report(
             model.Block(
                 "text", note=smallest_line(comparison, headlines(comparison.suite, comparison.values))
             ),
+            _corrected(comparison),
             model.Block("notes", tuple(reasons)),
             _cases(comparison, places, number),
             nav=comparison.b,
@@ -86,6 +88,14 @@ def comparison_report(
 
 def _headings() -> tuple[str, ...]:
     return (tr("Value"), "a", "b", "b - a", tr("95 % interval"), tr("Up/down"), tr("Verdict"))
+
+
+def _corrected(comparison: Comparison) -> model.Table | None:
+    """Return the table of corrected rates, None unless both runs have labels."""
+    rows = list(corrected_rows(comparison))
+    note = tr("The interval is that of the difference. Verdicts are those of the raw values.")
+    headings = (*_headings()[:5], tr("Labels"))
+    return model.table(tr("Corrected by labels"), headings, "lrrrrr", rows, note) if rows else None
 
 
 def _verdict(row: Sequence[str]) -> str:

@@ -261,12 +261,18 @@ def format_corrected(key: str, found: CorrectedValue | None) -> str:
     """Write a rate as labels correct it, with its interval and their number; nothing without labels."""
     if found is None:
         return ""
-    return tr(
+    text = tr(
         "corrected: {value} ({interval}), {labels:,} labels",
         value=format_value(key, found.value),
         interval=format_interval(key, found.ci95),
         labels=found.labels,
     )
+    return text if is_quotable(found) else tr("{corrected}; do not quote the raw value", corrected=text)
+
+
+def is_quotable(found: CorrectedValue) -> bool:
+    """Return True for a raw rate within the interval of the corrected one."""
+    return found.ci95[0] <= found.raw <= found.ci95[1]
 
 
 def format_interval(key: str, bounds: tuple[float, float] | None) -> str:

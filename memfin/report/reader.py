@@ -36,6 +36,7 @@ CONTROLS: Final = "judge_controls.json"
 JUDGEMENTS: Final = "judgements.jsonl"
 CONFIG: Final = "config.json"
 CORRECTIONS: Final = "corrections.json"
+LABELS: Final = "labels.jsonl"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
 _LINE_LIMIT: Final = 256 * 1024 * 1024
@@ -225,9 +226,17 @@ def rows_sha256(run_dir: Path) -> str:
 
 
 def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:
-    """Return the corrected rates of a run, if there are any, and False where they are of other rows."""
+    """Return the corrected rates of a run, if there are any, and False where they have to be made anew.
+
+    They are of the present rows and, where the run has labels, of these.
+    """
     found = read_optional(run_dir / CORRECTIONS, Corrections)
-    return found, found is None or found.turn_eval_sha256 == rows_sha256(run_dir)
+    labels = run_dir / LABELS
+    labelled = labels.is_file() and labels.stat().st_size > 0
+    if found is None:
+        return None, not labelled
+    current = found.turn_eval_sha256 == rows_sha256(run_dir)
+    return found, current and (not labelled or found.labels_sha256 == sha256_of(labels))
 
 
 @contextmanager

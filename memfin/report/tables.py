@@ -10,11 +10,21 @@ import msgspec
 
 from memfin.contracts import CorrectedValue, Corrections, EvalSummary, RunConfig
 from memfin.contracts.rag import RagGroup, RagSummary
-from memfin.contracts.run import Comparison, PairedValue
+from memfin.contracts.run import Comparison
 from memfin.language import marked, tr, tr_counted
 from memfin.report import glossary
 from memfin.report.common import agent_facts
-from memfin.report.glossary import MARKS, METRICS, TYPES, format_interval, format_value, is_score, labels
+from memfin.report.glossary import (
+    MARKS,
+    METRICS,
+    TYPES,
+    format_corrected,
+    format_interval,
+    format_value,
+    is_quotable,
+    is_score,
+    labels,
+)
 from memfin.report.model import grouped, percent
 from memfin.text.lines import one_line
 
@@ -153,7 +163,7 @@ def correction_lines(corrections: Corrections) -> Iterator[str]:
             continue
         (low, high), (low_alone, high_alone) = found.ci95, found.alone_ci95
         text, interval = label(name, "dialogues"), format_interval(name, found.ci95)
-        if not low <= found.raw <= high:
+        if not is_quotable(found):
             yield tr(
                 "{value}: do not quote the raw {raw}; {labels:,} labels make it {corrected} ({interval})",
                 value=text,
@@ -169,6 +179,43 @@ def correction_lines(corrections: Corrections) -> Iterator[str]:
                 alone=format_interval(name, found.alone_ci95),
                 weight=found.weight,
             )
+
+
+def corrected_lines(summary: EvalSummary) -> Iterator[str]:
+    """Yield a line for each corrected rate of a summary."""
+    for name, found in (summary.corrected or {}).items():
+        raw = f"{label(name, 'dialogues')} {format_value(name, found.raw)}"
+        yield tr(", ").join((raw, format_corrected(name, found)))
+
+
+def corrected_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """Yield label, corrected values of a and b, difference, its interval and labels of every rate."""
+    for name, value in comparison.values.items():
+        if found := value.corrected:
+            yield (
+                label(name, "dialogues"),
+                format_value(name, found.a.value),
+                format_value(name, found.b.value),
+                _change(name, found.difference, "dialogues"),
+                _bounds(name, found.ci95, "dialogues"),
+                f"{found.a.labels:,}/{found.b.labels:,}",
+            )
+
+
+def corrected_difference_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield a line for each difference of corrected rates, after one that says what they are."""
+    for place, (text, a, b, difference, interval, used) in enumerate(corrected_rows(comparison)):
+        if not place:
+            yield tr("Corrected by labels; verdicts are those of the raw values:")
+        yield tr(
+            "  {value}: {a} to {b}, b - a {difference} ({interval}), {labels} labels",
+            value=text,
+            a=a,
+            b=b,
+            difference=difference,
+            interval=interval,
+            labels=used,
+        )
 
 
 def detector_lines(summary: EvalSummary) -> Iterator[str]:
@@ -259,7 +306,7 @@ def comparison_rows(comparison: Comparison, *, all_values: bool) -> Iterator[tup
             written(name, value.a, comparison.suite),
             written(name, value.b, comparison.suite),
             _change(name, value.difference, comparison.suite),
-            _bounds(name, value, comparison.suite),
+            _bounds(name, value.ci95, comparison.suite),
             f"{value.improved}/{value.worsened}",
             value.verdict,
         )
@@ -375,10 +422,10 @@ def _change(name: str, value: float, suite: str) -> str:
     return f"{100 * number:{sign}.1f}" if decimals is None else f"{number:{sign}.{decimals}f}"
 
 
-def _bounds(name: str, value: PairedValue, suite: str) -> str:
-    if value.ci95 is None:
+def _bounds(name: str, interval: tuple[float, float] | None, suite: str) -> str:
+    if interval is None:
         return "-"
-    low, high = (_change(name, bound, suite) for bound in value.ci95)
+    low, high = (_change(name, bound, suite) for bound in interval)
     return tr("{low} to {high}", low=low, high=high)
 
 

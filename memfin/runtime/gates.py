@@ -10,11 +10,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import Corrections, EvalSummary, MetricResult, RunConfig, RunStats
+from memfin.contracts import CorrectedValue, EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.corrected import RATES
-from memfin.report.reader import CORRECTIONS, read_corrections
 
 _GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
 _NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")
@@ -118,8 +117,14 @@ def check_gate(gate: Gate, directions: Directions) -> None:
     option = gate.text.partition(" ")[0]
     if gate.name not in directions:
         metric = gate.name.partition(".")[0]
-        values = [name for name in directions if name.startswith(f"{metric}.")]
-        whole = {name.partition(".")[2] or name: name for name in directions if ".macro." not in name}
+        values = [
+            name for name in directions if name.startswith(f"{metric}.") and not name.endswith(CORRECTED)
+        ]
+        whole = {
+            name.partition(".")[2] or name: name
+            for name in directions
+            if ".macro." not in name and not name.endswith(CORRECTED)
+        }
         known = {**whole, **{name: name for name in directions}}
         close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known, cutoff=0.75)))
         near = f"known: {', '.join(values or whole.values())}"
@@ -159,20 +164,26 @@ def custom_directions(metrics: Mapping[str, MetricResult]) -> dict[str, bool]:
 
 
 def value_directions(custom: Mapping[str, bool] = MappingProxyType({})) -> Directions:
-    """Return the values of the metrics, ``metric.value`` and ``metric.macro.value``.
+    """Return the values of the metrics: ``metric.value``, ``metric.macro.value``, ``metric.value.corrected``.
 
     ``custom`` are the values of custom metrics with their directions.
     """
-    return {
+    own = {
         f"{state.name}.{prefix}{share.name}": share.lower_is_better
         for state in MetricsState().states
         for prefix in ("", "macro.")
         for share in state.shares
         if share.broken_down or not prefix
-    } | {
-        prefix.join(name.partition(".")[::2]): less
-        for name, less in custom.items()
-        for prefix in (".", ".macro.")
+    }
+    corrected = {f"{name}{CORRECTED}": own[name] for name in RATES}
+    return {
+        **own,
+        **{
+            prefix.join(name.partition(".")[::2]): less
+            for name, less in custom.items()
+            for prefix in (".", ".macro.")
+        },
+        **corrected,
     }
 
 
@@ -182,11 +193,12 @@ def failed_gates(
     gates: Iterable[Gate],
     fail_on_error: float | None,
     fail_on_judge_error: float | None = None,
+    directory: Path | None = None,
 ) -> list[str]:
     """Return one line for every gate that a run fails, on its turns, its values and its judgements."""
     return [
         *turn_gates(stats.turns_by_status, fail_on_error),
-        *value_gates(gates, gated_values(summary.metrics)),
+        *value_gates(gates, summary_values(summary, directory)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, fail_on_judge_error),
     ]
 
@@ -259,35 +271,27 @@ def gated_values(metrics: Mapping[str, MetricResult]) -> dict[str, GatedValue]:
     }
 
 
-def corrected_directions() -> dict[str, bool]:
-    """Return the rates that labels correct, ``metric.value.corrected``, each with True if less is better."""
-    whole = value_directions()
-    return {f"{name}{CORRECTED}": whole[name] for name in RATES}
+def summary_values(summary: EvalSummary, directory: Path | None = None) -> dict[str, GatedValue]:
+    """Return the values of a run that gates may name, corrected ones included."""
+    return gated_values(summary.metrics) | corrected_values(directory, summary.corrected)
 
 
-def corrected_values(corrections: Corrections | None, reason: str) -> dict[str, GatedValue]:
-    """Return the corrected rates of a run; ``reason`` says why there are none."""
-    values = {} if corrections is None else corrections.values
-    few = reason if corrections is None else "fewer than two dialogues have labels for it"
+def corrected_values(
+    directory: Path | None, values: Mapping[str, CorrectedValue | None] | msgspec.UnsetType
+) -> dict[str, GatedValue]:
+    """Return the corrected rates of the run in a directory; without labels they were not measured."""
+    run = directory or "RUN"
+    reason = (
+        f"no labels of its turns; memfin label {run} makes them, or memfin plan {run} --draw N --out FILE"
+    )
+    if values:
+        reason = "fewer than two dialogues have labels for it"
     return {
-        f"{name}{CORRECTED}": GatedValue(0.0, not_measured=few)
-        if (found := values.get(name)) is None
+        f"{name}{CORRECTED}": GatedValue(0.0, not_measured=reason)
+        if (found := (values or {}).get(name)) is None
         else GatedValue(found.value, found.ci95)
         for name in RATES
     }
-
-
-def corrected_values_of(directory: Path, gates: Iterable[Gate]) -> dict[str, GatedValue]:
-    """Return the corrected rates in the ``corrections.json`` of a run, if a gate names one.
-
-    They count as not measured where it is missing or of other rows than the present ones.
-    """
-    if not any(gate.name.endswith(CORRECTED) for gate in gates):
-        return {}
-    found, current = read_corrections(directory)
-    advice = f"memfin correct {directory} --labels FILE --write makes it"
-    state = "is of other rows" if found else "is missing"
-    return corrected_values(found if current else None, f"{directory / CORRECTIONS} {state}; {advice}")
 
 
 def unmeasured_values(metrics: Mapping[str, MetricResult]) -> dict[str, str]:

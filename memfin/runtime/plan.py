@@ -96,10 +96,11 @@ class RunPlan(Plan[EvalSummary]):
 
     def failed_gates(self, summary: EvalSummary, stats: RunStats, directory: Path) -> list[str]:
         """Return one line for every gate of the settings that the complete run does not pass."""
-        del directory
         config = self.config
         gates = gates_of(config, value_directions(directions_of(self.metrics)))
-        return failed_gates(summary, stats, gates, config.fail_on_error, config.fail_on_judge_error)
+        return failed_gates(
+            summary, stats, gates, config.fail_on_error, config.fail_on_judge_error, directory
+        )
 
     def _summary(self, totals: DialogTotals) -> EvalSummary:
         """Return the metrics; raise `UsageError` where there was no valid dialogue."""

@@ -25,10 +25,10 @@ from memfin.journal.run_directory import LOGS
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.gates import (
     custom_directions,
-    gated_values,
     gates_of,
     headline_values,
     judge_gates_failed_by,
+    summary_values,
     turn_gates,
     unmeasured_values,
     value_directions,
@@ -268,8 +268,9 @@ def dialog_gates(stats: SoakStats, last: Path, config: RunConfig) -> list[str]:
     errors, failed = stats.errors, stats.errors.failed_turns
     problems = turn_gates({"ok": stats.turns - failed, "failed": failed}, config.fail_on_error)
     if config.gate or config.fail_under or config.fail_over:
-        means, metrics = stats.means(), read_json(last / "metrics_summary.json", EvalSummary).metrics
-        gates, found = gates_of(config, value_directions(custom_directions(metrics))), gated_values(metrics)
+        means, summary = stats.means(), read_json(last / "metrics_summary.json", EvalSummary)
+        gates = gates_of(config, value_directions(custom_directions(summary.metrics)))
+        found = summary_values(summary, last)
         values = {name: each._replace(value=means.get(name, each.value)) for name, each in found.items()}
         problems += value_gates(gates, values)
     judged = errors.judged_turns, errors.judge_failures

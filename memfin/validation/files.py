@@ -1,5 +1,6 @@
 """Validation of files, and of the directories of runs, soaks and benchmarks."""
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -327,12 +328,29 @@ def _agreement(named: _Artifacts) -> Iterator[Finding]:
             yield from rag.results_against_answers(results.path, results.scores, answers.scores)
         if (summary := named.record("rag-summary")) is not None:
             yield from rag.summary_against_results(named["rag-summary"].path, summary, results.scores)
+    yield from _corrected(named)
     config = named.record("config")
     for name in ("metrics-summary", "rag-summary"):
         summary = named.record(name)
         stated = None if None in (config, summary) else summary.config_fingerprint
         if stated not in (None, config and config.config_fingerprint):
             yield finding(named[name].path, "differs from that of config.json", ("config_fingerprint",))
+
+
+def _corrected(named: _Artifacts) -> Iterator[Finding]:
+    """Compare the corrected rates of a summary with those of the run, and these with its rows."""
+    summary, found = named.record("metrics-summary"), named.record("corrections")
+    if summary is None or not summary.corrected:
+        return
+    values = {} if found is None else {name: rate for name, rate in found.values.items() if rate is not None}
+    if summary.corrected != values:
+        message = f"differs from {CONTRACTS['corrections'].file_name}; memfin correct --write makes both anew"
+        yield finding(named["metrics-summary"].path, message, ("corrected",))
+    elif found is not None and (rows := named.get("turn-eval")) is not None:
+        with rows.path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != found.turn_eval_sha256:
+                message = f"is of other rows than {rows.path.name}; memfin correct --write makes it anew"
+                yield finding(named["metrics-summary"].path, message, ("corrected",))
 
 
 def _counters(rules: RunRules, counted: Counters, source: str) -> Iterator[Finding]:

@@ -5,20 +5,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from memfin.contracts import (
     ANY_RISK_TAG,
     CorrectedValue,
     Corrections,
+    EvalSummary,
     LabelledReply,
     TurnEvalRow,
     met_risk_tags,
 )
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
+from memfin.contracts.run import CorrectedDifference
 from memfin.dataset import SAMPLE, DatasetIndex
 from memfin.errors import UsageError
-from memfin.metrics.aggregate import MetricsState
-from memfin.metrics.corrected import RATES, Reading, corrected_rate
+from memfin.metrics.aggregate import MetricsState, encode_summary
+from memfin.metrics.corrected import RATES, CorrectedRate, Reading, corrected_difference, corrected_rate
 from memfin.report import reader
+from memfin.report.render import replace_file
+from memfin.runtime.outputs import pretty_json
 from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.risk import DETECTED_TAGS, canonical_risk_tag
 from memfin.validation import Finding
@@ -52,6 +58,7 @@ class JoinedRun(NamedTuple):
     """The turns of a run that carry a correctable rate, and what became of the labels.
 
     ``unjoined`` has a line for each label that belongs to no turn; ``dataset`` is None if it was not found.
+    ``labels_sha256`` is the hash of the labels if they are the run's own.
     """
 
     run_id: str
@@ -60,12 +67,15 @@ class JoinedRun(NamedTuple):
     joined: int
     unjoined: Sequence[str]
     dataset: DatasetIndex | None
+    labels_sha256: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None) -> JoinedRun:
+def read_run(
+    run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None, *, confined: bool = False
+) -> JoinedRun:
     """Return the turns of a finished run, joined with the labels of some files.
 
-    ``dataset`` is the run's by default.
+    ``dataset`` is the run's by default; ``confined`` reads none outside the run's directory but the sample.
 
     Raises:
         InvalidLabels: a line is no labelled reply, or two labels of one turn contradict each other.
@@ -74,6 +84,8 @@ def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = 
     reader.require_run_directory(run_dir)
     summary = reader.read(run_dir / reader.SUMMARY, reader.SummaryFile)
     paths = list(labels)
+    own = [path.resolve() for path in paths] == [path.resolve() for path in labels_of(run_dir)] != []
+    labels_sha256 = reader.sha256_of(paths[0]) if own else msgspec.UNSET
     files = LabelFiles(paths) if paths else None
     given = _read_labels(files) if files else []
     wanted: defaultdict[str, list[tuple[Place, LabelledReply]]] = defaultdict(list)
@@ -99,7 +111,7 @@ def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = 
         raise UsageError(f"no label belongs to a turn of {run_dir}; {lines[0]}")
     # 2. The rows, each once as it is and once with what the label of its turn says.
     merged = _merged(of_turn)
-    source = _dataset(summary.dataset_path, run_dir, dataset)
+    source = _dataset(summary.dataset_path, run_dir, dataset, confined=confined)
     metrics, turns = MetricsState(), []
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         turn = row.dialog_id, row.turn_pair_id
@@ -107,7 +119,8 @@ def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = 
             flagged = bool(row.constraint_contradiction or row.forbidden_hits)
             flagged |= row.pred_compliance_label not in (None, "compliant")
             turns.append(ReadTurn(turn, *facts.get(row.dialog_id, (None, None)), flagged, readings))
-    return JoinedRun(summary.run_id, turns, files, len(given) - len(lines), lines, source)
+    joined = len(given) - len(lines)
+    return JoinedRun(summary.run_id, turns, files, joined, lines, source, labels_sha256)
 
 
 def _read_labels(files: LabelFiles) -> list[tuple[Place, LabelledReply]]:
@@ -116,6 +129,7 @@ def _read_labels(files: LabelFiles) -> list[tuple[Place, LabelledReply]]:
         (Place(str(path), number), row)
         for path in files.paths
         for number, row in iter_jsonl(path, LabelledReply, limit=MAX_LINE_BYTES)
+        if row.probability != 0  # picked by hand
     ]
     drawn = {row.probability is not None: place for place, row in reversed(rows)}
     if len(drawn) > 1:
@@ -219,21 +233,70 @@ def _as_labelled(row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None) -
     return changes
 
 
-def _dataset(recorded: str, run_dir: Path, given: Path | None) -> DatasetIndex | None:
+def _dataset(recorded: str, run_dir: Path, given: Path | None, *, confined: bool) -> DatasetIndex | None:
     """Return the run's dataset; None where it is no longer at its place."""
     if given is not None:
         return DatasetIndex(given)
-    places = (run_dir / "dataset.jsonl", SAMPLE if recorded.startswith("builtin:") else Path(recorded))
+    places = [run_dir / "dataset.jsonl"]
+    if recorded.startswith("builtin:"):
+        places.append(SAMPLE)
+    elif not confined:
+        places.append(Path(recorded))
     return next((DatasetIndex(path) for path in places if path.is_file()), None)
+
+
+def labels_of(run_dir: Path) -> list[Path]:
+    """Return the file with a run's own labels, if it has one."""
+    return [path for path in (run_dir / reader.LABELS,) if path.is_file() and path.stat().st_size]
+
+
+def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections | None:
+    """Return the corrected rates of a finished run by its labels, None where it has none.
+
+    They are computed where ``corrections.json`` is of other rows or labels, and not written. ``confined`` is
+    that of `read_run`.
+
+    Raises:
+        InvalidLabels: a line is no labelled reply, or two labels of one turn contradict each other.
+        UsageError: the run or its labels cannot be read.
+    """
+    found, current = reader.read_corrections(run_dir)
+    if not current and (labels := labels_of(run_dir)):
+        return correct_run(run_dir, read_run(run_dir, labels, confined=confined))
+    return found if current else None
+
+
+def write_corrections(run_dir: Path, found: Corrections) -> EvalSummary:
+    """Write corrected rates into the files of a run that differ; return its summary with them.
+
+    Raises:
+        RunFault: a file cannot be written.
+    """
+    if reader.read_optional(run_dir / reader.CORRECTIONS, Corrections) != found:
+        replace_file(run_dir / reader.CORRECTIONS, pretty_json(found).decode())
+    summary = reader.read(run_dir / reader.SUMMARY, EvalSummary)
+    if (corrected := with_corrected(summary, found)) != summary:
+        replace_file(run_dir / reader.SUMMARY, encode_summary(corrected).decode())
+    return corrected
+
+
+def with_corrected(summary: EvalSummary, found: Corrections | None) -> EvalSummary:
+    """Return a summary with the corrected rates of its run."""
+    values = {name: value for name, value in (found.values if found else {}).items() if value is not None}
+    return summary.replace(corrected=values or msgspec.UNSET)
 
 
 def correct_run(run_dir: Path, run: JoinedRun) -> Corrections:
     """Return the corrected rates of a run and of its groups of dialogues."""
     assert run.files is not None  # noqa: S101 - the caller's labels
+    files = run.files.files
+    if run.labels_sha256 is not msgspec.UNSET:
+        files = [each.replace(path=reader.LABELS) for each in files]
     return Corrections(
         run_id=run.run_id,
         turn_eval_sha256=reader.rows_sha256(run_dir),
-        files=run.files.files,
+        files=files,
+        labels_sha256=run.labels_sha256,
         joined=run.joined,
         unjoined=len(run.unjoined),
         values=_corrected(run.turns),
@@ -252,10 +315,35 @@ def _by_group(turns: Iterable[tuple[str | None, ReadTurn]]) -> dict[str, dict[st
 def _corrected(turns: Sequence[ReadTurn], min_labels: int = 0) -> dict[str, CorrectedValue | None]:
     values: dict[str, CorrectedValue | None] = {}
     for name in RATES:
-        if readings := [turn.readings[name] for turn in turns if name in turn.readings]:
+        if readings := _of_rate(turns, name):
             found = corrected_rate(readings)
-            values[name] = None
-            if found is not None and found.labels >= min_labels:
-                fields: dict[str, Any] = dict(zip(CorrectedValue.__struct_fields__, found, strict=True))
-                values[name] = CorrectedValue(**fields)
+            values[name] = None if found is None or found.labels < min_labels else _value(found)
     return values
+
+
+def _of_rate(turns: Sequence[ReadTurn], name: str) -> list[Reading]:
+    return [turn.readings[name] for turn in turns if name in turn.readings]
+
+
+def _value(found: CorrectedRate) -> CorrectedValue:
+    fields: dict[str, Any] = dict(zip(CorrectedValue.__struct_fields__, found, strict=True))
+    return CorrectedValue(**fields)
+
+
+def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDifference]:
+    """Return the differences of the corrected rates of two runs with labels, by ``metric.value``.
+
+    Raises:
+        UsageError: a run or its labels cannot be read.
+    """
+    labels_a, labels_b = labels_of(run_a), labels_of(run_b)
+    if not labels_a or not labels_b:
+        return {}
+    a, b = read_run(run_a, labels_a), read_run(run_b, labels_b)
+    differences = {}
+    for name in RATES:
+        found = corrected_difference(_of_rate(a.turns, name), _of_rate(b.turns, name))
+        if found is not None:
+            rates = {"a": _value(found.a), "b": _value(found.b)}
+            differences[name] = CorrectedDifference(**rates, difference=found.difference, ci95=found.interval)
+    return differences

@@ -6,10 +6,18 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 from memfin.metrics.corrected import PRIOR_GAIN, Reading, corrected_rate
-from memfin.metrics.interval import PRIOR_EVENTS, ratio_interval, student_t_quantile, wilson_bounds
+from memfin.metrics.interval import (
+    CONFIDENCE,
+    PRIOR_EVENTS,
+    combined,
+    ratio_interval,
+    student_t_quantile,
+    wilson_bounds,
+)
 from memfin.report import reader
 from memfin.validity.corrections import JoinedRun, ReadTurn
 
@@ -21,7 +29,8 @@ MIN_FLAGGED: Final = 2
 
 _MIN_GAIN: Final = 0.25
 
-Holds = Callable[[tuple[float, float]], bool]
+Holds = Callable[["RatePlan", int, float], bool]
+"""True of a plan, a number of labels and a factor of flagged turns, if so many are enough."""
 
 
 def probabilities(labels: float, plain: int, flagged: int, more: float) -> tuple[float, float]:
@@ -142,6 +151,23 @@ class RatePlan(NamedTuple):
         left = min(1.0, (events * corrected / alone + PRIOR_GAIN) / (events + PRIOR_GAIN))
         return wilson_bounds(self.value, read / effect / left, student_t_quantile(int(dialogs) - 1))
 
+    def shows(self, difference: float, power: float, labels: int, more: float = 1.0) -> bool:
+        """Return True if so many labels of each of two runs show a difference of their rates so often.
+
+        The interval of the difference has to leave out 0 with the probability ``power``, if the other run
+        has the same turns and is independent. Of a higher and a lower rate there, the harder one counts.
+        """
+        normal = NormalDist()
+        reach = 1 + normal.inv_cdf(power) / normal.inv_cdf((1 + CONFIDENCE) / 2)
+        (low, high), found = self.bounds(labels, more), []
+        for other in (self.value - difference, self.value + difference):
+            if 0 <= other <= 1:
+                under, above = self._replace(value=other).bounds(labels, more)
+                up = combined(other - under, high - self.value, 0.0)
+                down = combined(above - other, self.value - low, 0.0)
+                found.append(reach * (up if other > self.value else down) <= difference)
+        return bool(found) and all(found)
+
     def _uneven(self, place: int, chances: tuple[float, float], share: float) -> float:
         """Return the factor by which probabilities of drawing, by kind, change the variance of sampling."""
         if self.kinds is None or chances[0] == chances[1]:
@@ -151,11 +177,9 @@ class RatePlan(NamedTuple):
         return share * sum(variance / chance for variance, chance in pairs) / whole if whole else 1.0
 
     def needed(self, holds: Holds, more: float = 1.0) -> int | None:
-        """Return the fewest labels whose interval holds, None where those of all turns do not."""
+        """Return the fewest labels that ``holds`` is true of, None where all turns are too few."""
         whole = sum(self.whole)
-        found = 2 + bisect_left(
-            range(2, whole + 1), 1, key=lambda labels: int(holds(self.bounds(labels, more)))
-        )
+        found = 2 + bisect_left(range(2, whole + 1), 1, key=lambda labels: int(holds(self, labels, more)))
         return found if found <= whole else None
 
 

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from memfin.metrics.corrected import CorrectedRate, Reading, corrected_rate
+from memfin.metrics.corrected import CorrectedRate, Reading, corrected_difference, corrected_rate
 from memfin.metrics.interval import ratio_interval
 from tests.support import length
 
@@ -80,6 +80,59 @@ def test_the_interval_holds_the_truth_and_is_no_wider_than_that_of_labels_alone(
     slack = 3 * math.sqrt(0.94 * 0.06 / len(rates))
     assert covered(rates, rate) >= 0.94 - slack
     assert relative_width(rates) <= (0.65 if found - alarms > 0.8 else 1.0)
+
+
+Turns = Sequence[tuple[str, float, float]]
+
+
+def run_after(chance: random.Random, before: Turns, change: float, found: float, alarms: float) -> Turns:
+    """Return the turns of a second run: as in the first, but for a share of hits more or less."""
+    turns = []
+    for dialog, truth, _ in before:
+        hit = bool(truth)
+        if chance.random() < abs(change):
+            hit = change > 0
+        turns.append((dialog, float(hit), float(chance.random() < (found if hit else alarms))))
+    return turns
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("labels", [50, 100, 200])
+@pytest.mark.parametrize(
+    ("rate", "change", "alike", "found", "alarms"),
+    [
+        pytest.param(0.3, -0.2, 0.1, 0.95, 0.05, id="good"),
+        pytest.param(0.2, 0.0, 0.2, 0.6, 0.2, id="biased"),
+        pytest.param(0.005, 0.01, 0.05, 0.8, 0.01, id="rare"),
+        pytest.param(0.1, 0.1, 0.1, 0.1, 0.1, id="useless"),
+    ],
+)
+def test_the_interval_of_a_difference_holds_the_true_one(
+    rate: float, change: float, alike: float, found: float, alarms: float, labels: int, *, paired: bool
+) -> None:
+    chance = random.Random(f"{rate} {change} {labels} {paired}")
+    truth = change * (1 - rate) if change > 0 else change * rate
+    held, narrower, made = 0, [], 0
+    for _ in range(REDRAWS):
+        before = run_of(chance, rate, alike, found, alarms, labels)
+        first = before if paired else run_of(chance, rate, alike, found, alarms, labels)
+        after = run_after(chance, first, change, found, alarms)
+        if not paired:
+            after = [(f"other {dialog}", hit, seen) for dialog, hit, seen in after]
+        drawn = chance.getstate()
+        a = list(labelled(chance, before, labels, 1.0))
+        if paired:
+            chance.setstate(drawn)  # the same turns are labelled in both runs
+        b = list(labelled(chance, after, labels, 1.0))
+        if (difference := corrected_difference(a, b)) is None:
+            continue
+        made += 1
+        held += difference.interval[0] <= truth <= difference.interval[1]
+        apart = math.hypot(width(difference.a.interval), width(difference.b.interval))
+        narrower.append(width(difference.interval) / apart)
+    assert held / made >= 0.94 - 3 * math.sqrt(0.94 * 0.06 / made)
+    if paired and not change:
+        assert median(narrower) < 0.8
 
 
 def test_the_detectors_bias_is_taken_out() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import random
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
@@ -12,16 +13,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts import ANY_RISK_TAG, LabelledReply, TurnEvalRow
-from memfin.contracts.reading import iter_jsonl
+from memfin.contracts import ANY_RISK_TAG, EvalSummary, JudgeRequest, LabelledReply, TurnEvalRow, Verdict
+from memfin.contracts.base import ComplianceLabel
+from memfin.contracts.reading import iter_jsonl, read_json
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
-from memfin.metrics.corrected import RATES, Reading, corrected_rate
+from memfin.metrics.corrected import RATES, Reading, corrected_difference, corrected_rate
 from memfin.report import load_report, render_html_report, render_markdown_report
 from memfin.runtime.api import evaluate
 from memfin.scoring.risk import DETECTED_TAGS
-from memfin.validity.corrections import JoinedRun, ReadTurn, correct_run, read_run
-from memfin.validity.label_plan import MORE, draw_turns, drawn_lines, rate_plan
+from memfin.validity.corrections import JoinedRun, ReadTurn, correct_run, current_corrections, read_run
+from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 from tests.commands import run_command
 from tests.support import length, write_jsonl
@@ -115,6 +117,35 @@ def test_the_rates_of_a_run_that_is_labelled_whole_are_those_of_the_labels(run: 
         assert value.value == pytest.approx(state.results()[metric].micro[key]), name
 
 
+class LenientJudge:
+    """Finds every required item in a reply, and a severe violation in one whose length is even."""
+
+    def judge(self, request: JudgeRequest) -> Verdict:
+        label: ComplianceLabel = "compliant" if len(request.reply) % 2 else "severe_violation"
+        rest: dict[str, Any] = {"risk_tags": [], "contradicted_constraints": []}
+        return Verdict(score=4, rubric_items=request.rubric_required, compliance=label, **rest)
+
+
+async def test_what_a_judge_read_is_corrected_like_what_detectors_found(run: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"runs_dir": str(tmp_path / "runs"), "run_id": "r1", "limit": 6}
+    await evaluate(None, judge=LenientJudge, judge_scope="all", **settings)
+    lines = by_detectors(run)  # the same replies, as the detectors read them
+    found = corrected(tmp_path / "runs" / "r1", *lines)
+    judged, detected = (
+        read_json(each / "metrics_summary.json", EvalSummary).metrics
+        for each in (tmp_path / "runs" / "r1", run)
+    )
+    for metric, key in (
+        ("m4_compliance", "severe_violation_rate"),
+        ("m3_risk_coverage", "risk_coverage"),
+        ("m5_explainability", "rubric_hit_rate"),
+    ):
+        value = found.values[f"{metric}.{key}"]
+        assert value.raw == pytest.approx(judged[metric].micro[key])
+        assert value.value == pytest.approx(detected[metric].micro[key])
+        assert abs(value.raw - value.value) > 0.1
+
+
 def test_a_group_needs_ten_labels_in_two_dialogues(run: Path) -> None:
     lines = by_detectors(run)
     found = corrected(run, *lines)
@@ -177,15 +208,23 @@ def test_some_labels_with_a_probability_and_some_without_are_refused(run: Path) 
     first, *others = by_detectors(run)
     with pytest.raises(UsageError, match=r"labels.jsonl:2: no probability, though others"):
         corrected(run, first | {"probability": 0.5}, *others)
-    with pytest.raises(InvalidLabels, match=r"\$\.probability: 0 is not above 0"):
-        corrected(run, first | {"probability": 0})
+    with pytest.raises(InvalidLabels, match=r"\$\.probability: 2 is not from 0 to 1"):
+        corrected(run, first | {"probability": 2})
 
 
-def constructed(chance: random.Random, dialogs: int = 150) -> tuple[JoinedRun, dict[tuple[str, int], float]]:
+def test_turns_picked_by_hand_are_left_out(run: Path) -> None:
+    first, *others = by_detectors(run)
+    picked = first | {"probability": 0, "reader": "b", "compliance": "severe_violation"}
+    assert corrected(run, first, *others, picked).values == corrected(run, first, *others).values
+
+
+def constructed(
+    chance: random.Random, dialogs: int = 150, rate: float = 0.15
+) -> tuple[JoinedRun, dict[tuple[str, int], float]]:
     """Return a run with one rate, which detectors read well but not rightly, and the truth of its turns."""
     turns, truth = [], {}
     for number in range(dialogs):
-        own = chance.betavariate(1.2, 6.8)
+        own = chance.betavariate(8 * rate, 8 - 8 * rate)
         for turn in range(8):
             truth[str(number), turn] = hit = float(chance.random() < own)
             seen = float(chance.random() < (0.85 if hit else 0.08))
@@ -244,14 +283,46 @@ def test_a_draw_has_its_number_and_its_probabilities() -> None:
         assert [share] == pytest.approx(list(chances), rel=0.1)
 
 
+def narrower_than(width: float) -> Holds:
+    def holds(plan: RatePlan, labels: int, more: float) -> bool:
+        low, high = plan.bounds(labels, more)
+        return high - low <= width
+
+    return holds
+
+
 @pytest.mark.parametrize("more", [1.0, MORE])
 def test_the_planned_number_of_labels_has_the_width(more: float) -> None:
     run, truth = constructed(random.Random(5), 400)
     plans = [rate_plan(labelled(run, truth, 400, 1.0, seed), SEVERE) for seed in range(5)]
-    needed = [plan.needed(lambda bounds: bounds[1] - bounds[0] <= 0.06, more) for plan in plans if plan]
+    needed = [plan.needed(narrower_than(0.06), more) for plan in plans if plan]
     number = int(median(each for each in needed if each))
     bounds = [interval(labelled(run, truth, number, more, seed)) for seed in range(1, 12)]
     assert median(high - low for low, high in bounds) == pytest.approx(0.06, rel=0.15)
+
+
+@pytest.mark.parametrize("difference", [0.08, -0.08])
+def test_the_planned_number_of_labels_shows_the_difference(difference: float) -> None:
+    chance, power = random.Random(3), 0.8
+    plans = []
+    for seed in range(5):
+        run, truth = constructed(chance, 250)
+        plans.append(rate_plan(labelled(run, truth, 300, 1.0, seed), SEVERE))
+    needed = [
+        plan.needed(lambda plan, labels, more: plan.shows(abs(difference), power, labels, more))
+        for plan in plans
+        if plan
+    ]
+    number, shown, redraws = int(median(each for each in needed if each)), 0, length(20, 1000)
+    for seed in range(redraws):
+        sides = [
+            labelled(*constructed(chance, 250, rate), number, 1.0, seed) for rate in (0.15, 0.15 + difference)
+        ]
+        found = corrected_difference(*([turn.readings[SEVERE] for turn in side.turns] for side in sides))
+        assert found is not None
+        low, high = found.interval
+        shown += low > 0 if difference > 0 else high < 0
+    assert shown / redraws >= power - 2 * math.sqrt(power * (1 - power) / redraws)
 
 
 def test_without_a_pilot_the_detectors_count_for_nothing() -> None:
@@ -261,7 +332,7 @@ def test_without_a_pilot_the_detectors_count_for_nothing() -> None:
     assert seeing is not None
     assert (blind.pilot, blind.gain) == (0, 0.0)
     assert seeing.gain > 0.2
-    assert blind.needed(lambda bounds: bounds[1] - bounds[0] <= 1e-6) is None
+    assert blind.needed(narrower_than(1e-6)) is None
 
 
 def test_drawn_lines_are_labels_to_fill_in_and_hold_nothing_of_the_detectors(run: Path) -> None:
@@ -279,10 +350,12 @@ def written(run: Path) -> Iterable[Path]:
     """Yield the run with corrections.json."""
     lines = [changed(line, random.Random(line["id"])) for line in by_detectors(run)]
     write_jsonl(home(run) / "drawn.jsonl", lines)
+    summary = (run / "metrics_summary.json").read_bytes()
     done = run_command("correct", "runs/r1", "--labels", "drawn.jsonl", "--write", cwd=home(run))
     assert done.returncode == 0, done.stderr
     yield run
     (run / "corrections.json").unlink()
+    (run / "metrics_summary.json").write_bytes(summary)
 
 
 def home(run: Path) -> Path:
@@ -326,16 +399,134 @@ def test_without_corrections_a_gate_on_them_fails(run: Path) -> None:
         "aggregate", "runs/r1/turn_eval.jsonl", "--gate", f"{SEVERE}.corrected<=1", cwd=home(run)
     )
     assert done.returncode == 1
-    assert "runs/r1/corrections.json is missing; memfin correct runs/r1 --labels FILE --write" in done.stderr
+    assert "was not measured: no labels of its turns; memfin label runs/r1 makes them" in done.stderr
+
+
+@pytest.fixture
+def with_labels(run: Path, tmp_path: Path) -> Path:
+    """Return a copy of the run, runs/r1 in ``tmp_path``, with labels of its own."""
+    copy = tmp_path / "runs" / "r1"
+    shutil.copytree(run, copy)
+    write_jsonl(
+        copy / "labels.jsonl", [changed(line, random.Random(line["id"])) for line in by_detectors(run)]
+    )
+    return copy
+
+
+def test_a_run_with_labels_has_corrected_rates_everywhere(with_labels: Path, tmp_path: Path) -> None:
+    found = current_corrections(with_labels)
+    assert found is not None
+    assert found.files[0].path == "labels.jsonl"
+    value = found.values[SEVERE]
+    assert value is not None
+    shown = f"corrected: {value.value:.1%}".replace("%", " %")
+    aggregated = run_command("aggregate", "runs/r1/turn_eval.jsonl", cwd=tmp_path)
+    assert json.loads(aggregated.stdout)["corrected"][SEVERE]["value"] == value.value
+    assert not (with_labels / "corrections.json").exists()
+    assert run_command("report", "runs/r1", cwd=tmp_path).returncode == 0
+    assert shown in (with_labels / "report.md").read_text("utf-8")
+    summary = read_json(with_labels / "metrics_summary.json", EvalSummary)
+    assert summary.corrected
+    assert summary.corrected[SEVERE] == value
+    files = [(with_labels / name).read_bytes() for name in ("metrics_summary.json", "corrections.json")]
+    assert run_command("correct", "runs/r1", "--write", cwd=tmp_path).returncode == 0
+    assert files == [
+        (with_labels / name).read_bytes() for name in ("metrics_summary.json", "corrections.json")
+    ]
+    assert run_command("validate", "runs/r1", cwd=tmp_path).returncode == 0
+
+
+def test_corrected_rates_follow_the_labels(with_labels: Path, tmp_path: Path) -> None:
+    run_command("report", "runs/r1", cwd=tmp_path)
+    write_jsonl(with_labels / "labels.jsonl", by_detectors(with_labels))
+    found = current_corrections(with_labels)
+    assert found is not None
+    value = found.values[SEVERE]
+    assert value is not None
+    assert value.value == pytest.approx(value.raw)
+
+
+def test_a_summary_with_other_corrected_rates_is_a_finding(with_labels: Path, tmp_path: Path) -> None:
+    run_command("report", "runs/r1", cwd=tmp_path)
+    path = with_labels / "metrics_summary.json"
+    summary = json.loads(path.read_bytes())
+    summary["corrected"][SEVERE]["value"] = 0.5
+    path.write_text(json.dumps(summary), "utf-8")
+    checked = run_command("validate", "runs/r1", cwd=tmp_path)
+    assert checked.returncode == 1
+    assert "$.corrected: differs from corrections.json" in checked.stdout
+
+
+def test_a_resumed_run_keeps_its_labels(with_labels: Path, tmp_path: Path) -> None:
+    labels = (with_labels / "labels.jsonl").read_bytes()
+    done = run_command("resume", "runs/r1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (with_labels / "labels.jsonl").read_bytes() == labels
+    assert read_json(with_labels / "metrics_summary.json", EvalSummary).corrected
+
+
+def test_labels_that_contradict_each_other_are_a_warning(with_labels: Path, tmp_path: Path) -> None:
+    line = by_detectors(with_labels)[0]
+    with (with_labels / "labels.jsonl").open("a") as file:
+        for label in ("compliant", "severe_violation"):
+            file.write(json.dumps(line | {"id": label, "reader": label, "compliance": label}) + "\n")
+    for words in (
+        ("report", "runs/r1"),
+        ("compare", "runs/r1", "runs/r1"),
+        ("aggregate", "runs/r1/turn_eval.jsonl"),
+    ):
+        done = run_command(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "warning: the labels are not used: " in done.stderr
+
+
+def test_a_trace_with_labels_is_scored_with_them(with_labels: Path, tmp_path: Path) -> None:
+    trace, gate = "runs/r1/dialog_trace.jsonl", f"{SEVERE}.corrected<=0.01@95"
+    done = run_command("score", trace, "--out", "scored", "--gate", gate, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the bound of its 95 % interval" in done.stderr
+    assert "M4 Severe violations" in done.stdout
+    summary = read_json(tmp_path / "scored" / "metrics_summary.json", EvalSummary)
+    assert summary.corrected
+    assert summary.corrected.keys() >= {SEVERE}
+
+
+def test_the_gate_of_a_new_run_names_the_command_that_makes_labels(tmp_path: Path) -> None:
+    gate = f"{SEVERE}.corrected<=0.01@95"
+    (tmp_path / "memfin.toml").write_text(f'gate = ["{gate}"]\n')
+    done = run_command("run", "--limit", "1", "--run-id", "r", "--quiet", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"--gate {gate}: the value was not measured: no labels of its turns; memfin label " in done.stderr
+    resumed = run_command("resume", "runs/r", "--quiet", cwd=tmp_path)
+    assert resumed.returncode == 1
+    assert "no labels of its turns" in resumed.stderr
+
+
+def test_runs_with_labels_are_compared_in_corrected_rates(with_labels: Path, tmp_path: Path) -> None:
+    other = tmp_path / "runs" / "r2"
+    shutil.copytree(with_labels, other)
+    write_jsonl(other / "labels.jsonl", by_detectors(other))
+    words = ("compare", "runs/r1", "runs/r2", "--html", "c.html", "--markdown", "c.md")
+    done = run_command(*words, "--json", cwd=tmp_path)
+    value = json.loads(done.stdout)["values"][SEVERE]
+    found = value["corrected"]
+    assert value["difference"] == 0.0
+    assert found["difference"] == pytest.approx(found["b"]["value"] - found["a"]["value"])
+    assert found["ci95"][0] < found["difference"] < found["ci95"][1]
+    text = run_command(*words, cwd=tmp_path).stdout
+    assert "Corrected by labels; verdicts are those of the raw values:" in text
+    for file in ("c.html", "c.md"):
+        assert "Corrected by labels" in (tmp_path / file).read_text("utf-8")
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("correct", "runs/r1"), "--labels is missing"),
+        (("correct", "runs/r1"), "--labels is missing, and runs/r1/labels.jsonl too"),
         (("correct", "nowhere", "--labels", "x.jsonl"), "nowhere: no such directory"),
         (("correct", "runs/r1", "--labels", "x.jsonl"), "x.jsonl"),
         (("plan", "runs/r1", "--draw", "5"), "--draw and --out go together"),
+        (("plan", "runs/r1", "--power", "0.8"), "--power and --difference go together"),
         (("plan", "runs/r1", "--draw", "5000", "--out", "x.jsonl"), "turns of runs/r1 carry a rate"),
         (("plan", "runs/r1", "--gate", "m3_risk_coverage.risk<=1"), "unknown value"),
     ],
@@ -354,6 +545,8 @@ def test_words_say_which_rates_not_to_quote(written: Path) -> None:
         run_command("plan", "runs/r1", "--labels", "drawn.jsonl", "--json", cwd=home(written)).stdout
     )
     assert {row["value"] for row in found["needed"]} == set(RATES)
+    words = ("plan", "runs/r1", "--labels", "drawn.jsonl", "--power", "0.8", "--difference", "0.25")
+    assert "±0.25" in run_command(*words, cwd=home(written)).stdout
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])

@@ -10,13 +10,14 @@ from typing import Any, Final
 from memfin.contracts.reading import read_json
 from memfin.journal import layout
 from memfin.language import marked, tr
-from memfin.report.glossary import METRICS, labels, value_label, word
+from memfin.report.glossary import METRICS, format_corrected, labels, value_label, word
 from memfin.report.model import moment
 from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
 from memfin.web.view.benchmark import PAGE as QUESTIONS
 from memfin.web.view.benchmark import questions_page
 from memfin.web.view.conversation import excerpt, profile_of, turns_of
+from memfin.web.view.corrected import CorrectedRates
 from memfin.web.view.figures import PROFILE, figures_of
 from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Index, Indexes
@@ -52,6 +53,7 @@ class Views:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
+        self._corrected = CorrectedRates(catalog)
         self._counted: tuple[object, dict[str, list[tuple[str, int]]]] | None = None
 
     @property
@@ -129,9 +131,13 @@ class Views:
                 if whole and summary.values
                 else {}
             )
+        corrected, labels_problem = self._corrected.of(summary.name) if whole else ({}, "")
         return "run", {
             **_head(summary),
             **figures,
+            "corrected": corrected,
+            "labels_problem": labels_problem,
+            "format_corrected": format_corrected,
             "whole": whole,
             "comparable": self._catalog.comparable(summary) if whole else {},
             "dialogs": dialogs,
