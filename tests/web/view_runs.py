@@ -1,7 +1,7 @@
 """Runs for the viewer, and a server of its pages on loopback."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +123,7 @@ class Viewer(NamedTuple):
 
     url: str
     client: ClientSession
+    stop: Callable[[], Awaitable[None]]
 
     async def get(self, path: str, method: str = "GET", **options: Any) -> Answer:
         """Ask for a path, which is sent as it is."""
@@ -138,4 +139,4 @@ async def viewing(root: Path, spare: Path, only: str | None = None, **options: A
         TestServer(view_application(views, **options)) as server,
         ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
     ):
-        yield Viewer(str(server.make_url("")).rstrip("/"), client)
+        yield Viewer(str(server.make_url("")).rstrip("/"), client, server.close)

@@ -17,6 +17,7 @@ from memfin.text.lines import one_line
 from memfin.web.view.conversation import profile_of, turns_of
 from memfin.web.view.filters import ANSWER, KINDS, Filters
 from memfin.web.view.index import PAGE, Indexes
+from memfin.web.view.live import LiveRuns, Snapshot
 from memfin.web.view.runs import Catalog, Summary, Value
 
 RUNS_PAGE: Final = 100
@@ -49,6 +50,7 @@ class Views:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
+        self.live = LiveRuns(catalog)
 
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
@@ -70,7 +72,16 @@ class Views:
         summary = self._summary(run)
         if summary.suite == "dialogues" and not summary.problem:
             return self._turns(query, summary, whole=True)
-        return "plain", {**_head(summary), **self._questions(query, run)}
+        return "plain", {**self._head(summary), **self._questions(query, run)}
+
+    def live_state(self, run: str) -> Snapshot | None:
+        """Return the state of a run that goes on, None for one that has finished."""
+        return self.live.read(self._summary(run))
+
+    def live_part(self, query: Query, run: str) -> Page:
+        """Return what changes of the page of a run while it goes on."""
+        del query
+        return "live_run", self._head(self._summary(run))
 
     def turns(self, query: Query, run: str) -> Page:
         """Return the turns of a run that meet the filters."""
@@ -107,7 +118,7 @@ class Views:
             total, counts, lines = index.total(filters), index.counts(filters), index.lines(filters)
             unreadable = index.unreadable()
         return "run", {
-            **_head(summary),
+            **self._head(summary),
             "whole": whole and not filters.any and filters.page == 1,
             "filters": filters,
             "chosen": _chosen(filters),
@@ -133,6 +144,14 @@ class Views:
                 found.append(one)
             total += 1
         return {"questions": found, "pager": _pager(page, total, QUESTIONS_PAGE, Filters())}
+
+    def _head(self, summary: Summary) -> dict[str, Any]:
+        """Return facts and values of a run; those so far where it goes on."""
+        live = self.live.values(summary)
+        if live is None:
+            return {**_head(summary), "live": None}
+        snapshot: Snapshot = live["live"]
+        return _head(summary._replace(values=snapshot.values, state="")) | live | {"moment": moment}
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
