@@ -100,7 +100,7 @@ async def test_a_stream_follows_a_run_over_a_kill_and_a_resume_to_its_end(tmp_pa
             await until(messages, "in progress", "3 of 6")
             run.answer(3)
             assert 'href="/runs/r"' in await until(messages, "The run has finished.")
-            assert await anext(messages) == "event: end\n"
+            await until(messages, "event: end")
         async with viewing(tmp_path / "runs", tmp_path) as viewer, stream(viewer) as messages:
             await until(messages, "The run has finished.")
 
