@@ -88,6 +88,7 @@ async def test_a_stream_follows_a_run_over_a_kill_and_a_resume_to_its_end(tmp_pa
             assert "dialogs/d0002#t1" in message
             assert escape(HOSTILE).replace("&#x27;", "&#39;") in message
             assert "<script" not in message
+            assert "running, 3 of 6</span>" in (await viewer.get("/")).text
             run.kill()
             message = await until(messages, "interrupted")
             assert "memfin resume runs/r" in message
@@ -95,6 +96,7 @@ async def test_a_stream_follows_a_run_over_a_kill_and_a_resume_to_its_end(tmp_pa
             page = (await viewer.get("/runs/r")).text
             assert "interrupted" in page
             assert "3 of 6" in page
+            assert "interrupted</span>" in (await viewer.get("/")).text
             assert (await viewer.get("/runs/r/dialogs/d0002")).status == 200
             run.resume()
             await until(messages, "in progress", "3 of 6")

@@ -129,6 +129,15 @@ class LiveRuns:
                 del self._runs[next(iter(self._runs))]
         return run.read()
 
+    def state(self, summary: Summary) -> tuple[str, Snapshot | None]:
+        """Return the state of a run for a list, and that of its progress if it goes on."""
+        path = self._catalog.files(summary.name).get(COMMITS)
+        if summary.state != "unfinished" or path is None:
+            return summary.state, None
+        if is_locked(path.with_name(LOCK)):
+            return "running", self.read(summary)
+        return "interrupted", None
+
     def values(self, summary: Summary) -> dict[str, Any] | None:
         """Return the content of the live part of a run's page, None for a run that has finished."""
         snapshot = self.read(summary)

@@ -58,7 +58,7 @@ class Views:
         page = Filters.of(query).page
         shown = runs[(page - 1) * RUNS_PAGE : page * RUNS_PAGE]
         return "runs", {
-            "runs": shown,
+            "runs": [(run, *self.live.state(run)) for run in shown],
             "leading": _leading,
             "suites": {"dialogues": tr("dialogues"), "rag": tr("benchmark"), "soak": tr("soak")},
             "trends": _trends(runs),
