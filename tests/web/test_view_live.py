@@ -1,13 +1,15 @@
 """Live pages over HTTP: streams of events, interrupted and resumed runs, limits, vendored files."""
 
 import hashlib
+import sqlite3
 import time
 import tomllib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -16,8 +18,10 @@ import pytest
 from memfin.contracts import EvalSummary
 from memfin.contracts.reading import read_json
 from memfin.journal import COMMITS, layout
+from memfin.journal.commits import CommitRecord, decode_line
 from memfin.report.reader import MANIFEST
 from memfin.web.view import live
+from memfin.web.view.index import Indexes
 from memfin.web.view.live import LiveRun
 from tests.commands import run_command
 from tests.support import dataset
@@ -159,6 +163,65 @@ def test_values_of_committed_rows_are_those_of_the_summary(finished: Path) -> No
     del summary.metrics["m2_profile_accuracy"]
     assert snapshot.metrics == summary.metrics
     assert (snapshot.state, snapshot.done, snapshot.total, snapshot.turns) == ("finished", 12, 12, 36)
+
+
+TABLES = (
+    "SELECT * FROM dialogs ORDER BY id",
+    "SELECT * FROM turns ORDER BY id",
+    "SELECT rowid, * FROM texts ORDER BY rowid",
+    "SELECT * FROM votes ORDER BY turn, start",
+    "SELECT f.kind, f.value, m.turn FROM members m JOIN facets f ON f.id = m.facet ORDER BY 1, 2, 3",
+    "SELECT value FROM meta WHERE key = 'unreadable'",
+)
+
+
+def test_an_index_that_grew_is_the_one_that_is_built_at_once(finished: Path, tmp_path: Path) -> None:
+    run, spare = tmp_path / "r", tmp_path / "spare"
+    run.mkdir()
+    spare.mkdir()
+    names = (COMMITS, layout.DIALOG_TRACE, layout.TURN_EVAL)
+    log = (finished / COMMITS).read_bytes().splitlines(keepends=True)
+    written = {name: run / name for name in names}
+
+    def write(lines: list[bytes], beyond: bytes) -> None:
+        ends = {part.file: part.offset + part.length for line in lines for part in decoded(line).parts}
+        for name in names[1:]:
+            (run / name).write_bytes((finished / name).read_bytes()[: ends.get(name, 0)] + beyond)
+        (run / COMMITS).write_bytes(b"".join(lines) + beyond[:5])
+
+    def opened(folder: Path) -> list[list[Any]]:
+        with closing(Indexes(folder).open(written)) as index:
+            return [[tuple(row) for row in index._all(table, [])] for table in TABLES]
+
+    def mark() -> bool:
+        """Mark the index, and return True if it was marked before."""
+        (path,) = spare.glob("*.sqlite")
+        with closing(sqlite3.connect(path)) as db, db:
+            return not db.execute("INSERT OR IGNORE INTO meta VALUES ('mark', '')").rowcount
+
+    torn = b'{"trace_version": "v1", "dialog'
+    for count, beyond, grows in (
+        *((3, b"", False), (3, torn, True), (10, torn + b"}\n{}\n", True), (11, b"", True)),
+        *((9, b"", False), (len(log), b"", True)),
+    ):
+        write(log[:count], beyond)
+        (fresh := tmp_path / f"{count}{len(beyond)}").mkdir()
+        assert opened(spare) == opened(fresh)
+        assert mark() == grows
+    written["metrics_summary.json"] = run / "metrics_summary.json"
+    (run / "metrics_summary.json").write_bytes(b"{}")
+    grown = opened(spare)
+    assert (run / ".view.sqlite").is_file()
+    (run / ".view.sqlite").unlink()
+    (fresh := tmp_path / "last").mkdir()
+    assert grown == opened(fresh)
+    assert [len(table) for table in grown[:2]] == [12, 36]
+
+
+def decoded(line: bytes) -> CommitRecord:
+    record = decode_line(line)
+    assert record is not None
+    return record
 
 
 def test_a_file_that_was_written_anew_is_read_again(finished: Path, tmp_path: Path) -> None:

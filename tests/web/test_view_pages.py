@@ -194,7 +194,7 @@ class Strict(HTMLParser):
             if name in ("href", "src", "action"):
                 assert re.match(r"/(?!/)|#|\?", value or ""), value
         if tag == "script":
-            assert ("src", "/view.js") in attrs
+            assert dict(attrs)["src"] in ("/view.js", "/htmx.js")
 
 
 async def test_a_hostile_trace_is_shown_as_text(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ class Viewer(NamedTuple):
 
 @asynccontextmanager
 async def viewing(root: Path, spare: Path, only: str | None = None, **options: Any) -> AsyncIterator[Viewer]:
-    views = Views(Catalog(root, only), Indexes(spare, reuse=0))
+    views = Views(Catalog(root, only), Indexes(spare))
     async with (
         TestServer(view_application(views, **options)) as server,
         ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
