@@ -183,11 +183,11 @@ def test_an_index_that_grew_is_the_one_that_is_built_at_once(finished: Path, tmp
     log = (finished / COMMITS).read_bytes().splitlines(keepends=True)
     written = {name: run / name for name in names}
 
-    def write(lines: list[bytes], beyond: bytes) -> None:
+    def write(lines: list[bytes], beyond: int) -> None:
         ends = {part.file: part.offset + part.length for line in lines for part in decoded(line).parts}
         for name in names[1:]:
-            (run / name).write_bytes((finished / name).read_bytes()[: ends.get(name, 0)] + beyond)
-        (run / COMMITS).write_bytes(b"".join(lines) + beyond[:5])
+            (run / name).write_bytes((finished / name).read_bytes()[: ends.get(name, 0) + beyond])
+        (run / COMMITS).write_bytes(b"".join(lines) + log[-1][:beyond][:50])
 
     def opened(folder: Path) -> list[list[Any]]:
         with closing(Indexes(folder).open(written)) as index:
@@ -199,14 +199,17 @@ def test_an_index_that_grew_is_the_one_that_is_built_at_once(finished: Path, tmp
         with closing(sqlite3.connect(path)) as db, db:
             return not db.execute("INSERT OR IGNORE INTO meta VALUES ('mark', '')").rowcount
 
-    torn = b'{"trace_version": "v1", "dialog'
     for count, beyond, grows in (
-        *((3, b"", False), (3, torn, True), (10, torn + b"}\n{}\n", True), (11, b"", True)),
-        *((9, b"", False), (len(log), b"", True)),
+        *((3, 0, False), (3, 40, True), (10, 9000, True), (11, 0, True)),
+        *((9, 9000, False), (len(log) - 1, 0, True), (len(log), 0, True)),
     ):
         write(log[:count], beyond)
-        (fresh := tmp_path / f"{count}{len(beyond)}").mkdir()
-        assert opened(spare) == opened(fresh)
+        (fresh := tmp_path / f"{count}-{beyond}").mkdir()
+        expected = opened(fresh)
+        if count == len(log) - 1:  # what was read is not read again
+            with written[layout.TURN_EVAL].open("r+b") as file:
+                file.write(b"x")
+        assert opened(spare) == expected
         assert mark() == grows
     written["metrics_summary.json"] = run / "metrics_summary.json"
     (run / "metrics_summary.json").write_bytes(b"{}")
