@@ -3,7 +3,6 @@
 import fcntl
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +18,16 @@ _MOMENT: Final = 0.05
 
 def is_locked(path: Path) -> bool:
     """Return True if a process holds the lock in a file; a look takes microseconds."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
     return False
 
 

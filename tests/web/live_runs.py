@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,15 +30,15 @@ class Agent:
 
 
 class SteppedRun:
-    """A ``memfin run`` in the directory ``runs`` below a folder."""
+    """A ``memfin run``, or another command, in the directory ``runs`` below a folder."""
 
-    def __init__(self, folder: Path, steps: int, dialogs: int) -> None:
+    def __init__(self, folder: Path, steps: int, dialogs: int, command: Sequence[str]) -> None:
         self.path = folder / "runs" / "r"
         self._folder = folder
         self._steps = steps
         source = dataset(folder / "dialogs.jsonl", dialogs, 2)
         (folder / "stepped.py").write_text(AGENT)
-        self._start("run", source, "--run-id", "r", "--agent", "stepped:Agent", "--workers-dialog", "1")
+        self._start(*command, source, "--run-id", "r", "--agent", "stepped:Agent", "--workers-dialog", "1")
 
     def _start(self, *words: object) -> None:
         environment = {**os.environ, "PYTHONPATH": str(self._folder), "STEPS": str(self._folder / "steps")}
@@ -59,12 +59,12 @@ class SteppedRun:
 
 
 @contextmanager
-def stepped_run(folder: Path, dialogs: int = 6) -> Iterator[SteppedRun]:
+def stepped_run(folder: Path, dialogs: int = 6, command: Sequence[str] = ("run",)) -> Iterator[SteppedRun]:
     """Start a run; it is killed at the end of the block."""
     pipe = folder / "steps"
     os.mkfifo(pipe)
     steps = os.open(pipe, os.O_RDWR)  # not to wait for the run to open it
-    run = SteppedRun(folder, steps, dialogs)
+    run = SteppedRun(folder, steps, dialogs, command)
     try:
         yield run
     finally:

@@ -1,6 +1,7 @@
 """Live pages over HTTP: streams of events, interrupted and resumed runs, limits, vendored files."""
 
 import hashlib
+import re
 import sqlite3
 import time
 import tomllib
@@ -108,6 +109,24 @@ async def test_a_stream_follows_a_run_over_a_kill_and_a_resume_to_its_end(tmp_pa
             assert 'href="/runs/r"' in await until(messages, "The run has finished.")
             await until(messages, "event: end")
         async with viewing(tmp_path / "runs", tmp_path) as viewer, stream(viewer) as messages:
+            await until(messages, "The run has finished.")
+
+
+async def test_a_stream_shows_the_epochs_of_a_soak_as_they_end(tmp_path: Path) -> None:
+    with stepped_run(tmp_path, 2, ("soak", "--epochs", "3")) as run:
+        await appears(run.path / "soak_summary.json")
+        async with viewing(tmp_path / "runs", tmp_path) as viewer, stream(viewer) as messages:
+            await until(messages, "in progress", "0 of 3")
+            run.answer(2)
+            message = await until(messages, "1 of 3", '<th scope="col">1</th>')
+            assert re.search(r"M4 .*</th><td>[0-9.]+ %</td></tr>", message)
+            assert "running, 1 of 3</span>" in (await viewer.get("/")).text
+            run.kill()
+            await until(messages, "interrupted", "memfin resume runs/r")
+            assert "interrupted</span>" in (await viewer.get("/")).text
+            run.resume()
+            run.answer(4)
+            await until(messages, "2 of 3", '<th scope="col">2</th><th scope="col">1</th>')
             await until(messages, "The run has finished.")
 
 

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 from aiohttp import web
 
-from memfin.contracts import ConfigFile, TurnEvalRow
+from memfin.contracts import ConfigFile, SoakEpoch, SoakSummary, TurnEvalRow
 from memfin.contracts.progress import RunInterrupted, RunResumed, RunStarted
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import RagResult, RagSummary
@@ -26,8 +26,10 @@ from memfin.journal.lock import LOCK, is_locked
 from memfin.language import tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.rag.aggregation import RagState
-from memfin.report.glossary import labels, word
+from memfin.report.glossary import METRICS, format_value, labels, word
 from memfin.report.reader import CONFIG, SUMMARY, Figures, ScannedDialog
+from memfin.report.soak_report import LINES as SOAK_LINES
+from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 from memfin.web.view.runs import Catalog, Summary, Value, rag_values, values_of
 
 POLL: Final = 1.0
@@ -36,11 +38,14 @@ MAX_STREAMS: Final = 64
 """Open streams of all visitors."""
 MAX_RUNS: Final = 8
 """Runs whose state is held; that of another one is read again from the beginning."""
+EPOCHS: Final = 30
+"""Epochs on the page of a soak, the newest ones."""
 NEWEST: Final = 10
 """Failures and violations on the page of a run."""
 QUIET: Final = 15.0
 """Seconds after which a stream without news sends a comment."""
 
+_LIVE: Final = ("unfinished", "running", "interrupted")
 _RUN_EVENT: Final = b'{"event":"run_'
 _RUN_EVENTS: Final = msgspec.json.Decoder(RunStarted | RunResumed | RunInterrupted)
 
@@ -87,6 +92,19 @@ class Snapshot(NamedTuple):
     metrics: Mapping[str, Figures] = {}
     sums: RagSummary | None = None
     judge: str | None = None
+    epochs: tuple[SoakEpoch, ...] = ()
+
+    @property
+    def courses(self) -> list[tuple[str, list[str]]]:
+        """Return the headline values of the epochs, the newest first, by their labels."""
+        found = []
+        for metric in METRICS:
+            key = f"{metric.name}.{metric.headline.key}"
+            values = [epoch.headline_values.get(key) for epoch in self.epochs]
+            if any(value is not None for value in values):
+                label = f"{metric.code} {metric.headline.label}"
+                found.append((label, [format_value(key, value) for value in values]))
+        return found
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -114,16 +132,19 @@ class LiveRuns:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._runs: dict[str, LiveRun] = {}
+        self._runs: dict[str, LiveRun | LiveSoak] = {}
         self._lock = threading.Lock()
 
     def read(self, summary: Summary) -> Snapshot | None:
         """Return the state of a run, None for one that has finished."""
         name, files = summary.name, self._catalog.files(summary.name)
-        if summary.state != "unfinished" or COMMITS not in files:
+        if summary.state not in _LIVE or not files.keys() & {COMMITS, SOAK_SUMMARY}:
             return None
         with self._lock:
-            run = self._runs.pop(name, None) or LiveRun(files, self._catalog.progress(name))
+            run = self._runs.pop(name, None)
+            if run is None:
+                soak = SOAK_SUMMARY in files
+                run = LiveSoak(files) if soak else LiveRun(files, self._catalog.progress(name))
             self._runs[name] = run  # at the end: the first is the one that was not asked for longest
             if len(self._runs) > MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
@@ -131,8 +152,9 @@ class LiveRuns:
 
     def state(self, summary: Summary) -> tuple[str, Snapshot | None]:
         """Return the state of a run for a list, and that of its progress if it goes on."""
-        path = self._catalog.files(summary.name).get(COMMITS)
-        if summary.state != "unfinished" or path is None:
+        files = self._catalog.files(summary.name)
+        path = files.get(COMMITS) or files.get(SOAK_SUMMARY)
+        if summary.state not in _LIVE or path is None:
             return summary.state, None
         if is_locked(path.with_name(LOCK)):
             return "running", self.read(summary)
@@ -220,7 +242,7 @@ class Tail:
             ValueError: the line that was read last is no longer where it was.
             UsageError: the file cannot be read.
         """
-        if not self._path.is_file():
+        if self._path.is_symlink() or not self._path.is_file():
             return
         with open_input(self._path) as file:
             file.seek(self._at - len(self._last))
@@ -347,6 +369,30 @@ class LiveRun:
             self._rag.summary("") if layout.RAG_RESULTS in self._files else None,
             self._judge,
         )
+
+
+class LiveSoak:
+    """Reader of a soak that goes on: its epochs as they end."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._path = files[SOAK_SUMMARY]
+        self._tail = Tail(self._path.with_name(SOAK_LINES))
+        self._lock = threading.Lock()
+        self._epochs: deque[SoakEpoch] = deque(maxlen=EPOCHS)
+        self._snapshot = Snapshot("")
+
+    def read(self) -> Snapshot:
+        """Return the state of the soak, the same object until something has changed."""
+        with self._lock:
+            state = "running" if is_locked(self._path.with_name(LOCK)) else "interrupted"
+            new = [decode_part(line, SoakEpoch, SOAK_LINES) for line in self._tail.lines()]
+            self._epochs.extendleft(new)
+            if new or state != self._snapshot.state:
+                last = self._epochs[0] if self._epochs else None
+                total = read_json(self._path, SoakSummary).limits.epochs
+                done, ended = (last.epoch, last.ended_at) if last else (0, "")
+                self._snapshot = Snapshot(state, done, total, last=ended, epochs=tuple(self._epochs))
+            return self._snapshot
 
 
 class _Stamp(msgspec.Struct):

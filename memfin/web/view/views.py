@@ -151,7 +151,11 @@ class Views:
         if live is None:
             return {**_head(summary), "live": None}
         snapshot: Snapshot = live["live"]
-        return _head(summary._replace(values=snapshot.values, state="")) | live | {"moment": moment}
+        return (
+            _head(summary._replace(values=snapshot.values or summary.values, state="", ended=None))
+            | live
+            | {"moment": moment}
+        )
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
