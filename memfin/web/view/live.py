@@ -26,7 +26,7 @@ from memfin.journal.lock import LOCK, is_locked
 from memfin.language import tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.rag.aggregation import RagState
-from memfin.report.glossary import METRICS, format_value, labels, word
+from memfin.report.glossary import METRICS, format_value, labels, value_label, word
 from memfin.report.reader import CONFIG, SUMMARY, Figures, ScannedDialog
 from memfin.report.soak_report import LINES as SOAK_LINES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
@@ -96,14 +96,16 @@ class Snapshot(NamedTuple):
 
     @property
     def courses(self) -> list[tuple[str, list[str]]]:
-        """Return the headline values of the epochs, the newest first, by their labels."""
+        """Return the leading values of the epochs, the newest first, by their labels."""
         found = []
         for metric in METRICS:
-            key = f"{metric.name}.{metric.headline.key}"
+            name = metric.lead or metric.values[0].key
+            key = f"{metric.name}.{name}"
             values = [epoch.headline_values.get(key) for epoch in self.epochs]
             if any(value is not None for value in values):
-                label = f"{metric.code} {metric.headline.label}"
-                found.append((label, [format_value(key, value) for value in values]))
+                found.append(
+                    (f"{metric.code} {value_label(name)}", [format_value(key, value) for value in values])
+                )
         return found
 
     @property
