@@ -1,6 +1,8 @@
 """Lock of a run directory, for one run at a time across processes."""
 
+import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +10,25 @@ from memfin.errors import UsageError
 from memfin.journal.disk import Disk
 
 LOCK: Final = ".lock"
+
+
+_MOMENT: Final = 0.05
+"""Seconds for a look of `is_locked` to pass."""
+
+
+def is_locked(path: Path) -> bool:
+    """Return True if a process holds the lock in a file; a look takes microseconds."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class RunLock:
@@ -32,7 +53,7 @@ class RunLock:
         disk = self._disk
         descriptor = disk.open(self._directory / LOCK, os.O_RDWR | os.O_CREAT)
         try:
-            if not disk.lock(descriptor):
+            if not self._locked(descriptor):
                 holder = disk.read(descriptor, 20, 0).strip()
                 process = f"process {int(holder)}" if holder.isdigit() else "another run"
                 raise UsageError(  # noqa: TRY301 - one handler closes the file
@@ -44,6 +65,12 @@ class RunLock:
             disk.close(descriptor)
             raise
         self._descriptor = descriptor
+
+    def _locked(self, descriptor: int) -> bool:
+        if self._disk.lock(descriptor):
+            return True
+        time.sleep(_MOMENT)
+        return self._disk.lock(descriptor)
 
     def release(self) -> None:
         """Release the lock if it is held."""

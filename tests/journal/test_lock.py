@@ -1,10 +1,12 @@
 """One run at a time writes to a run directory, whichever process started it."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import pytest
 
 from memfin.errors import UsageError
 from memfin.journal import RunDirectory, progress_path
-from memfin.journal.lock import LOCK
+from memfin.journal.disk import Disk
+from memfin.journal.lock import LOCK, RunLock, is_locked
 
 HOLDER = """
     import asyncio, sys
@@ -84,3 +87,30 @@ async def test_a_holder_that_did_not_sign_is_refused_as_well(tmp_path: Path) -> 
         with pytest.raises(UsageError, match="is in use by another run;"):
             async with existing(tmp_path):
                 raise AssertionError("opened")
+
+
+async def test_a_look_at_the_lock_tells_if_a_process_has_it_and_stops_none(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    lock = tmp_path / "r" / LOCK
+    assert is_locked(lock)
+    assert is_locked(lock)  # the first look did not break it
+    holder.kill()
+    holder.wait()
+    assert not is_locked(lock)
+    lock.unlink()
+    os.mkfifo(lock)
+    assert not is_locked(lock)
+    assert not is_locked(tmp_path / "none")
+
+
+def test_taking_the_lock_waits_for_a_look_to_pass(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path, Disk())
+    with (tmp_path / LOCK).open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        end = threading.Timer(0.01, fcntl.flock, (looking, fcntl.LOCK_UN))
+        end.start()
+        lock.acquire()
+        end.join()
+    assert is_locked(tmp_path / LOCK)
+    lock.release()

@@ -1,7 +1,7 @@
 """Runs for the viewer, and a server of its pages on loopback."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,6 +128,7 @@ class Viewer(NamedTuple):
 
     url: str
     client: ClientSession
+    stop: Callable[[], Awaitable[None]]
 
     async def get(self, path: str, method: str = "GET", **options: Any) -> Answer:
         """Ask for a path, which is sent as it is."""
@@ -138,9 +139,9 @@ class Viewer(NamedTuple):
 
 @asynccontextmanager
 async def viewing(root: Path, spare: Path, only: str | None = None, **options: Any) -> AsyncIterator[Viewer]:
-    views = Views(Catalog(root, only), Indexes(spare, reuse=0))
+    views = Views(Catalog(root, only), Indexes(spare))
     async with (
         TestServer(view_application(views, **options)) as server,
         ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
     ):
-        yield Viewer(str(server.make_url("")).rstrip("/"), client)
+        yield Viewer(str(server.make_url("")).rstrip("/"), client, server.close)

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 from aiohttp import web
-from jinja2 import Environment
+from jinja2 import Environment, Template
 
 from memfin.errors import MemfinError
 from memfin.hosting import Handler, HostCheck
@@ -22,9 +22,12 @@ from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
 from memfin.web.pages import language_of, page_headers, same
 from memfin.web.view.beside import Beside
+from memfin.web.view.live import Snapshot, Streams
 from memfin.web.view.views import Page, Refusal, Views, not_found
 
-HEADERS: Final = page_headers("script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'")
+HEADERS: Final = page_headers(
+    "script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'"
+)
 TOKEN_COOKIE: Final = "memfin_view"  # noqa: S105 - the name of a cookie
 LANGUAGE_COOKIE: Final = "memfin_view_lang"
 MAX_THREADS: Final = 4
@@ -32,13 +35,17 @@ MAX_THREADS: Final = 4
 
 _TEMPLATES: Final = files("memfin") / "data" / "templates"
 _ASSETS: Final = {
-    "style.css": ("text/css", ("report.css", "view/style.css")),
+    "style.css": ("text/css", ("report.css", "view/style.css", "view/live.css")),
     "view.js": ("text/javascript", ("view/view.js",)),
+    "htmx.js": ("text/javascript", ("view/vendor/htmx.min.js", "view/vendor/hx-sse.min.js")),
     "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
 }
 ASSETS: Final = frozenset(_ASSETS)
 """Names of the files that pages use."""
 _YEAR: Final = 31_536_000
+_FUNCTIONS: Final = {"quote": partial(quote, safe=""), "flat": one_line}
+
+T = TypeVar("T")
 
 View = Callable[..., Page]
 """Makes a page of a query and the fields of a path."""
@@ -66,6 +73,9 @@ def view_application(
     app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
     for path, view in page_routes(views):
         app.router.add_get(path, pages.handler(view))
+    streams = Streams()
+    app.on_shutdown.append(streams.stop)
+    app.router.add_get("/runs/{run}/events", pages.events(streams, views))
     for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
@@ -90,17 +100,12 @@ def render(template: str, values: Mapping[str, Any], other_address: str | None) 
     ``other_address`` is its address in the other language; None makes a page that needs no server, for which
     templates have the flag ``static``.
     """
-    return (
-        _environment()
-        .get_template(f"view/{template}.html.j2")
-        .render(
-            **values,
-            static=other_address is None,
-            other=other_language(),
-            other_address=other_address,
-            quote=partial(quote, safe=""),
-            flat=one_line,
-        )
+    return _template(template).render(
+        **values,
+        **_FUNCTIONS,
+        static=other_address is None,
+        other=other_language(),
+        other_address=other_address,
     )
 
 
@@ -131,11 +136,34 @@ class _Pages:
 
     def handler(self, view: View) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            if self._limiter is None:
-                self._limiter = anyio.CapacityLimiter(MAX_THREADS)
-            return await anyio.to_thread.run_sync(self._page, request, view, limiter=self._limiter)
+            return await self._run(self._page, request, view)
 
         return handle
+
+    def events(self, streams: Streams, views: Views) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            run = request.match_info["run"]
+
+            async def read() -> Snapshot | None:
+                return await self._run(views.live_state, run)
+
+            async def render() -> str:
+                return await self._run(self._fragment, request, views.live_part, run)
+
+            await render()  # an address without a run is answered with a page
+            return await streams.send(request, read, render, HEADERS)
+
+        return handle
+
+    async def _run(self, call: Callable[..., T], *args: Any) -> T:
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        return await anyio.to_thread.run_sync(call, *args, limiter=self._limiter)
+
+    def _fragment(self, request: web.Request, view: View, run: str) -> str:
+        with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
+            template, values = view(request.query, run)
+            return _template(template).render(**values, **_FUNCTIONS)
 
     def _page(self, request: web.Request, view: View) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
@@ -198,6 +226,10 @@ def _token_check(token: str) -> Any:
 def _environment() -> Environment:
     """Return the templates' environment, in which texts are escaped, invisible characters too."""
     return environment().overlay(finalize=lambda value: visible(value) if type(value) is str else value)
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(f"view/{name}.html.j2")
 
 
 def _here(request: web.Request, query: Mapping[str, str]) -> str:

@@ -1,7 +1,9 @@
 """SQLite index of a run: places of its records, facets of its turns, full-text search.
 
 An index stands in the directory of the run as ``.view.sqlite`` and is built again once a file that it was
-built of has another size or time. It holds no record: those are read by offset when they are shown.
+built of has another size or time. It holds no record: those are read by offset when they are shown. That of a
+run that has not finished has the committed records and grows with the commit log, as long as what was read of
+the log is still there.
 """
 
 # ruff: noqa: S608 - the conditions of filters are fixed texts with placeholders
@@ -9,22 +11,24 @@ built of has another size or time. It holds no record: those are read by offset 
 import hashlib
 import json
 import re
+import shutil
 import sqlite3
+import sys
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
 from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
 from memfin.errors import UsageError
-from memfin.journal import layout
+from memfin.journal import COMMITS, layout
+from memfin.journal.commits import decode_line, digest
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.m1_context import hit_flags
 from memfin.report.glossary import METRICS, VALUE_LABELS
@@ -37,13 +41,12 @@ NAME: Final = ".view.sqlite"
 PAGE: Final = 50
 """Turns on a page of a list."""
 
-REUSE: Final = 20.0
-"""Duration for which an index of a growing run is used, in multiples of the time that it took to build."""
-
-_SCHEMA: Final = """
+_SETTINGS: Final = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA cache_size = -16000;
+"""
+_SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE dialogs (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE, place INTEGER, scenario TEXT, difficulty TEXT, status TEXT,
@@ -60,9 +63,10 @@ CREATE TABLE facets (id INTEGER PRIMARY KEY, kind TEXT, value TEXT, UNIQUE (kind
 CREATE TABLE members (
     facet INTEGER, turn INTEGER, hits REAL, of REAL, PRIMARY KEY (facet, turn)
 ) WITHOUT ROWID;
+CREATE INDEX votes_of ON votes (turn);
 CREATE VIRTUAL TABLE texts USING fts5(user, reply, tokenize = 'trigram');
-BEGIN;
 """
+_PROGRAM: Final = f"{__version__} {_SCHEMA}"
 
 _SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
 _BEGINNINGS: Final = "substr(x.user, 1, 400) AS user, substr(x.reply, 1, 600) AS reply"
@@ -80,11 +84,9 @@ class Indexes:
     ``spare`` is a directory for those of runs that have not finished, or whose own is not writable.
     """
 
-    def __init__(self, spare: Path, reuse: float = REUSE) -> None:
+    def __init__(self, spare: Path) -> None:
         self._spare = spare
-        self._reuse = reuse
         self._locks: dict[Path, threading.Lock] = {}
-        self._recent: dict[Path, tuple[float, Path]] = {}
         self._lock = threading.Lock()
 
     def open(self, files: Mapping[str, Path]) -> "Index":
@@ -97,20 +99,13 @@ class Indexes:
         with self._lock:
             lock = self._locks.setdefault(trace, threading.Lock())
         with lock:
-            until, path = self._recent.get(trace, (0.0, trace))
-            if time.monotonic() < until and path.is_file():
-                return Index(path, files)
-            key = _key(files)
+            source = _Source.of(files)
             spare = self._spare / f"{hashlib.sha256(str(trace).encode()).hexdigest()}.sqlite"
             places = [trace.with_name(NAME), spare] if SUMMARY in files else [spare]
             for path in places:
-                if _is_current(path, key):
+                if _meta(path, "key") == source.key:
                     return Index(path, files)
-            begun = time.monotonic()
-            path = _built(places, files, key)
-            now = time.monotonic()
-            self._recent[trace] = (now + self._reuse * (now - begun), path)
-            return Index(path, files)
+            return Index(_built(places, source, spare), files)
 
 
 class Index:
@@ -271,33 +266,77 @@ def _record(path: Path, start: int, length: int, kind: type[T]) -> T:
         return decode_part(file.read(length), kind, path)
 
 
-def _key(files: Mapping[str, Path]) -> str:
-    """Return the program and the sizes and times of the files that an index is built of."""
-    states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
-    sizes = {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}
-    return json.dumps([__version__, _SCHEMA, sizes])
+class _Source(NamedTuple):
+    """Files that an index is built of.
+
+    ``log`` are the intact bytes of the commit log, and ``ends`` the committed sizes of the files; None for a
+    run that has finished or has no such log, of which all is read.
+    """
+
+    files: Mapping[str, Path]
+    key: str
+    log: bytes
+    ends: dict[str, int] | None
+
+    @classmethod
+    def of(cls, files: Mapping[str, Path]) -> Self:
+        """Return the present state of the files of a run."""
+        if COMMITS in files:
+            log, ends = _committed(files[COMMITS])
+            if SUMMARY not in files:
+                return cls(files, json.dumps([_PROGRAM, digest(log)]), log, ends)
+        states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
+        sizes = {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}
+        return cls(files, json.dumps([_PROGRAM, sizes]), log if COMMITS in files else b"", None)
+
+    def read_before(self, path: Path) -> dict[str, int] | None:
+        """Return the sizes that an index was built of, None if it cannot grow to one of this source."""
+        read: Any = json.loads(_meta(path, "read") or "[]")
+        if not read or read[0] != _PROGRAM or digest(self.log[: read[1]]) != read[2]:
+            return None
+        return dict(read[3])
 
 
-def _is_current(path: Path, key: str) -> bool:
+def _committed(path: Path) -> tuple[bytes, dict[str, int]]:
+    """Return the intact bytes of a commit log, and the size up to which each file is committed."""
+    log = path.read_bytes()
+    ends: dict[str, int] = {}
+    size = 0
+    for line in log.split(b"\n"):
+        if (record := decode_line(line + b"\n")) is None:
+            break
+        size += len(line) + 1
+        ends |= {part.file: part.offset + part.length for part in record.parts}
+    return log[:size], ends
+
+
+def _meta(path: Path, key: str) -> str | None:
     if path.is_symlink() or not path.is_file():
-        return False
+        return None
     with (
         suppress(sqlite3.Error),
         closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db,
     ):
-        return bool(db.execute("SELECT value FROM meta WHERE key = 'key'").fetchone() == (key,))
-    return False
+        found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
+    return None
 
 
-def _built(places: Sequence[Path], files: Mapping[str, Path], key: str) -> Path:
-    """Build an index at the first place where that succeeds, and return its path."""
+def _built(places: Sequence[Path], source: _Source, smaller: Path) -> Path:
+    """Build an index at the first place where that succeeds, from a ``smaller`` one if it can grow.
+
+    It grows as a copy: pages are made of the smaller one meanwhile.
+    """
+    before = source.read_before(smaller)
     for path in places:
         try:
             with NamedTemporaryFile(dir=path.parent, prefix=f"{NAME}.", delete=False) as file:
                 partial = Path(file.name)
             try:
+                if before is not None:
+                    shutil.copyfile(smaller, partial)
                 with closing(sqlite3.connect(partial, isolation_level=None)) as db:
-                    _Builder(db, files).build(key)
+                    _Builder(db, source, before).build()
                 return partial.replace(path)
             finally:
                 partial.unlink(missing_ok=True)
@@ -317,17 +356,24 @@ def _integer(number: int) -> int:
 
 
 class _Builder:
-    """Reads the files of a run once each, a record at a time."""
+    """Reads the files of a run once each, a record at a time, from the sizes that were read ``before``."""
 
-    def __init__(self, db: sqlite3.Connection, files: Mapping[str, Path]) -> None:
+    def __init__(self, db: sqlite3.Connection, source: _Source, before: dict[str, int] | None) -> None:
         self._db = db
-        self._files = files
+        self._source = source
+        self._before = before
         self._unreadable = 0
         self._metrics = MetricsState()
         self._facets: dict[tuple[str, str], int] = {}
 
-    def build(self, key: str) -> None:
-        self._db.executescript(_SCHEMA)
+    def build(self) -> None:
+        self._db.executescript(_SETTINGS + (_SCHEMA if self._before is None else ""))
+        self._db.execute("BEGIN")
+        if self._before is not None:
+            rows = self._db.execute("SELECT kind, value, id FROM facets")
+            self._facets = {(kind, value): number for kind, value, number in rows}
+            (found,) = self._db.execute("SELECT value FROM meta WHERE key = 'unreadable'").fetchone()
+            self._unreadable = int(found)
         for start, length, trace in self._lines(layout.DIALOG_TRACE, _Dialog):
             if trace.valid_dialog:
                 self._add_trace(start, length, trace)
@@ -338,27 +384,34 @@ class _Builder:
             if (turn := self._turn(vote.dialog_id, vote.turn_pair_id)) is not None:
                 self._db.execute("INSERT INTO votes VALUES (?, ?, ?)", (turn, start, length))
         facets = ((number, *facet) for facet, number in self._facets.items())
-        self._db.executemany("INSERT INTO facets VALUES (?, ?, ?)", facets)
-        meta = (("key", key), ("unreadable", self._unreadable))
-        self._db.executemany("INSERT INTO meta VALUES (?, ?)", meta)
-        self._db.execute("CREATE INDEX votes_of ON votes (turn)")
+        self._db.executemany("INSERT OR IGNORE INTO facets VALUES (?, ?, ?)", facets)
+        source = self._source
+        read = [_PROGRAM, len(source.log), digest(source.log), source.ends]
+        meta = {"key": source.key, "unreadable": self._unreadable}
+        if source.ends is not None:
+            meta["read"] = json.dumps(read)
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta.items())
         self._db.execute("COMMIT")
 
     def _lines(self, name: str, kind: type[T]) -> Iterator[tuple[int, int, T]]:
         """Yield offset, length and record of the lines of a file that fit the contract."""
-        if name not in self._files:
+        if name not in self._source.files:
             return
-        start = 0
+        start = (self._before or {}).get(name, 0)
+        limit = sys.maxsize if self._source.ends is None else self._source.ends.get(name, 0)
 
         def unreadable(number: int, problem: UsageError) -> None:
             nonlocal start
             del number, problem
-            self._unreadable += 1
+            self._unreadable += file.tell() <= limit
             start = file.tell()
 
-        with open_input(self._files[name]) as file:
+        with open_input(self._source.files[name]) as file:
+            file.seek(start)
             for _, record in iter_jsonl(file, kind, on_error=unreadable):
                 end = file.tell()
+                if end > limit:
+                    return
                 yield start, end - start, record
                 start = end
 

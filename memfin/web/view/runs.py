@@ -1,21 +1,22 @@
 """Runs below a directory: their files, without a way out of it, and the values of their summaries."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from memfin.contracts import BenchConfigFile, ConfigFile, RunManifest, SoakSummary
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
-from memfin.contracts.rag import read_sums
+from memfin.contracts.rag import RagSummary, read_sums
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import RUN_ID
 from memfin.errors import UsageError
-from memfin.journal import layout
+from memfin.journal import COMMITS, layout, progress_path
 from memfin.language import current_language, tr
 from memfin.report import glossary
 from memfin.report.model import Interval
-from memfin.report.reader import CONFIG, MANIFEST, SUMMARY, SummaryFile
+from memfin.report.reader import CONFIG, MANIFEST, SUMMARY, Figures, SummaryFile
 from memfin.report.soak_report import LINES as SOAK_LINES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 
@@ -23,7 +24,7 @@ Suite = Literal["dialogues", "rag", "soak"]
 
 _FILES: Final = (
     *(MANIFEST, SUMMARY, CONFIG, RAG_SUMMARY, SOAK_SUMMARY, SOAK_LINES),
-    *(*layout.DIALOGUES.files, *layout.QUESTIONS.rows),
+    *(_GROWING := (*layout.DIALOGUES.files, *layout.QUESTIONS.rows, COMMITS)),
 )
 
 
@@ -99,6 +100,15 @@ class Catalog:
             return None
         return real if real.is_relative_to(self._base) and real.is_file() else None
 
+    def progress(self, name: str) -> Path | None:
+        """Return the progress log of a run, which stands beside its directory."""
+        path = progress_path(self._root, name)
+        return path if path.is_file() and path.resolve() == path else None
+
+    def command(self, name: str) -> str:
+        """Return the command that goes on with a run."""
+        return shlex.join(["memfin", "resume", f"{self._root.name}/{name}"])
+
     def summaries(self) -> list[Summary]:
         """Return all runs, the newest first."""
         names: Iterable[str] = [self._only] if self._only else [each.name for each in self._root.iterdir()]
@@ -122,7 +132,7 @@ class Catalog:
         key = tuple(
             (each, (stat := path.stat()).st_size, stat.st_mtime_ns)
             for each, path in files.items()
-            if each not in layout.DIALOGUES.files
+            if each not in _GROWING
         )
         place = (name, current_language())
         known = self._known.get(place)
@@ -154,17 +164,18 @@ def _read(name: str, files: Mapping[str, Path]) -> Summary:
         agent, judge = config.settings.agent, config.settings.judge
     values = ()
     if is_rag and RAG_SUMMARY in files:
-        values = tuple(_rag_values(files[RAG_SUMMARY]))
+        values = tuple(rag_values(read_sums(files[RAG_SUMMARY])))
     elif SUMMARY in files:
-        values = tuple(_values(read_json(files[SUMMARY], SummaryFile), judge))
+        values = tuple(values_of(read_json(files[SUMMARY], SummaryFile).metrics, judge))
     suite: Suite = "rag" if is_rag else "dialogues"
     times = (manifest.started_at, manifest.ended_at)
     state = "finished" if values else "unfinished"
     return Summary(name, suite, *times, manifest.dataset_path, agent, state, values)
 
 
-def _values(summary: SummaryFile, judge: str | None) -> Iterator[Value]:
-    for row in glossary.metric_rows(summary.metrics, judge):
+def values_of(metrics: Mapping[str, Figures], judge: str | None) -> Iterator[Value]:
+    """Yield the values of metrics in the order of reports."""
+    for row in glossary.metric_rows(metrics, judge):
         yield Value(
             f"{row.text.name}.{row.value.key}",
             row.text.code,
@@ -176,7 +187,7 @@ def _values(summary: SummaryFile, judge: str | None) -> Iterator[Value]:
         )
 
 
-def _rag_values(path: Path) -> Iterator[Value]:
-    sums = read_sums(path)
+def rag_values(sums: RagSummary) -> Iterator[Value]:
+    """Yield the values of a benchmark."""
     yield Value("score", "", tr("Score"), sums.overall_percentage / 100, sums.ci95.get("score"))
     yield Value("pass_rate", "", tr("Passed"), sums.pass_rate, sums.ci95.get("pass_rate"))

@@ -21,6 +21,7 @@ from memfin.web.view.corrected import CorrectedRates
 from memfin.web.view.figures import PROFILE, figures_of
 from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
 from memfin.web.view.index import PAGE, Index, Indexes
+from memfin.web.view.live import LiveRuns, Snapshot
 from memfin.web.view.runs import Catalog, Summary, Value
 from memfin.web.view.soak import soak_page
 
@@ -53,6 +54,7 @@ class Views:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
+        self.live = LiveRuns(catalog)
         self._corrected = CorrectedRates(catalog)
         self._counted: tuple[object, dict[str, list[tuple[str, int]]]] | None = None
 
@@ -67,7 +69,7 @@ class Views:
         page = Filters.of(query).page
         shown = runs[(page - 1) * RUNS_PAGE : page * RUNS_PAGE]
         return "runs", {
-            "runs": shown,
+            "runs": [(run, *self.live.state(run)) for run in shown],
             "leading": _leading,
             "suites": {"dialogues": tr("dialogues"), "rag": tr("benchmark"), "soak": tr("soak")},
             "trends": _trends(runs),
@@ -83,12 +85,21 @@ class Views:
         if summary.suite == "dialogues" and not summary.problem:
             return self._turns(query, summary, whole=True)
         if summary.suite == "soak":
-            return "soak", {**_head(summary), **soak_page(self._catalog, run)}
+            return "soak", {**self._head(summary), **soak_page(self._catalog, run)}
         if summary.problem:
             return "problem", {"words": summary.problem}
         found = questions_page(self._catalog.files(run), query)
         pager = _pager(found["filters"].page, found["total"], QUESTIONS, found["filters"])
-        return "benchmark", {**_head(summary), **found, "pager": pager}
+        return "benchmark", {**self._head(summary), **found, "pager": pager}
+
+    def live_state(self, run: str) -> Snapshot | None:
+        """Return the state of a run that goes on, None for one that has finished."""
+        return self.live.read(self._summary(run))
+
+    def live_part(self, query: Query, run: str) -> Page:
+        """Return what changes of the page of a run while it goes on."""
+        del query
+        return "live_run", self._head(self._summary(run))
 
     def turns(self, query: Query, run: str) -> Page:
         """Return the turns of a run that meet the filters."""
@@ -133,7 +144,7 @@ class Views:
             )
         corrected, labels_problem = self._corrected.of(summary.name) if whole else ({}, "")
         return "run", {
-            **_head(summary),
+            **self._head(summary),
             **figures,
             "corrected": corrected,
             "labels_problem": labels_problem,
@@ -169,6 +180,18 @@ class Views:
         metric, _, value = PROFILE.partition(".")
         found = read_json(path, SummaryFile).metrics.get(metric)
         return {} if found is None else by_dialog(path.parent, metric, value, found)
+
+    def _head(self, summary: Summary) -> dict[str, Any]:
+        """Return facts and values of a run; those so far where it goes on."""
+        live = self.live.values(summary)
+        if live is None:
+            return {**_head(summary), "live": None}
+        snapshot: Snapshot = live["live"]
+        return (
+            _head(summary._replace(values=snapshot.values or summary.values, state="", ended=None))
+            | live
+            | {"moment": moment}
+        )
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
