@@ -420,7 +420,10 @@ class LabelRules(RunRules):
         yield record.dialog_id is not None and not record.dialog_id.strip(), "dialog_id", "the id is blank"
         yield self.twice("id", f"{record.id} of {record.reader}" if record.reader else record.id)
         drawn = 1.0 if record.probability is None else record.probability
-        yield not 0 < drawn <= 1, "probability", f"{drawn:g} is not above 0 and at most 1"
+        yield not 0 <= drawn <= 1, "probability", f"{drawn:g} is not from 0 to 1"
+        for number, mark in enumerate(record.marks or ()):
+            outside = not mark.start <= mark.end <= len(record.text)
+            yield outside, ("marks", number), "its characters are not in the text"
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():
             tag = canonical_risk_tag(name)

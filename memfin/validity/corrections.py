@@ -116,6 +116,7 @@ def _read_labels(files: LabelFiles) -> list[tuple[Place, LabelledReply]]:
         (Place(str(path), number), row)
         for path in files.paths
         for number, row in iter_jsonl(path, LabelledReply, limit=MAX_LINE_BYTES)
+        if row.probability != 0  # picked by hand
     ]
     drawn = {row.probability is not None: place for place, row in reversed(rows)}
     if len(drawn) > 1:

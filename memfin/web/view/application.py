@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -33,9 +33,13 @@ _TEMPLATES: Final = files("memfin") / "data" / "templates"
 _ASSETS: Final = {
     "style.css": ("text/css", ("report.css", "view/style.css")),
     "view.js": ("text/javascript", ("view/view.js",)),
+    "label.css": ("text/css", ("view/label/label.css",)),
+    "label.js": ("text/javascript", ("view/label/label.js",)),
     "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
 }
 _YEAR: Final = 31_536_000
+
+T = TypeVar("T")
 
 
 def view_application(
@@ -55,9 +59,8 @@ def view_application(
         token: required of every visitor, None for none.
         language: of visitors whose browser asks for no known one.
     """
-    pages = _Pages(language)
-    checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
-    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
+    pages = Pages(language)
+    app = pages_application(pages, host=host, names=names, token=token)
     for path, view in (
         ("/", views.runs),
         ("/runs/{run}", views.run),
@@ -65,12 +68,21 @@ def view_application(
         ("/runs/{run}/dialogs/{dialog:[^/]+}", views.dialog),
     ):
         app.router.add_get(path, pages.handler(view))
+    return app
+
+
+def pages_application(
+    pages: "Pages", *, host: str, names: tuple[str, ...], token: str | None
+) -> web.Application:
+    """Return an application with the checks of access and the assets of pages, and no page yet."""
+    checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
+    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
     for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
 
 
-class _Pages:
+class Pages:
     """Renders the templates in the visitor's language."""
 
     def __init__(self, language: Language) -> None:
@@ -79,11 +91,14 @@ class _Pages:
 
     def handler(self, view: Callable[..., tuple[str, dict[str, Any]]]) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            if self._limiter is None:
-                self._limiter = anyio.CapacityLimiter(MAX_THREADS)
-            return await anyio.to_thread.run_sync(self._page, request, view, limiter=self._limiter)
+            return await self._run(self._page, request, view)
 
         return handle
+
+    async def _run(self, call: Callable[..., T], *args: Any) -> T:
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        return await anyio.to_thread.run_sync(call, *args, limiter=self._limiter)
 
     def _page(self, request: web.Request, view: Callable[..., tuple[str, dict[str, Any]]]) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
