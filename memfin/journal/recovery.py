@@ -10,7 +10,7 @@ from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS, CommitRecord, JournalDamaged, Part, digest, sound_records
 from memfin.journal.disk import Disk
 from memfin.journal.index import CommitIndex
-from memfin.journal.layout import DATASET
+from memfin.journal.layout import DATASET, LABELS
 
 _PIECE: Final = 1 << 20
 _LONGEST: Final = 64 << 20
@@ -143,5 +143,5 @@ class OpenFiles:
 
 
 def is_row_file(name: str) -> bool:
-    """Return True for a possible file of rows; a scored trace has its progress log in the same directory."""
-    return name.endswith(".jsonl") and name not in ("progress.jsonl", DATASET) and name[0] != "."
+    """Return True for a possible file of rows; people's labels and a progress log may be beside them."""
+    return name.endswith(".jsonl") and name not in ("progress.jsonl", LABELS, DATASET) and name[0] != "."

@@ -24,7 +24,6 @@ from memfin.validity.corrections import ADJUDICATED, Turn, read_run
 from memfin.validity.found import given_labels
 from memfin.validity.label_plan import MORE, draw_turns
 
-LABELS_FILE: Final = "labels.jsonl"
 DRAW_FILE: Final = "label_draw.json"
 DEFAULT_NUMBER: Final = 100
 

@@ -72,11 +72,14 @@ def view_application(
 
 
 def pages_application(
-    pages: "Pages", *, host: str, names: tuple[str, ...], token: str | None
+    pages: "Pages", *, host: str, names: tuple[str, ...], token: str | None, cookie: str = TOKEN_COOKIE
 ) -> web.Application:
-    """Return an application with the checks of access and the assets of pages, and no page yet."""
+    """Return an application with the checks of access and the assets of pages, and no page yet.
+
+    ``cookie`` is the name of the one that holds the token.
+    """
     checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
-    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
+    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token, cookie)])
     for name in _ASSETS:
         app.router.add_get(f"/{name}", _asset)
     return app
@@ -90,6 +93,8 @@ class Pages:
         self._limiter: anyio.CapacityLimiter | None = None
 
     def handler(self, view: Callable[..., tuple[str, dict[str, Any]]]) -> Handler:
+        """Return the handler of a page, which a thread makes."""
+
         async def handle(request: web.Request) -> web.StreamResponse:
             return await self._run(self._page, request, view)
 
@@ -156,7 +161,7 @@ class Pages:
         return response
 
 
-def _token_check(token: str) -> Any:
+def _token_check(token: str, name: str) -> Any:
     """Return the middleware that asks for a token, once in the address and then in a cookie."""
     cookie = hmac.digest(secrets.token_bytes(32), token.encode(), hashlib.sha256).hex()
 
@@ -165,10 +170,10 @@ def _token_check(token: str) -> Any:
         if same(request.query.get("token", ""), token):
             query = {name: value for name, value in request.query.items() if name != "token"}
             response = web.Response(status=303, headers={**HEADERS, "Location": _here(request, query)})
-            response.set_cookie(TOKEN_COOKIE, cookie, httponly=True, samesite="Strict", secure=request.secure)
+            response.set_cookie(name, cookie, httponly=True, samesite="Strict", secure=request.secure)
             return response
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if not (same(request.cookies.get(TOKEN_COOKIE, ""), cookie) or same(bearer, token)):
+        if not (same(request.cookies.get(name, ""), cookie) or same(bearer, token)):
             raise Refusal(
                 401, "unauthorized", marked("Open the address with the token that the command printed.")
             )

@@ -47,12 +47,7 @@ def serve(
     if not runs.is_dir():
         state = "not a directory" if runs.exists() else "no such directory"
         raise UsageError(f"{runs}: {state}; give the directory of runs, such as runs")
-    if token is not None and len(token) < MIN_TOKEN:
-        raise UsageError(
-            f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
-        )
-    if token is None and not is_loopback(host):
-        token = fresh_secret()
+    token = checked_token(token, host)
     is_run = any((runs / name).is_file() for name in (MANIFEST, SOAK_SUMMARY))
     root, only = (runs.resolve().parent, runs.resolve().name) if is_run else (runs, None)
     path = (f"/runs/{quote(only)}" if only else "/") + (f"?token={quote(token)}" if token else "")
@@ -64,3 +59,16 @@ def serve(
             await run(app, "view", host, port, path=path)
 
         anyio.run(serving)
+
+
+def checked_token(token: str | None, host: str) -> str | None:
+    """Return the token of a server, a new one where the network can reach it and none was given.
+
+    Raises:
+        UsageError: the token is too short.
+    """
+    if token is not None and len(token) < MIN_TOKEN:
+        raise UsageError(
+            f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
+        )
+    return fresh_secret() if token is None and not is_loopback(host) else token
