@@ -335,8 +335,8 @@ def _compared(labels: Mapping[str, LabelledReply]) -> list[tuple[str, list[str],
     for question in dict.fromkeys(question for given in columns for question in given):
         given = [each[question] for each in columns if question in each]
         if question[0] != "forbidden_hits" or any(given):
-            words = [_answer(each.get(question)) for each in columns]
-            found.append((_question_words(question), words, any(each != given[0] for each in given)))
+            shown = [_answer(each.get(question)) for each in columns]
+            found.append((_question_words(question), shown, any(each != given[0] for each in given)))
     for words, texts in (
         (tr("Contradicts"), [tr(", ").join(each.contradicted_constraints or ()) for each in labels.values()]),
         (tr("Note"), [each.note or "" for each in labels.values()]),
