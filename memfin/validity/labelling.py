@@ -194,7 +194,7 @@ def open_draw(
                 return draw
             draw = draw.replace(readers=readers)
         else:
-            if store.read():
+            if store.path.is_file() and store.path.stat().st_size:
                 raise UsageError(
                     f"{store.path}: it has labels, and there is no {DRAW_FILE} beside it; name another file "
                     "with --labels"

@@ -74,8 +74,8 @@ def serve(  # noqa: PLR0913 - one argument per option
     source = run_dataset(read(run / SUMMARY, SummaryFile).dataset_path, run, dataset)
     if source is None:
         on_warning(
-            "warning: the run's dataset is not at its place: turns have no constraints; "
-            "name it with --dataset"
+            "warning: the run's dataset is not at its place: turns whose trace has no profile are shown "
+            "without constraints; name it with --dataset"
         )
     place = run.resolve()
     files = Catalog(place.parent, place.name).files(place.name)
