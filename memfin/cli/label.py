@@ -1,16 +1,14 @@
 """``memfin label``: turns of a run are labelled in a browser."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from memfin.cli.correct import DATASET, FILE
 from memfin.cli.output import note
-from memfin.language import LANGUAGES, Language, locale_language
-
-if TYPE_CHECKING:
-    from memfin.validity.labelling import More
+from memfin.cli.view import server_options
+from memfin.language import Language, locale_language
 
 
 @click.command("label")
@@ -29,49 +27,12 @@ if TYPE_CHECKING:
 @click.option("--reader", metavar="NAME", help="Name of the only reader.  [default: each visitor is asked]")
 @click.option("--labels", metavar="FILE", type=FILE, help="File of the labels.  [default: RUN/labels.jsonl]")
 @DATASET
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8768,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--token",
-    metavar="TOKEN",
-    envvar="MEMFIN_LABEL_TOKEN",
-    show_envvar=True,
-    help="Token that visitors need.  [default: none on loopback, elsewhere one is made and printed]",
-)
-@click.option(
-    "--allowed-host",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="A further host name of the server, as behind a proxy. Repeatable.",
-)
-@click.option(
-    "--lang",
-    "language",
-    type=click.Choice(LANGUAGES),
-    help="Language for browsers that ask for neither English nor Chinese.  [default: that of the locale]",
-)
-def command(  # noqa: PLR0913 - one argument per option
+@server_options(8768, "MEMFIN_LABEL_TOKEN")
+def command(
     run: Path,
     *,
-    number: int | None,
-    more: "More | None",
-    seed: int | None,
-    readers: int | None,
-    reader: str | None,
-    labels: Path | None,
-    dataset: Path | None,
-    host: str,
-    port: int,
-    token: str | None,
-    names: tuple[str, ...],
     language: Language | None,
+    **options: Any,
 ) -> None:
     """Serve pages on which people label turns of RUN, drawn at random.
 
@@ -85,19 +46,4 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from memfin.web.label.serving import serve  # noqa: PLC0415 - no other command needs a server
 
-    serve(
-        run,
-        labels=labels,
-        number=number,
-        more=more,
-        seed=seed,
-        readers=readers,
-        reader=reader,
-        dataset=dataset,
-        on_warning=note,
-        host=host,
-        port=port,
-        names=names,
-        token=token,
-        language=language or locale_language(),
-    )
+    serve(run, on_warning=note, language=language or locale_language(), **options)

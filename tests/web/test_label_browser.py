@@ -42,8 +42,8 @@ def begin(browser: webdriver.Chrome, url: str, reader: str) -> None:
     press_and_follow(browser, "j")
 
 
-def no_word_on_the_console(browser: webdriver.Chrome) -> bool:
-    return browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+def words_on_the_console(browser: webdriver.Chrome) -> list[Any]:
+    return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
 @needs_chromium
@@ -65,7 +65,7 @@ def test_twenty_turns_are_labelled_by_keys_alone_though_the_server_is_killed(tmp
                 press_and_follow(browser, "2", "4", "q", "s", Keys.ENTER)
             assert browser.current_url == f"{url}/"
             assert "All turns of the draw are labelled." in browser.page_source
-            assert no_word_on_the_console(browser)
+            assert words_on_the_console(browser) == []
     found = lines(run)
     assert list(validate_path(run / "labels.jsonl")) == []
     drawn = json.loads((run / "label_draw.json").read_text())["turns"]
@@ -107,7 +107,7 @@ def test_two_readers_label_blindly_and_settle_what_they_differ_on(tmp_path: Path
         press_and_follow(browser, "2", Keys.ENTER)
         assert browser.current_url == f"{other_url}/agreement"
         assert "decided" in browser.find_element(By.CSS_SELECTOR, ".drawn").text
-        assert no_word_on_the_console(browser)
+        assert words_on_the_console(browser) == []
     kinds = [(each["reader"], each["compliance"]) for each in lines(run)]
     assert kinds.count(("adjudicated", "minor_violation")) == 1
     assert len(kinds) == 7
@@ -153,7 +153,7 @@ def test_words_are_marked_and_hostile_replies_stay_text(tmp_path: Path) -> None:
                 browser.get(url + path)
                 script = "return document.documentElement.scrollWidth - innerWidth"
                 assert browser.execute_script(script) <= 0
-        assert no_word_on_the_console(browser)
+        assert words_on_the_console(browser) == []
     (label,) = lines(run)
     words = [(label["text"][each["start"] : each["end"]], each["label"]) for each in label["marks"]]
     assert words == [
