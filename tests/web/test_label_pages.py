@@ -167,6 +167,7 @@ async def test_forged_forms_save_nothing(pages: Labelling) -> None:
     assert "王 芳; a=b" in (await pages.get("/", "%E7%8E%8B%20%E8%8A%B3%3B%20a%3Db")).text
     for name in ("adjudicated", "Adjudicated", "x" * 61):
         assert (await pages.post("/reader", [("reader", name)])).status == 400
+        assert (await pages.post(place, fresh(WHOLE), name)).status == 403
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from memfin.hosting import Handler
 from memfin.language import Language, marked, use_language
-from memfin.web.label.views import LabelViews, Redirect, Shown
+from memfin.web.label.views import LabelViews, Redirect, Shown, reader_name
 from memfin.web.pages import form_fields, language_of
 from memfin.web.view.application import HEADERS, LANGUAGE_COOKIE, Pages, pages_application
 from memfin.web.view.views import Refusal
@@ -91,7 +91,7 @@ class _LabelPages(Pages):
         return handle
 
     def _name(self, request: web.Request) -> str:
-        return self._reader or unquote(request.cookies.get(READER_COOKIE, ""))
+        return self._reader or reader_name(unquote(request.cookies.get(READER_COOKIE, ""))) or ""
 
     def _shown(self, request: web.Request, view: View, *given: Any) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):

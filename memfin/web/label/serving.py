@@ -12,11 +12,10 @@ from memfin.hosting import run as run_server
 from memfin.journal import layout
 from memfin.language import Language
 from memfin.report.reader import SUMMARY, SummaryFile, read
-from memfin.text.lines import one_line
 from memfin.validity.corrections import ADJUDICATED, run_dataset
 from memfin.validity.labelling import LabelStore, More, open_draw
 from memfin.web.label.application import label_application
-from memfin.web.label.views import MAX_NAME, LabelViews
+from memfin.web.label.views import MAX_NAME, LabelViews, reader_name
 from memfin.web.view.index import Indexes
 from memfin.web.view.runs import Catalog
 from memfin.web.view.serving import checked_token
@@ -61,9 +60,7 @@ def serve(  # noqa: PLR0913 - one argument per option
         UsageError: the run, its labels or an option cannot be used, or the address cannot be listened on.
     """
     token = checked_token(token, host)
-    if reader is not None and (
-        reader != one_line(reader, MAX_NAME) or reader.casefold() in ("", ADJUDICATED)
-    ):
+    if reader is not None and not (reader and reader == reader_name(reader)):
         raise UsageError(f"--reader: not a name; give one of 1 to {MAX_NAME} characters, not {ADJUDICATED!r}")
     path = labels or run / layout.LABELS
     if run.is_dir() and not path.parent.is_dir():

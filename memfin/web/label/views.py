@@ -40,6 +40,12 @@ MAX_NAME: Final = 60
 Fields = Sequence[tuple[str, str]]
 
 
+def reader_name(text: str) -> str | None:
+    """Return a reader's name on one line, None for one that cannot be taken."""
+    name = one_line(text, 1000)
+    return None if len(name) > MAX_NAME or name.casefold() == ADJUDICATED else name
+
+
 class Shown(NamedTuple):
     """A page: its template, values and status."""
 
@@ -111,8 +117,8 @@ class LabelViews:
     def sign_in(self, reader: str, fields: Fields) -> Redirect:
         """Take the name of a reader; an empty one ends the labelling under the former name."""
         del reader
-        name = one_line(dict(fields).get("reader", ""), 1000)
-        if len(name) > MAX_NAME or name.casefold() == ADJUDICATED:
+        name = reader_name(dict(fields).get("reader", ""))
+        if name is None:
             raise Refusal(400, "invalid_input", marked("Take another name, of at most 60 characters."))
         return Redirect("/", name)
 
