@@ -421,9 +421,6 @@ class LabelRules(RunRules):
         yield self.twice("id", f"{record.id} of {record.reader}" if record.reader else record.id)
         drawn = 1.0 if record.probability is None else record.probability
         yield not 0 <= drawn <= 1, "probability", f"{drawn:g} is not from 0 to 1"
-        for number, mark in enumerate(record.marks or ()):
-            outside = not mark.start <= mark.end <= len(record.text)
-            yield outside, ("marks", number), "its characters are not in the text"
         by_tag: dict[str, tuple[str, bool]] = {}
         for name, label in (record.risk_tags or {}).items():
             tag = canonical_risk_tag(name)
@@ -431,6 +428,9 @@ class LabelRules(RunRules):
                 first, other = by_tag.setdefault(tag, (name, label))
                 message = f"says the contrary of {shown(first)}, the same tag"
                 yield label != other, ("risk_tags", name), message
+        for number, mark in enumerate(record.marks or ()):
+            outside = not mark.start <= mark.end <= len(record.text)
+            yield outside, ("marks", number), "its characters are not in the text"
 
 
 # ---- soaks

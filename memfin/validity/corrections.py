@@ -99,7 +99,7 @@ def read_run(run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = 
         raise UsageError(f"no label belongs to a turn of {run_dir}; {lines[0]}")
     # 2. The rows, each once as it is and once with what the label of its turn says.
     merged = _merged(of_turn)
-    source = run_dataset(summary.dataset_path, run_dir, dataset)
+    source = _dataset(summary.dataset_path, run_dir, dataset)
     metrics, turns = MetricsState(), []
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         turn = row.dialog_id, row.turn_pair_id
@@ -220,7 +220,7 @@ def _as_labelled(row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None) -
     return changes
 
 
-def run_dataset(recorded: str, run_dir: Path, given: Path | None) -> DatasetIndex | None:
+def _dataset(recorded: str, run_dir: Path, given: Path | None) -> DatasetIndex | None:
     """Return the run's dataset; None where it is no longer at its place."""
     if given is not None:
         return DatasetIndex(given)

@@ -11,8 +11,7 @@ from memfin.errors import UsageError
 from memfin.hosting import run as run_server
 from memfin.journal import layout
 from memfin.language import Language
-from memfin.report.reader import SUMMARY, SummaryFile, read
-from memfin.validity.corrections import ADJUDICATED, run_dataset
+from memfin.validity.corrections import ADJUDICATED, read_run
 from memfin.validity.labelling import LabelStore, More, open_draw
 from memfin.web.label.application import label_application
 from memfin.web.label.views import MAX_NAME, LabelViews, reader_name
@@ -68,7 +67,7 @@ def serve(  # noqa: PLR0913 - one argument per option
     store = LabelStore(path)
     draw = open_draw(run, store, number=number, more=more, seed=seed, readers=readers)
     store.read()
-    source = run_dataset(read(run / SUMMARY, SummaryFile).dataset_path, run, dataset)
+    source = read_run(run, dataset=dataset).dataset
     if source is None:
         on_warning(
             "warning: the run's dataset is not at its place: turns whose trace has no profile are shown "
