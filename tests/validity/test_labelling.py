@@ -60,6 +60,14 @@ def test_a_label_is_changed_by_its_version_only(tmp_path: Path) -> None:
         store.save(label(1), second.version)
 
 
+def test_marks_are_within_the_reply(tmp_path: Path) -> None:
+    store = LabelStore(tmp_path / "labels.jsonl")
+    marks = [LabelMark(start=0, end=1, label="contradiction"), LabelMark(start=1, end=2, label="fx_risk")]
+    store.save(label(1, marks=marks), "")
+    (finding,) = validate_path(store.path)
+    assert str(finding).endswith("labels.jsonl:1: $.marks[1]: its characters are not in the text")
+
+
 def test_lines_of_others_stay_and_a_bad_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_bytes(b'{"id": "x",  "text": "y", "own": 1}\r\n\n{"id": "z", "text": ""}')
