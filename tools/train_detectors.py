@@ -1,7 +1,8 @@
 """Train the sentence classifier: ``python tools/train_detectors.py``.
 
 Reads the labelled sentences of ``tools/training`` and the labelled replies of ``tests/fixtures/labels`` and
-writes ``memfin/data/detectors/weights.bin``. Deterministic: the same data gives the same bytes.
+writes ``memfin/data/detectors/weights.bin``. ``--labels`` adds files of ``memfin label``. Deterministic: the
+same data gives the same bytes.
 scikit-learn is needed here and nowhere else (``pip install --group train``).
 
 Each label is a logistic regression over character n-grams that are weighted by their log-count ratio (Wang
@@ -18,10 +19,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from label_files import SettledReply, Spans, settled_replies
 from scipy.sparse import diags
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from memfin.errors import UsageError
 from memfin.scoring.classifier import MAX_GRAM, MAX_SENTENCE, MIN_GRAM, SCALE, Weights
 from memfin.scoring.constraint_texts import parse_constraints
 from memfin.scoring.contradiction import ADVISES, PRACTICES, ruled_out_terms
@@ -87,7 +90,7 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def sentences_of(row: dict[str, Any], placed: dict[str, list[list[int]]]) -> Iterator[tuple[str, Labels]]:
+def sentences_of(row: dict[str, Any], placed: Spans) -> Iterator[tuple[str, Labels]]:
     """Yield the sentences of a labelled reply with the labels that are known of each."""
     document = Document(row["text"])
     known: Labels = {
@@ -114,6 +117,20 @@ def sentences_of(row: dict[str, Any], placed: dict[str, list[list[int]]]) -> Ite
         if (start, end) in ruled_out:
             labels[ADVISES] = ruled_out[start, end]
         yield document.text[start:end][:MAX_SENTENCE], labels
+
+
+def refuted_sentences(reply: SettledReply) -> Iterator[tuple[str, Labels]]:
+    """Yield the sentences of false alarms, in which a label is not shown."""
+    document = Document(reply.row["text"])
+    for start, end in document.bounds:
+        first, last = document.source_span(start, end)
+        no = {
+            label: 0
+            for label, places in reply.refuted.items()
+            if label in LABELS and any(low < last and first < high for low, high in places)
+        }
+        if no:
+            yield document.text[start:end][:MAX_SENTENCE], no
 
 
 def ruled_out_mentions(document: Document, row: dict[str, Any]) -> dict[tuple[int, int], int]:
@@ -152,7 +169,9 @@ def labelled_sentences() -> Iterator[tuple[str, Labels]]:
             yield row["text"], labels
 
 
-def training_data(files: Iterable[str]) -> tuple[list[str], list[Labels]]:
+def training_data(
+    files: Iterable[str], replies: Iterable[SettledReply] = ()
+) -> tuple[list[str], list[Labels]]:
     """Return distinct sentences and the labels known of each."""
     merged: dict[str, Labels] = defaultdict(dict)
 
@@ -167,6 +186,9 @@ def training_data(files: Iterable[str]) -> tuple[list[str], list[Labels]]:
         for row in read_jsonl(FIXTURES / f"{name}.jsonl"):
             for text, labels in sentences_of(row, placements.get(row["id"], {})):
                 add(text, labels)
+    for reply in replies:
+        for text, labels in (*sentences_of(reply.row, reply.shown), *refuted_sentences(reply)):
+            add(text, labels)
     texts = sorted(text for text, labels in merged.items() if text and labels)
     return texts, [merged[text] for text in texts]
 
@@ -242,9 +264,14 @@ def main() -> None:
     parser.add_argument(
         "--files", nargs="*", default=[path.stem for path in sorted(FIXTURES.glob("*_dev.jsonl"))]
     )
+    parser.add_argument("--labels", type=Path, action="append", default=[], help="labels.jsonl; repeatable")
     parser.add_argument("--out", type=Path, default=OUTPUT)
     arguments = parser.parse_args()
-    texts, labels = training_data(arguments.files)
+    try:
+        replies = list(settled_replies(arguments.labels)) if arguments.labels else []
+    except UsageError as problem:
+        parser.error(str(problem))
+    texts, labels = training_data(arguments.files, replies)
     weights = train(texts, labels)
     data = msgspec.msgpack.encode(weights)
     arguments.out.write_bytes(data)

@@ -32,7 +32,7 @@ def extracted() -> dict[str, list[str]]:
     for path in PACKAGE.rglob("*.py"):
         for text in _of_code(ast.parse(path.read_text("utf-8"))):
             texts.setdefault(text, set()).add(path.relative_to(PACKAGE).as_posix())
-    for path in (*GLOSSARY.parent.glob("report.*.j2"), *GLOSSARY.parent.glob("view/*.j2")):
+    for path in (*GLOSSARY.parent.glob("report.*.j2"), *GLOSSARY.parent.glob("view/**/*.j2")):
         for _, _, message in extract_from_ast(Environment().parse(path.read_text("utf-8")), FUNCTIONS):  # noqa: S701
             first = message[0] if isinstance(message, tuple) else message
             if first:

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "check": "Print the findings of the detectors in replies.",
     "validity": "Measure the detectors, or a judge, against labelled replies.",
     "plan": "Count the labels that corrected rates need, and draw turns.",
+    "label": "Label turns of a run in a browser.",
     "correct": "Correct the rates of a run by labels of some of its turns.",
     "signoff": "Write the sign-off page of a run, to print and sign.",
     "bundle": "Write the evidence of a run into one zip file.",

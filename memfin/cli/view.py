@@ -1,8 +1,9 @@
 """``memfin view``: runs in a browser, read-only."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -15,42 +16,60 @@ SERVER: Final = {"host": "--host", "port": "--port", "token": "--token", "names"
 """Options that only a server has."""
 
 
+def server_options(port: int, variable: str) -> Callable[[Any], Any]:
+    """Return a decorator with the options of a server of pages; its port, and the variable of its token."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(
+            (
+                click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+                click.option(
+                    "--port",
+                    type=click.IntRange(0, 65535),
+                    default=port,
+                    show_default=True,
+                    help="Port to listen on; 0 takes a free one.",
+                ),
+                click.option(
+                    "--token",
+                    metavar="TOKEN",
+                    envvar=variable,
+                    show_envvar=True,
+                    help="Token that visitors need.  [default: none on loopback, elsewhere one is made and "
+                    "printed]",
+                ),
+                click.option(
+                    "--allowed-host",
+                    "names",
+                    metavar="NAME",
+                    multiple=True,
+                    help="A further host name of the server, as behind a proxy. Repeatable.",
+                ),
+                click.option(
+                    "--lang",
+                    "language",
+                    type=click.Choice(LANGUAGES),
+                    help="Language for browsers that ask for neither English nor Chinese.  [default: that of "
+                    "the locale]",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 @click.command("view")
 @click.argument("runs", metavar="[RUNS_DIR]", type=click.Path(path_type=Path), default=Path("runs"))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8767,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--token",
-    metavar="TOKEN",
-    envvar="MEMFIN_VIEW_TOKEN",
-    show_envvar=True,
-    help="Token that visitors need.  [default: none on loopback, elsewhere one is made and printed]",
-)
-@click.option(
-    "--allowed-host",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="A further host name of the viewer, as behind a proxy. Repeatable.",
-)
-@click.option(
-    "--lang",
-    "language",
-    type=click.Choice(LANGUAGES),
-    help="Language of exported pages, and for browsers that ask for neither.  [default: that of the locale]",
-)
+@server_options(8767, "MEMFIN_VIEW_TOKEN")
 @click.option(
     "--export",
     "out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Write the pages into DIR as files that open without a server: DIR/index.html.",
+    help="Write the pages in the language of --lang into DIR as files that open without a server: "
+    "DIR/index.html.",
 )
 @click.pass_context
 def command(

@@ -120,6 +120,7 @@ from memfin.contracts.validity import ForbiddenScores as ForbiddenScores
 from memfin.contracts.validity import JudgeUnderTest as JudgeUnderTest
 from memfin.contracts.validity import LabelFile as LabelFile
 from memfin.contracts.validity import LabelledReply as LabelledReply
+from memfin.contracts.validity import LabelMark as LabelMark
 from memfin.contracts.validity import LabelSpan as LabelSpan
 from memfin.contracts.validity import RiskTagScores as RiskTagScores
 from memfin.contracts.validity import RubricScores as RubricScores

@@ -4,13 +4,26 @@ A value that nothing was labelled for, or whose denominator is zero, is null. In
 confidence intervals.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, Record
 from memfin.contracts.judgement import JudgeScope, JudgeStats
 from memfin.contracts.turn_eval import Finding
+
+
+class LabelMark(Record):
+    """Characters ``start`` to ``end`` of a reply that show a label.
+
+    ``label`` is a risk tag, a forbidden category, a rubric item or ``contradiction``. ``kind`` is set where
+    the mark is about the detectors: a finding that is a ``false_alarm``, or a label that they ``missed``.
+    """
+
+    start: Count
+    end: Count
+    label: str
+    kind: Literal["false_alarm", "missed"] | None = None
 
 
 class LabelledReply(Record):
@@ -22,7 +35,10 @@ class LabelledReply(Record):
     ``forbidden_hits`` are all categories of forbidden claims in the reply; an empty list says that
     there are none. ``user_text`` is what the reply answers. ``dialog_id`` names the dialogue that the reply
     is from; intervals take replies of one dialogue together. ``turn`` is the ``turn_pair_id`` of a turn of a
-    run, ``probability`` that with which it was drawn for labelling, ``reader`` who labelled it.
+    run, ``probability`` that with which it was drawn for labelling, 0 for a turn that was picked by hand,
+    ``reader`` who labelled it. ``contradicted_constraints`` are those of ``constraints`` that
+    ``contradiction`` is about, ``marks`` the words that show labels, ``unsure`` is true of labels that the
+    reader doubts.
     """
 
     id: str
@@ -38,6 +54,10 @@ class LabelledReply(Record):
     turn: Count | None = None
     probability: Finite | None = None
     reader: str | None = None
+    contradicted_constraints: list[str] | None = None
+    marks: list[LabelMark] | None = None
+    note: str | None = None
+    unsure: bool | None = None
 
 
 Interval = tuple[Finite, Finite]

@@ -428,6 +428,9 @@ class LabelRules(RunRules):
                 first, other = by_tag.setdefault(tag, (name, label))
                 message = f"says the contrary of {shown(first)}, the same tag"
                 yield label != other, ("risk_tags", name), message
+        for number, mark in enumerate(record.marks or ()):
+            outside = not mark.start <= mark.end <= len(record.text)
+            yield outside, ("marks", number), "its characters are not in the text"
 
 
 # ---- soaks

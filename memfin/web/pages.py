@@ -2,9 +2,12 @@
 
 import hmac
 import secrets
+from collections.abc import Callable
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from memfin.hosting import read_body
 from memfin.language import LANGUAGES, Language
 
 
@@ -31,6 +34,25 @@ def language_of(request: web.Request, cookie: str, default: Language = "en") -> 
         if tag.partition("-")[0] in LANGUAGES:
             return "zh" if tag.startswith("zh") else "en"
     return default
+
+
+async def form_fields(
+    request: web.Request, refusal: Callable[[int, str, str], Exception]
+) -> list[tuple[str, str]]:
+    """Return names and values of the fields of a form.
+
+    Raises ``refusal(status, code, message)`` if it comes from another site, or is not a plain form.
+    """
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
+        raise refusal(403, "form_expired", "the form is from another site")
+    if request.content_type != "application/x-www-form-urlencoded":
+        raise refusal(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
+    try:
+        given = parse_qsl((await read_body(request)).decode(), keep_blank_values=True)
+    except ValueError as problem:
+        raise refusal(400, "invalid_input", "the form cannot be read") from problem
+    # browsers end lines of a form with CR LF
+    return [(name, value.replace("\r\n", "\n")) for name, value in given]
 
 
 def fresh_secret() -> str:

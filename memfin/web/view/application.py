@@ -38,6 +38,8 @@ _ASSETS: Final = {
     "style.css": ("text/css", ("report.css", "view/style.css", "view/live.css")),
     "view.js": ("text/javascript", ("view/view.js",)),
     "htmx.js": ("text/javascript", ("view/vendor/htmx.min.js", "view/vendor/hx-sse.min.js")),
+    "label.css": ("text/css", ("view/label/label.css",)),
+    "label.js": ("text/javascript", ("view/label/label.js",)),
     "icon.svg": ("image/svg+xml", ("view/icon.svg",)),
 }
 ASSETS: Final = frozenset(_ASSETS)
@@ -68,16 +70,13 @@ def view_application(
         token: required of every visitor, None for none.
         language: of visitors whose browser asks for no known one.
     """
-    pages = _Pages(language)
-    checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
-    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token)])
+    pages = Pages(language)
+    app = pages_application(pages, host=host, names=names, token=token)
     for path, view in page_routes(views):
         app.router.add_get(path, pages.handler(view))
     streams = Streams()
     app.on_shutdown.append(streams.stop)
     app.router.add_get("/runs/{run}/events", pages.events(streams, views))
-    for name in _ASSETS:
-        app.router.add_get(f"/{name}", _asset)
     return app
 
 
@@ -92,6 +91,20 @@ def page_routes(views: Views) -> tuple[tuple[str, View], ...]:
         ("/compare", beside.overview),
         ("/compare/dialogs/{dialog:[^/]+}", beside.dialog),
     )
+
+
+def pages_application(
+    pages: "Pages", *, host: str, names: tuple[str, ...], token: str | None, cookie: str = TOKEN_COOKIE
+) -> web.Application:
+    """Return an application with the checks of access and the assets of pages, and no page yet.
+
+    ``cookie`` is the name of the one that holds the token.
+    """
+    checks = [pages.problems, HostCheck(host, names).middleware(Refusal)]
+    app = web.Application(middlewares=checks if token is None else [*checks, _token_check(token, cookie)])
+    for name in _ASSETS:
+        app.router.add_get(f"/{name}", _asset)
+    return app
 
 
 def render(template: str, values: Mapping[str, Any], other_address: str | None) -> str:
@@ -127,7 +140,7 @@ def problem_words(problem: Exception) -> str:
             return one_line(str(problem), 500)
 
 
-class _Pages:
+class Pages:
     """Renders the templates in the visitor's language."""
 
     def __init__(self, language: Language) -> None:
@@ -135,12 +148,16 @@ class _Pages:
         self._limiter: anyio.CapacityLimiter | None = None
 
     def handler(self, view: View) -> Handler:
+        """Return the handler of a page, which a thread makes."""
+
         async def handle(request: web.Request) -> web.StreamResponse:
             return await self._run(self._page, request, view)
 
         return handle
 
     def events(self, streams: Streams, views: Views) -> Handler:
+        """Return the handler of the events of a run that goes on."""
+
         async def handle(request: web.Request) -> web.StreamResponse:
             run = request.match_info["run"]
 
@@ -201,7 +218,7 @@ class _Pages:
         return response
 
 
-def _token_check(token: str) -> Any:
+def _token_check(token: str, name: str) -> Any:
     """Return the middleware that asks for a token, once in the address and then in a cookie."""
     cookie = hmac.digest(secrets.token_bytes(32), token.encode(), hashlib.sha256).hex()
 
@@ -210,10 +227,10 @@ def _token_check(token: str) -> Any:
         if same(request.query.get("token", ""), token):
             query = {name: value for name, value in request.query.items() if name != "token"}
             response = web.Response(status=303, headers={**HEADERS, "Location": _here(request, query)})
-            response.set_cookie(TOKEN_COOKIE, cookie, httponly=True, samesite="Strict", secure=request.secure)
+            response.set_cookie(name, cookie, httponly=True, samesite="Strict", secure=request.secure)
             return response
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        if not (same(request.cookies.get(TOKEN_COOKIE, ""), cookie) or same(bearer, token)):
+        if not (same(request.cookies.get(name, ""), cookie) or same(bearer, token)):
             raise Refusal(
                 401, "unauthorized", marked("Open the address with the token that the command printed.")
             )

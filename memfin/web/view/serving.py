@@ -45,12 +45,7 @@ def serve(
         UsageError: there is no such directory, the token is too short, or the address cannot be listened on.
     """
     catalog, start = catalog_of(runs)
-    if token is not None and len(token) < MIN_TOKEN:
-        raise UsageError(
-            f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
-        )
-    if token is None and not is_loopback(host):
-        token = fresh_secret()
+    token = checked_token(token, host)
     path = start + (f"?token={quote(token)}" if token else "")
     with TemporaryDirectory(prefix="memfin-view-") as spare:
         views = Views(catalog, Indexes(Path(spare)))
@@ -75,3 +70,16 @@ def catalog_of(runs: Path) -> tuple[Catalog, str]:
         only = runs.resolve().name
         return Catalog(runs.resolve().parent, only), f"/runs/{quote(only)}"
     return Catalog(runs), "/"
+
+
+def checked_token(token: str | None, host: str) -> str | None:
+    """Return the token of a server, a new one where the network can reach it and none was given.
+
+    Raises:
+        UsageError: the token is too short.
+    """
+    if token is not None and len(token) < MIN_TOKEN:
+        raise UsageError(
+            f"--token: {len(token)} characters; give at least {MIN_TOKEN}, or none to have one made"
+        )
+    return fresh_secret() if token is None and not is_loopback(host) else token

@@ -4,17 +4,16 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 from yarl import URL
 
-from memfin.hosting import Handler, read_body
+from memfin.hosting import Handler
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.rendering import FORM_FIELD, HEADERS, PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import MAX_AGE, Session, Sessions
 from memfin.web.memory.problems import Problem, problem_of
-from memfin.web.pages import fresh_secret, same
+from memfin.web.pages import form_fields, fresh_secret, same
 
 SESSION_COOKIE: Final = "memfin_session"
 FORM_COOKIE: Final = "memfin_form"
@@ -135,16 +134,7 @@ async def read_form(request: web.Request, secret: str) -> dict[str, str]:
     Raises:
         Problem: it carries another secret, comes from another site, or is not a plain form.
     """
-    if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
-        raise Problem(403, "form_expired", "the form is from another site")
-    if request.content_type != "application/x-www-form-urlencoded":
-        raise Problem(415, "invalid_input", "send the form as application/x-www-form-urlencoded")
-    try:
-        given = parse_qsl((await read_body(request)).decode(), keep_blank_values=True)
-    except ValueError as problem:
-        raise Problem(400, "invalid_input", "the form cannot be read") from problem
-    # browsers end lines of a form with CR LF
-    form = {name: value.replace("\r\n", "\n") for name, value in given}
+    form = dict(await form_fields(request, Problem))
     if not same(form.get(FORM_FIELD, ""), secret):
         raise Problem(403, "form_expired", "the form is too old")
     return form

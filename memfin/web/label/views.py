@@ -1,0 +1,381 @@
+"""Content of the labelling pages, and what their forms save; all of it runs in worker threads."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from msgspec import UNSET
+
+from memfin.contracts import DialogTrace, Finding, LabelledReply
+from memfin.dataset import DatasetIndex
+from memfin.language import marked, tr
+from memfin.report.dialogs import script_language
+from memfin.report.glossary import labels as glossary_labels
+from memfin.report.glossary import word
+from memfin.report.model import percent
+from memfin.text.lines import one_line
+from memfin.validity.corrections import ADJUDICATED
+from memfin.validity.labelling import (
+    DrawnTurn,
+    FieldAgreement,
+    Key,
+    LabelConflict,
+    LabelDraw,
+    LabelStore,
+    StoredLabel,
+    agreement,
+    answers,
+    by_turn,
+    differences,
+)
+from memfin.web.label.forms import Question, entered, is_empty, question_of, reply_pieces, values_of
+from memfin.web.view.conversation import profile_of, turns_of
+from memfin.web.view.index import Indexes
+from memfin.web.view.views import Refusal, not_found
+
+MAX_NAME: Final = 60
+
+Fields = Sequence[tuple[str, str]]
+
+
+def reader_name(text: str) -> str | None:
+    """Return a reader's name on one line, None for one that cannot be taken."""
+    name = one_line(text, 1000)
+    return None if len(name) > MAX_NAME or name.casefold() == ADJUDICATED else name
+
+
+class Shown(NamedTuple):
+    """A page: its template, values and status."""
+
+    template: str
+    values: dict[str, Any]
+    status: int = 200
+
+
+class Redirect(NamedTuple):
+    """Another page to go to; ``reader`` is the name to remember from now on."""
+
+    path: str
+    reader: str | None = None
+
+
+class LabelViews:
+    """The pages of a run's labels.
+
+    ``files`` are those of the run by name. ``reader`` is that of all visitors, None to ask each.
+    """
+
+    def __init__(
+        self,
+        store: LabelStore,
+        draw: LabelDraw,
+        files: Mapping[str, Path],
+        indexes: Indexes,
+        *,
+        dataset: DatasetIndex | None = None,
+        reader: str | None = None,
+    ) -> None:
+        self._store = store
+        self._draw = draw
+        self._files = files
+        self._indexes = indexes
+        self._dataset = dataset
+        self.reader: Final = reader
+        self._places = {(each.dialog_id, each.turn): at for at, each in enumerate(draw.turns)}
+
+    # ---- reader and progress
+
+    def home(self, reader: str) -> Shown:
+        """Return the list of drawn turns with the state of each."""
+        if not reader:
+            return Shown("reader", {"readers": self._draw.readers})
+        labels = self._store.read()
+        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
+        picked = [key[:2] for key in labels if key[:2] not in self._places and key[2] == reader]
+        words = {
+            "open": tr("open"),
+            "done": tr("labelled"),
+            "part": tr("partly labelled"),
+            "other": tr("labelled by another reader"),
+        }
+        lines = [
+            (each.dialog_id, each.turn, state) for each, state in zip(self._draw.turns, states, strict=True)
+        ]
+        return Shown(
+            "home",
+            {
+                **self._head(reader, states),
+                "lines": lines,
+                "words": words,
+                "picked": picked,
+                "fixed": self.reader,
+            },
+        )
+
+    def sign_in(self, reader: str, fields: Fields) -> Redirect:
+        """Take the name of a reader; an empty one ends the labelling under the former name."""
+        del reader
+        name = reader_name(dict(fields).get("reader", ""))
+        if name is None:
+            raise Refusal(400, "invalid_input", marked("Take another name, of at most 60 characters."))
+        return Redirect("/", name)
+
+    def resume(self, reader: str) -> Redirect:
+        """Go to the first turn that is not labelled."""
+        return Redirect(self._after(reader, -1))
+
+    def _state(self, labels: Mapping[Key, StoredLabel], at: int, reader: str) -> str:
+        turn = self._draw.turns[at].dialog_id, self._draw.turns[at].turn
+        if (own := labels.get((*turn, reader))) is not None:
+            partial = own.label.compliance is None or own.label.contradiction is None
+            return "part" if partial else "done"
+        others = (key for key in labels if key[:2] == turn and key[2] != ADJUDICATED)
+        return "other" if self._draw.readers == 1 and next(others, None) else "open"
+
+    def _after(self, reader: str, place: int) -> str:
+        """Return the address of the first open turn after a place of the draw, from its beginning at last."""
+        labels = self._store.read()
+        count = len(self._draw.turns)
+        for at in (*range(place + 1, count), *range(place + 1)):
+            if self._state(labels, at, reader) == "open":
+                return _address("turns", self._draw.turns[at])
+        return "/"
+
+    def _head(self, reader: str, states: Sequence[str]) -> dict[str, Any]:
+        return {
+            "reader": reader,
+            "readers": self._draw.readers,
+            "total": len(states),
+            "labelled": len(states) - states.count("open"),
+        }
+
+    # ---- a turn
+
+    def turn(self, reader: str, dialog: str, turn: str) -> Shown:
+        """Return the page of a turn with the form of its label."""
+        return self._form(self._open(dialog, turn), reader, owner=reader)
+
+    def save_turn(self, reader: str, fields: Fields, dialog: str, turn: str) -> Shown | Redirect:
+        """Save the label of a turn, and go on to the next one that is open."""
+        opened = self._open(dialog, turn)
+        place = self._places.get(opened.question.address)
+        return self._save(fields, opened, reader, reader) or Redirect(
+            _address("turns", opened.question.drawn) if place is None else self._after(reader, place)
+        )
+
+    def adjudication(self, reader: str, dialog: str, turn: str) -> Shown:
+        """Return the page of a turn with the labels of all readers and the form of the label that decides."""
+        opened = self._open(dialog, turn)
+        if len(self._readings(opened.question)) < 2:  # noqa: PLR2004 - one reader agrees with nobody
+            raise Refusal(403, "blind", marked("Labels are shown once two readers have saved theirs."))
+        return self._form(opened, reader, owner=ADJUDICATED)
+
+    def adjudicate(self, reader: str, fields: Fields, dialog: str, turn: str) -> Shown | Redirect:
+        """Save the label that decides."""
+        self.adjudication(reader, dialog, turn)
+        return self._save(fields, self._open(dialog, turn), reader, ADJUDICATED) or Redirect("/agreement")
+
+    def _open(self, dialog: str, turn: str) -> "_Opened":
+        number = int(turn)
+        with closing(self._indexes.open(self._files)) as index:
+            place = index.dialog(dialog)
+            if place is None:
+                raise not_found()
+            trace, rows, votes = index.trace(place), index.rows(place), index.votes(place)
+        at = self._places.get((dialog, number))
+        drawn = (
+            DrawnTurn(dialog_id=dialog, turn=number, probability=0) if at is None else self._draw.turns[at]
+        )
+        entry = None if self._dataset is None else self._dataset.get(dialog)
+        if trace.profile_gt is UNSET and entry is not None:
+            trace = trace.replace(profile_gt=entry.profile_gt)
+        constraints = [] if trace.profile_gt is UNSET else trace.profile_gt.constraints_gt
+        found = next((each for each in trace.turns if each.turn_pair_id == number), None)
+        if found is None:
+            raise not_found()
+        question = question_of(drawn, found, rows.get(number), constraints)
+        if question is None:
+            raise Refusal(404, "no_reply", marked("This turn has no reply to label."))
+        (shown,) = (each for each in turns_of(trace, rows, votes) if each["number"] == number)
+        return _Opened(question, trace, shown)
+
+    def _readings(self, question: Question) -> dict[str, LabelledReply]:
+        labels = by_turn(
+            stored.label for key, stored in self._store.read().items() if key[:2] == question.address
+        )
+        return {
+            name: label for name, label in labels.get(question.address, {}).items() if name != ADJUDICATED
+        }
+
+    def _save(self, fields: Fields, opened: "_Opened", reader: str, owner: str) -> Shown | None:
+        """Save a label; return the page of a conflict, None if there is none. An empty label is not new."""
+        label = entered(fields, opened.question, owner)
+        version = dict(fields).get("version", "")
+        if version or not is_empty(label):
+            try:
+                self._store.save(label, version)
+            except LabelConflict as conflict:
+                return self._form(opened, reader, owner, label, conflict.stored)
+        return None
+
+    def _form(
+        self,
+        opened: "_Opened",
+        reader: str,
+        owner: str,
+        label: LabelledReply | None = None,
+        conflict: StoredLabel | None = None,
+    ) -> Shown:
+        """Return the page of a turn; its form holds ``label``, or else the one of the owner that is saved."""
+        question, trace = opened.question, opened.trace
+        labels = self._store.read()
+        stored = conflict or labels.get((*question.address, owner))
+        adjudicated = owner == ADJUDICATED
+        readings = self._readings(question) if adjudicated else {}
+        if label is None:
+            label = stored.label if stored else _agreed(readings)
+        place = self._places.get(question.address)
+        near = [place + by if place is not None else -1 for by in (-1, 1)]
+        before, after = (
+            _address("turns", self._draw.turns[at]) if 0 <= at < len(self._draw.turns) else None
+            for at in near
+        )
+        revealed = stored is not None or place is None or adjudicated
+        columns = readings
+        if conflict:
+            columns = {tr("Saved meanwhile"): conflict.label, tr("Yours"): label or conflict.label}
+        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
+        values = {
+            **self._head(reader, states),
+            "question": question,
+            "place": place,
+            "before": before,
+            "after": after,
+            "groups": question.groups(),
+            "mark_labels": question.mark_labels(),
+            "form": values_of(label, question),
+            "version": stored.version if stored else "",
+            "saved": stored is not None,
+            "adjudicated": adjudicated,
+            "conflict": conflict is not None,
+            "columns": list(columns),
+            "compared": _compared(columns),
+            "profile": profile_of(trace),
+            "history": [each for each in trace.turns if each.turn_pair_id < question.drawn.turn],
+            "pieces": list(reply_pieces(question.text)),
+            "language": script_language(question.user_text + question.text[:200]) or "en",
+            "evidence": opened.shown if revealed else None,
+            "findings": [_finding(each, question.text) for each in question.findings] if revealed else [],
+        }
+        return Shown("turn", values, 409 if conflict else 200)
+
+    # ---- agreement
+
+    def agreement(self, reader: str) -> Shown:
+        """Return the agreement of readers by field, and the turns on which they differ."""
+        labels = self._store.read()
+        found = [stored.label for stored in labels.values()]
+        differing = [
+            (turn, [_question_words(each) for each in different], ADJUDICATED in readings)
+            for turn, readings in by_turn(found).items()
+            if (different := differences(readings))
+        ]
+        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
+        names = sorted({key[2] for key in labels} - {ADJUDICATED})
+        values = {"measures": list(map(_measure, agreement(found))), "differing": differing, "names": names}
+        return Shown("agreement", {**self._head(reader, states), **values})
+
+
+class _Opened(NamedTuple):
+    """A question, the trace of its dialogue, and what the page of the dialogue shows of the turn."""
+
+    question: Question
+    trace: DialogTrace
+    shown: dict[str, Any]
+
+
+def _address(kind: str, drawn: DrawnTurn) -> str:
+    return f"/{kind}/{quote(drawn.dialog_id, safe='')}/{drawn.turn}"
+
+
+def _agreed(readings: Mapping[str, LabelledReply]) -> LabelledReply | None:
+    """Return a label with what all readers of a turn answer alike."""
+    first, *others = readings.values() if readings else (None,)
+    if first is None:
+        return None
+    fields = ("compliance", "contradiction", "contradicted_constraints", "forbidden_hits")
+    same: dict[str, Any] = {
+        name: first[name] for name in fields if all(each[name] == first[name] for each in others)
+    }
+    for name in ("risk_tags", "rubric"):
+        given = [each[name] or {} for each in others]
+        same[name] = {
+            key: value
+            for key, value in (first[name] or {}).items()
+            if all(each.get(key) == value for each in given)
+        }
+    return LabelledReply(id=first.id, text=first.text, **same)
+
+
+def _question_words(question: tuple[str, str]) -> str:
+    field, name = question
+    return word(name) if name else _field_words(field)
+
+
+def _field_words(field: str) -> str:
+    return {
+        "compliance": tr("Compliance"),
+        "contradiction": tr("Contradiction"),
+        "forbidden_hits": tr("Forbidden claims"),
+        "risk_tags": tr("Risk disclosures"),
+        "rubric": tr("Explainability"),
+    }[field]
+
+
+def _compared(labels: Mapping[str, LabelledReply]) -> list[tuple[str, list[str], bool]]:
+    """Return the questions with the answers of each label in words, and True where they differ."""
+    columns = [answers(label) for label in labels.values()]
+    found = []
+    for question in dict.fromkeys(question for given in columns for question in given):
+        given = [each[question] for each in columns if question in each]
+        if question[0] != "forbidden_hits" or any(given):
+            shown = [_answer(each.get(question)) for each in columns]
+            found.append((_question_words(question), shown, any(each != given[0] for each in given)))
+    for words, texts in (
+        (tr("Contradicts"), [tr(", ").join(each.contradicted_constraints or ()) for each in labels.values()]),
+        (tr("Note"), [each.note or "" for each in labels.values()]),
+    ):
+        if any(texts):
+            found.append((words, texts, False))
+    return found
+
+
+def _answer(value: object) -> str:
+    match value:
+        case None:
+            return "–"
+        case str():
+            return word(value)
+        case _:
+            return tr("yes") if value else tr("no")
+
+
+def _finding(finding: Finding, text: str) -> dict[str, str]:
+    return {
+        "kind": glossary_labels("findings").get(finding.field) or one_line(finding.field, 60),
+        "value": word(finding.value),
+        "rule": one_line(finding.rule, 120),
+        "words": one_line(text[max(0, finding.start) : max(0, finding.end)], 200),
+    }
+
+
+def _measure(found: FieldAgreement) -> list[str]:
+    numbers = ["–" if each is None else f"{each:.2f}" for each in (found.kappa, found.alpha)]
+    bounds = found.kappa_bounds
+    interval = (
+        "–" if bounds is None else tr("{low} to {high}", low=f"{bounds[0]:.2f}", high=f"{bounds[1]:.2f}")
+    )
+    name = _field_words(found.field)
+    return [name, f"{found.units}", percent(found.observed), numbers[0], interval, numbers[1]]
