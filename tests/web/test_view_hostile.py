@@ -102,8 +102,11 @@ def write_hostile(directory: Path, texts: Sequence[str]) -> None:
             for number, text in enumerate(one, 1)
         ]
     write_run(directory, traces, rows, summary(dataset_path=texts[0]), extras=True)
-    for start, text in enumerate(texts[:5]):
-        write_votes(directory, rows[start::5], text)
+    votes = b""
+    for each, text in zip(rows, texts, strict=True):
+        write_votes(directory, [each], text)
+        votes += (directory / "judgements.jsonl").read_bytes()
+    (directory / "judgements.jsonl").write_bytes(votes)
     path = directory / "run_manifest.json"
     manifest = msgspec.json.decode(path.read_bytes(), type=RunManifest)
     path.write_bytes(msgspec.json.encode(manifest.replace(model_name=texts[1], started_at=texts[2])))
