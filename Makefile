@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-frames test-inspect test-junit test-llama-cpp test-notebook lint audit bench docs generated dist clean
+.PHONY: run test coverage test-accessibility test-frames test-inspect test-junit test-llama-cpp test-notebook lint audit bench docs generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -30,6 +30,10 @@ coverage: $(VENV)/.installed-test
 # JUnit files against the schema of Jenkins' xUnit plug-in, as pytest's source archive has it.
 test-junit: $(VENV)/.installed-test $(VENV)/junit-10.xsd
 	TESTS_JUNIT_SCHEMA=$(VENV)/junit-10.xsd $(PYTEST) pytest tests/cli/test_ci.py
+
+# Pages and reports in chromium with axe-core, which is no part of memfin.
+test-accessibility: $(VENV)/.installed-test $(VENV)/axe.min.js
+	TESTS_AXE=$(VENV)/axe.min.js $(PYTEST) pytest tests/web/test_accessibility.py
 
 # A llama.cpp server with a tiny random model as a judge: builds llama.cpp, which takes minutes.
 test-llama-cpp: $(VENV)/.installed-llama
@@ -133,4 +137,14 @@ $(VENV)/junit-10.xsd: $(BIN)/python requirements/test.txt
 		--no-deps --no-binary pytest --require-hashes --requirement pin.txt >pip.log 2>&1 || \
 		{ echo "$@: pip cannot download the source archive of pytest: $$(tail -n 1 pip.log)" >&2; exit 1; }; }
 	@cd $(VENV)/pytest-source && tar -xzf pytest-*.tar.gz && cp pytest-*/testing/example_scripts/junit-10.xsd ..
+	@touch $@
+
+AXE := axe-core-4.14.1
+AXE_SHA512 := 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
+NPM_REGISTRY ?= https://registry.npmjs.org
+
+$(VENV)/axe.min.js: $(BIN)/python
+	@curl --fail --silent --show-error --location --retry 3 $(NPM_REGISTRY)/axe-core/-/$(AXE).tgz --output $(VENV)/$(AXE).tgz
+	@cd $(VENV) && echo "$(AXE_SHA512)  $(AXE).tgz" | sha512sum --check --quiet
+	@tar -xzf $(VENV)/$(AXE).tgz -C $(VENV) --strip-components 1 package/axe.min.js
 	@touch $@

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
@@ -117,15 +116,8 @@ def test_tables_and_reports_are_chinese_throughout(tmp_path: Path, arguments: tu
 
 def test_the_language_of_the_locale_the_variable_and_the_settings_file(tmp_path: Path) -> None:
     def first_line(**environment: str) -> str:
-        command = [sys.executable, "-m", "memfin", "run", "--limit", "1"]
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=environment | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = run_command("run", "--limit", "1", cwd=tmp_path, env=environment | {"PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr
         return done.stdout.partition(" ")[0]
 
     assert first_line(LANG="zh_CN.UTF-8") == "运行"

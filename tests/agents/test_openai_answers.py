@@ -236,8 +236,15 @@ def endless(kind: str) -> bytes:
     return packer.compress(unit[kind] * (40_000_000 // len(unit[kind]))) + packer.flush(zlib.Z_SYNC_FLUSH)
 
 
-@pytest.mark.parametrize("kind", ["lines", "comments", "spaces"])
-@pytest.mark.parametrize("content_type", ["text/event-stream", "application/json"])
+@pytest.mark.parametrize(
+    ("content_type", "kind"),
+    [
+        ("text/event-stream", "lines"),
+        ("text/event-stream", "comments"),
+        ("text/event-stream", "spaces"),
+        ("application/json", "spaces"),
+    ],
+)
 async def test_a_body_that_decompresses_without_end_leaves_the_loop_to_others(
     kind: str, content_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,7 +158,7 @@ def plain(node: mi.Type) -> Any:  # noqa: C901, PLR0911 - a case a type
 each_struct = each_case("struct", STRUCTS)
 each_contract = each_case("entry", CONTRACTS.values())
 checks = settings(
-    max_examples=length(4, 100),
+    max_examples=length(2, 100),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -20,7 +20,7 @@ from tests.memory.memory_world import (
     preferences,
     settle_in,
 )
-from tests.support import LONG
+from tests.support import LONG, length
 
 USER = "u1"
 OTHER = "u2"
@@ -71,6 +71,11 @@ def begun(root: Path) -> dict[str, bytes]:
         settle_in(store, USER, "one")
         store.grant_consent(OTHER, EVERYTHING, preferences("two"))
     return tree(root, state=True)
+
+
+def tried(total: int) -> range:
+    """Return the numbers of the steps of a change that are tested: each with ``TESTS_LONG=1``."""
+    return range(1, total + 1, length(3, 1))
 
 
 def changed(root: Path, change: Change, files: Files | None = None) -> None:

@@ -33,6 +33,7 @@ from tests.memory.memory_endings import (
     changed,
     legal_states,
     state_of,
+    tried,
 )
 from tests.memory.memory_rooms import quick_room
 from tests.memory.memory_world import Clock, open_store
@@ -91,7 +92,7 @@ def test_a_step_that_the_system_refuses_is_told_in_one_line_and_heals(
 ) -> None:
     before, after = legal_states(tmp_path, start, CHANGES[name])
     total = steps(tmp_path, start, CHANGES[name])
-    for step in range(1, total + 1):
+    for step in tried(total):
         root = laid_out(tmp_path / str(step), start)
         failing = FailingFiles(step, errno.ENOSPC, for_good=bool(step % 2))
         with suppress(_OneLine), one_line(root):
@@ -121,7 +122,7 @@ def test_a_loss_of_power_at_any_step_leaves_one_of_the_two_states(
     before, after = legal_states(tmp_path, start, CHANGES[name])
     total = steps(tmp_path, start, CHANGES[name])
     last: dict[str, bytes] = {}
-    for step in range(2, total + 1):
+    for step in tried(total)[1:]:
         root = tmp_path / str(step)
         files = PoweredFiles(root, fail_at=step)
         files.adopt(laid_out(root, start))

@@ -12,7 +12,7 @@ from memfin.memory.sensitive import Kind, find_sensitive
 from tests.memory import sensitive_values as values
 from tests.support import calls, length
 
-EXAMPLES = length(20, 5000)
+EXAMPLES = length(8, 5000)
 """Examples a property; a long run takes minutes."""
 
 Maker = Callable[[Random], str]

@@ -20,13 +20,18 @@ needs_chromium = pytest.mark.skipif(
 
 
 @contextmanager
-def chromium(folder: Path, *, javascript: bool) -> Iterator[webdriver.Chrome]:
-    """Start a browser with a profile and downloads of its own below a folder."""
+def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> Iterator[webdriver.Chrome]:
+    """Start a browser with a profile and downloads of its own below a folder.
+
+    With ``network_log`` its log "performance" has every request.
+    """
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
         options.add_argument(word)
     options.add_argument(f"--user-data-dir={folder / 'profile'}")
+    if network_log:
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     preferences: dict[str, Any] = {"download.default_directory": str(folder / "downloads")}
     if not javascript:
         preferences["profile.managed_default_content_settings.javascript"] = 2

@@ -23,13 +23,18 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.dataset import ProfileTruth
-from memfin.contracts.rag import RagAnswer, RagResult, RagSummary
-from memfin.contracts.settings import SoakLimits
-from memfin.contracts.soak import Drift, SoakSummary
 from memfin.report.worst_turns import missed_tags
 from memfin.web.view.index import NAME
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
-from tests.web.view_runs import Run, Viewer, viewing, write_various, write_votes
+from tests.web.view_runs import (
+    Run,
+    Viewer,
+    viewing,
+    write_benchmark,
+    write_soak,
+    write_various,
+    write_votes,
+)
 
 Place = tuple[str, int]
 
@@ -407,54 +412,8 @@ async def test_runs_are_listed_newest_first_with_trends(tmp_path: Path) -> None:
 
 
 async def test_benchmarks_show_their_questions_and_soaks_their_last_values(tmp_path: Path) -> None:
-    encode = msgspec.json.encode
-    bench, soak = write_run(tmp_path / "b"), tmp_path / "s"
-    (bench / "metrics_summary.json").unlink()
-    path = bench / "run_manifest.json"
-    manifest = msgspec.json.decode(path.read_bytes(), type=RunManifest)
-    path.write_bytes(encode(manifest.replace(suite="rag")))
-    results = (
-        RagResult(
-            schema_version="1.0.0",
-            run_id="b",
-            id=f"q{number}",
-            type="fact_exact",
-            question=f"第{number}题？",
-            question_index=number,
-            passed=number > 1,
-            score=0.7,
-            max_score=1.0,
-            answer=RagAnswer(answer="2021年") if number > 1 else None,
-            error=None if number > 1 else "no answer in time",
-        )
-        for number in range(1, 103)
-    )
-    (bench / "rag_results.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in results))
-    total = RagSummary(
-        schema_version="1.0.0",
-        run_id="b",
-        total_tests=102,
-        passed_tests=101,
-        pass_rate=101 / 102,
-        overall_score=71.4,
-        max_score=102.0,
-        overall_percentage=70.0,
-        by_type={},
-    )
-    (bench / "rag_summary.json").write_bytes(encode(total))
-    soak.mkdir()
-    drift = Drift(first=0.5, last=0.25, mean=0.4, min=0.2, max=0.5, epochs=4)
-    moment = "2026-01-01T00:00:00Z"
-    state = SoakSummary(
-        run_id="s",
-        state="running",
-        started_at=moment,
-        updated_at=moment,
-        memfin_version="1",
-        limits=SoakLimits(),
-        metrics={"m3_risk_coverage.risk_coverage": drift},
-    )
-    (soak / "soak_summary.json").write_bytes(encode(state))
+    write_benchmark(tmp_path / "b", 102)
+    write_soak(tmp_path / "s")
     async with viewing(tmp_path, tmp_path) as viewer:
         first, *others = [(await viewer.get(f"/runs/b?page={page}")).text for page in (1, 2, 3)]
         assert "99.0 %" in first

@@ -18,9 +18,13 @@ from memfin.contracts import (
     RecallItem,
     RecallTrace,
     ResolvedKey,
+    RunManifest,
     TurnEvalRow,
 )
 from memfin.contracts.judgement import Verdict
+from memfin.contracts.rag import RagAnswer, RagResult, RagSummary
+from memfin.contracts.settings import SoakLimits
+from memfin.contracts.soak import Drift, SoakSummary
 from memfin.web.view.application import view_application
 from memfin.web.view.index import Indexes
 from memfin.web.view.runs import Catalog
@@ -44,9 +48,9 @@ class Run(NamedTuple):
     rows: list[TurnEvalRow]
 
 
-def write_various(directory: Path, dialogs: int = 9, turns: int = 9) -> Run:
+def write_various(directory: Path, dialogs: int = 9, turns: int = 9, seed: int = 7) -> Run:
     """Write a run of turns with all kinds of labels, findings and failures; the trace is in no order."""
-    chance = random.Random(7)
+    chance = random.Random(seed)
     made = Run([], [])
     for place in range(dialogs):
         name = f"d/{place} ü"
@@ -115,6 +119,64 @@ def write_votes(directory: Path, rows: Sequence[TurnEvalRow], reason: str) -> No
     )
     lines = b"".join(msgspec.json.encode(vote) + b"\n" for vote in votes)
     (directory / "judgements.jsonl").write_bytes(lines)
+
+
+def write_benchmark(directory: Path, questions: int, text: str = "第{}题？") -> None:
+    """Write a benchmark whose first question has no answer; ``text`` is of each question and answer."""
+    encode = msgspec.json.encode
+    path = write_run(directory) / "run_manifest.json"
+    (directory / "metrics_summary.json").unlink()
+    manifest = msgspec.json.decode(path.read_bytes(), type=RunManifest)
+    path.write_bytes(encode(manifest.replace(suite="rag")))
+    results = (
+        RagResult(
+            schema_version="1.0.0",
+            run_id="b",
+            id=f"q{number}",
+            type="fact_exact",
+            question=text.format(number),
+            question_index=number,
+            passed=number > 1,
+            score=0.7,
+            max_score=1.0,
+            answer=RagAnswer(answer=text.format("2021年")) if number > 1 else None,
+            error=None if number > 1 else "no answer in time",
+        )
+        for number in range(1, questions + 1)
+    )
+    (directory / "rag_results.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in results))
+    total = RagSummary(
+        schema_version="1.0.0",
+        run_id="b",
+        total_tests=questions,
+        passed_tests=questions - 1,
+        pass_rate=(questions - 1) / questions,
+        overall_score=0.7 * questions,
+        max_score=float(questions),
+        overall_percentage=70.0,
+        by_type={},
+    )
+    (directory / "rag_summary.json").write_bytes(encode(total))
+
+
+def write_soak(directory: Path) -> None:
+    """Write the state of a soak that runs."""
+    directory.mkdir()
+    moment = "2026-01-01T00:00:00Z"
+    state = SoakSummary(
+        run_id="s",
+        state="running",
+        started_at=moment,
+        updated_at=moment,
+        memfin_version="1",
+        limits=SoakLimits(),
+        metrics={
+            "m3_risk_coverage.risk_coverage": Drift(
+                first=0.5, last=0.25, mean=0.4, min=0.2, max=0.5, epochs=4
+            )
+        },
+    )
+    (directory / "soak_summary.json").write_bytes(msgspec.json.encode(state))
 
 
 class Answer(NamedTuple):
