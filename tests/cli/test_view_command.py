@@ -84,9 +84,8 @@ def test_an_export_ends_with_one_line_and_a_full_disk_leaves_the_earlier_one(tmp
     (run / "dialog_trace.jsonl").write_bytes(b"\x1f\x8b")
     unreadable = run_command(*words)
     assert (unreadable.returncode, unreadable.stderr.count("\n")) == (0, 1)
-    assert unreadable.stderr.startswith(
-        f"memfin: pages with a problem: 1; /runs/r1: {run}/dialog_trace.jsonl"
-    )
+    line = f"memfin: pages with a problem: 2; /runs/r1: {run}/dialog_trace.jsonl"
+    assert unreadable.stderr.startswith(line)
 
 
 def test_an_export_shows_its_progress(
