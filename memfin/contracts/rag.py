@@ -199,6 +199,7 @@ class RagScoring(Record):
     Without thresholds those of the schema's example hold. ``abstention_required`` and ``quote_required``
     are None where the file leaves them out: then the question's ``should_abstain`` and whether it has a
     ``required_quote`` speak for them. ``hallucination_check`` is recorded only; the check is always made.
+    ``weight`` is another place for that of the question.
     """
 
     numeric_exact: bool = True
@@ -209,6 +210,7 @@ class RagScoring(Record):
     abstention_required: bool | None = None
     hallucination_check: str | None = None
     quote_required: bool | None = None
+    weight: Weight | None = None
 
 
 class RagMetadata(Record):
@@ -225,8 +227,8 @@ class RagQuestionEntry(Record):
 
     ``type`` falls back to the file's ``benchmark_type``. A ``conflict_gap`` question without
     ``should_abstain`` asks for an abstention unless ``scoring.abstention_required`` is false.
-    ``required_quote`` and ``additional_quotes`` are in the document word for word but for line
-    breaks; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
+    ``required_quote`` and ``additional_quotes``, of which one is enough, are in the document word for word
+    but for line breaks; ``...`` in a quote stands for words left out. ``hallucination_penalty`` and
     ``expected_behavior`` are for readers and change no score.
     """
 
@@ -250,11 +252,12 @@ class RagCriteria(Record):
     """Data of all questions of a file.
 
     ``type_weights`` multiply the weights of the questions of a type; a question passes when its score is
-    at least ``pass_threshold`` of its greatest.
+    at least ``pass_threshold`` of its greatest, for which ``passing_threshold`` is another name.
     """
 
     type_weights: dict[str, Weight] = {}
     pass_threshold: Threshold = PASS_THRESHOLD
+    passing_threshold: Threshold | None = None
 
 
 class RagBenchmark(Record):
@@ -389,6 +392,8 @@ class RagSummary(Record):
     percent of the greatest. Both are 0 where nothing was asked. ``errors`` counts the questions on which the
     system failed. ``type_filter`` is the one type that was asked, None for all.
     ``judge`` is there when a judge read the answers; ``ci95`` is that of all questions, see `RagGroup`.
+    ``unfounded`` counts the evidence and quotes of the question files that the document does not hold; it is
+    left out where there are none.
     """
 
     schema_version: str
@@ -411,6 +416,7 @@ class RagSummary(Record):
     config_fingerprint: str | None = None
     judge: RagJudgeSummary | msgspec.UnsetType = msgspec.UNSET
     ci95: dict[str, tuple[Finite, Finite]] = {}
+    unfounded: Count | msgspec.UnsetType = msgspec.UNSET
     individual_results: list[RagIndividual] = []
 
 

@@ -5,11 +5,11 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, RequiredEvidence
+from memfin.contracts import EvidenceLocation, RagBenchmark, RagQuestion, Record, RequiredEvidence
 from memfin.contracts.reading import BOM, Line, decode_part, open_input, read_document, shown
 from memfin.dataset import SpooledDataset, digest_dataset
 from memfin.errors import UsageError
@@ -167,15 +167,17 @@ def find_document(path: Path, files: Iterable[tuple[Path, str | None]]) -> tuple
 
 
 def _questions(content: RagBenchmark) -> Iterator[RagQuestion]:
-    criteria = content.evaluation_criteria
+    criteria, threshold = content.evaluation_criteria, content.evaluation_criteria.passing_threshold
+    if threshold is None:
+        threshold = criteria.pass_threshold
     for entry in content.questions:
         kind = entry.type or content.benchmark_type
         assert kind is not None, "the check of the files has seen to it"  # noqa: S101
         abstain = entry.scoring.abstention_required if entry.should_abstain is None else entry.should_abstain
         settled: dict[str, Any] = {
             "type": kind,
-            "weight": entry.weight * criteria.type_weights.get(kind, 1.0),
-            "pass_threshold": criteria.pass_threshold,
+            "weight": (entry.scoring.weight or entry.weight) * criteria.type_weights.get(kind, 1.0),
+            "pass_threshold": threshold,
             "should_abstain": kind == "conflict_gap" and abstain is not False,
         }
         yield RagQuestion(**dict(entry) | settled)
@@ -208,6 +210,36 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
         from memfin.rag.scoring import DocumentIndex  # noqa: PLC0415 - compiles its patterns slowly
 
         yield from unfounded(sound, DocumentIndex(load_document(place)))
+
+
+def unknown_fields(files: Iterable[Path | SpooledDataset]) -> Iterator[str]:
+    """Yield the paths of fields of question files that no contract has, which have no effect, once per file."""
+    for file in files:
+        path = _path_of(file)
+        names: dict[str, None] = {}
+        for text, _ in _texts(file, path):
+            names.update(dict.fromkeys(_unknown(msgspec.json.decode(text.data), RagBenchmark)))
+        yield from (f"{file_text(path)}: {name}" for name in names)
+
+
+def _unknown(value: Any, kind: type[Record], path: str = "") -> Iterator[str]:
+    """Yield the paths of fields of a JSON value that the contract does not have, without places in lists."""
+    known = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for name, each in value.items() if isinstance(value, dict) else ():
+        if name not in known:
+            yield f"{path}{name}"
+            continue
+        inner = [one for one in _types(known[name]) if isinstance(one, type) and issubclass(one, Record)]
+        for item in each if isinstance(each, list) else [each]:
+            for one in inner[:1]:
+                yield from _unknown(item, one, f"{path}{name}.")
+
+
+def _types(hint: Any) -> Iterator[Any]:
+    """Yield a type and those within it."""
+    yield hint
+    for inner in get_args(hint):
+        yield from _types(inner)
 
 
 def unfounded(files: Iterable[Path | SpooledDataset], index: "DocumentIndex") -> Iterator[Finding]:

@@ -381,6 +381,8 @@ def _warnings(summary: RagSummary, stats: QuestionStats) -> Iterator[model.Repor
         )
     if summary.document is None:
         yield warning("no_document")
+    if summary.unfounded:
+        yield warning("unfounded", count=summary.unfounded)
     if stats.facts and stats.declined_facts == stats.facts:
         yield warning("all_declined")
     if stats.gaps and not stats.declined_gaps:

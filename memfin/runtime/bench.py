@@ -1,5 +1,6 @@
 """Benchmarks in Python: inside a host's event loop, and from synchronous code (RAG benchmark schema)."""
 
+import asyncio
 import os
 from typing import Any, Self
 
@@ -8,6 +9,7 @@ import anyio
 from memfin.actors.writers import OnEvent
 from memfin.contracts import NO_JUDGE
 from memfin.contracts.rag import SUMMARY, RagSummary, RagType, iter_individual_results
+from memfin.errors import UsageError
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.api import EmbeddedRun
 from memfin.runtime.bench_plan import BenchmarkLike, RagLike, make_bench_plan, make_bench_resume_plan
@@ -119,12 +121,18 @@ class BenchmarkRunner:
         `run_benchmark_async`.
 
         Raises:
-            UsageError: a setting, the benchmark, the document or the system is unusable.
+            UsageError: a setting, the benchmark, the document or the system is unusable; a loop is running.
             RunFault: the machine failed under the run.
             GateFailed: the run is complete, but does not pass ``fail_under``, ``fail_on_error``,
                 ``fail_on_judge_error`` or ``fail_on_regression``; the summary is its ``summary``.
         """
-        return anyio.run(self.run_benchmark_async, system, question_type)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return anyio.run(self.run_benchmark_async, system, question_type)
+        raise UsageError(
+            "an event loop is running here, as in a notebook: await runner.run_benchmark_async(system)"
+        )
 
     async def run_benchmark_async(
         self, system: RagLike = "builtin", question_type: RagType | None = None

@@ -22,7 +22,7 @@ from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_
 from memfin.judges.protocol import RecordingJudge
 from memfin.judges.registry import JudgeLike
 from memfin.rag.aggregation import headline_values, individual_results
-from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded
+from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded, unknown_fields
 from memfin.rag.document import Document, load_document
 from memfin.rag.judging import RagControl, RagTask, rag_controls
 from memfin.rag.scoring import DocumentIndex
@@ -67,6 +67,7 @@ class BenchPlan(Plan[RagSummary]):
     Attributes:
         questions: their places in the benchmark, from 1, and the questions.
         index: the document's index, where there is one.
+        unfounded: how much evidence and how many quotes of the questions the document does not hold.
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
     """
 
@@ -78,6 +79,7 @@ class BenchPlan(Plan[RagSummary]):
     questions: Collection[tuple[int, RagQuestion]]
     document: Document | None
     index: DocumentIndex | None
+    unfounded: int
     before: RightFacts
 
     def suite(self) -> Suite[RagSummary]:
@@ -116,6 +118,7 @@ class BenchPlan(Plan[RagSummary]):
             system=self.model_name,
             type_filter=self.config.type,
             config_fingerprint=self.fingerprint,
+            unfounded=self.unfounded or msgspec.UNSET,
         )
 
     @property
@@ -178,6 +181,7 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
             f"judge {resolved.name}: cannot tell whether a document bears answers out that it is not "
             "given; name it with --document"
         )
+    warnings, unfounded = _warnings(benchmark, index, None if config.document or spool else chosen)
     controls: list[RagControl] = []
     if index is not None and isinstance(resolved, RecordingJudge):
         controls = rag_controls((question for _, question in questions), index)
@@ -193,7 +197,8 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
         system=system,
         board=board,
         layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
-        warnings=tuple(_warnings(benchmark, index, None if config.document or spool else chosen)),
+        warnings=tuple(warnings),
+        unfounded=unfounded,
         fingerprint_inputs={
             "benchmark_sha256": benchmark.digest,
             "document_sha256": loaded.digest if loaded is not None else None,
@@ -223,25 +228,30 @@ def _split(benchmark: Any) -> tuple[str | os.PathLike[str] | None, Any]:
 
 def _warnings(
     benchmark: Benchmark, index: DocumentIndex | None, path: str | os.PathLike[str] | None
-) -> list[str]:
-    """Return what a user should know before the first question: no document, or one that bears nothing out.
+) -> tuple[list[str], int]:
+    """Return what a user should know before the first question, and the places without a foundation.
 
     ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
+    unread = list(unknown_fields(benchmark.files))
+    others = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    before = [f"fields without an effect: {unread[0]}{others}"] if unread else []
     if index is None:
         name = benchmark.document_name
         missing = f"names {shown(name)}, which is not in it" if name else "names none"
-        return [f"no document: the benchmark {missing}; name it with --document, else inventions pass unseen"]
+        advice = "name it with --document, else inventions pass unseen"
+        return [*before, f"no document: the benchmark {missing}; {advice}"], 0
     findings = unfounded(benchmark.files, index)
     first = next(findings, None)
     if first is None:
-        return []
+        return before, 0
     more = sum(1 for _ in findings)
     others = f" and {more} more like it" if more else ""
     beginning = "the document does not bear the questions out"
     if path is None:
-        return [f"{beginning}: {first}{others}"]
-    return [f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"]
+        return [*before, f"{beginning}: {first}{others}"], more + 1
+    line = f"{beginning}: {first.message}{others}; memfin validate {os.fspath(path)} tells where"
+    return [*before, line], more + 1
 
 
 def make_bench_resume_plan(

@@ -13,6 +13,7 @@ import msgspec
 from memfin.contracts import Counters, RagBenchmark, RagExpected, RagQuestionEntry, iso_span
 from memfin.contracts.catalog import contract_of_file
 from memfin.contracts.rag import (
+    PASS_THRESHOLD,
     RagGroup,
     RagIndividual,
     RagJudged,
@@ -117,6 +118,9 @@ class QuestionRules(RunRules):
         for name in record.evaluation_criteria.type_weights:
             message = f"is no type of question; there are {', '.join(types)}"
             yield name not in types, ("evaluation_criteria", "type_weights", name), message
+        own, other = record.evaluation_criteria.pass_threshold, record.evaluation_criteria.passing_threshold
+        differs = own != PASS_THRESHOLD and other not in (None, own)
+        yield differs, ("evaluation_criteria", "passing_threshold"), f"contradicts pass_threshold {own:g}"
         for index, entry in enumerate(record.questions):
             yield from at(("questions", index), self._identity(entry.id))
             yield from at(("questions", index), _question(entry, entry.type or record.benchmark_type))
@@ -144,6 +148,8 @@ def _question(entry: RagQuestionEntry, kind: RagType | None) -> Iterator[Row]:
             line_ranges(entry.evidence_location.lines)
         except ValueError as problem:
             yield True, ("evidence_location", "lines"), str(problem)
+    differs = entry.weight != 1 and entry.scoring.weight not in (None, entry.weight)
+    yield differs, ("scoring", "weight"), f"contradicts the weight {entry.weight:g} of the question"
     yield kind is None, "type", "missing, and the file has no benchmark_type"
     yield from _of_type(entry, kind)
 
@@ -197,7 +203,7 @@ def _of_type(entry: RagQuestionEntry, kind: RagType | None) -> Iterator[Row]:
         message = f"{str(asked).lower()} contradicts should_abstain {str(given).lower()}"
         contradicts = None not in (asked, given) and asked != given
         yield contradicts, ("scoring", "abstention_required"), message
-        unquoted = entry.scoring.quote_required and entry.required_quote is None
+        unquoted = entry.scoring.quote_required and not (entry.required_quote or entry.additional_quotes)
         yield unquoted, "required_quote", "missing, though scoring.quote_required is true"
 
 

@@ -25,6 +25,7 @@ from memfin.contracts.rag import SUMMARY, RagAnswer, RagSummary, iter_individual
 from memfin.errors import GateFailed, UsageError
 from memfin.journal import QUESTIONS
 from memfin.rag.scoring import score_question
+from memfin.report import load_report, render_markdown_report
 from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
 from memfin.runtime.bench_plan import make_bench_plan, make_bench_resume_plan
 from memfin.runtime.run import Run
@@ -42,6 +43,12 @@ def test_the_runner_of_the_schema_is_synchronous_and_returns_the_summary(tmp_pat
     assert summary["type_filter"] == "fact_exact"
     assert [one.id for one in summary.individual_results if not one.passed] == ["f03"]
     assert list(validate_run(tmp_path / "runs" / "r")) == []
+
+
+async def test_in_a_running_loop_the_error_names_the_asynchronous_form(tmp_path: Path) -> None:
+    mixed(tmp_path / "b")
+    with pytest.raises(UsageError, match=r"await runner\.run_benchmark_async"):
+        BenchmarkRunner(tmp_path / "b", runs_dir=tmp_path).run_benchmark(Counting())
 
 
 async def test_its_asynchronous_form_runs_in_the_hosts_loop(tmp_path: Path) -> None:
@@ -118,6 +125,17 @@ async def test_a_factory_gets_the_document_and_a_plain_system_may_block(tmp_path
     assert {document.name for document in seen} == {"record.md"}
 
 
+def test_fields_without_an_effect_are_warned_of(tmp_path: Path) -> None:
+    typed: dict[str, Any] = {
+        "expected": {"amount_total": 42000, "amount_totl": 1},
+        "metadata": {"source": "x"},
+    }
+    benchmark(tmp_path / "b", [fact("f1", **typed), fact("f2", **typed)])
+    (line,) = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings
+    name = f"{tmp_path / 'b' / 'questions' / 'all.json'}: questions.expected.amount_totl"
+    assert line == f"fields without an effect: {name} and 1 more"
+
+
 async def test_a_document_that_is_named_goes_before_that_of_the_benchmark(tmp_path: Path) -> None:
     benchmark(tmp_path / "b", [fact("f1")])
     (tmp_path / "other.md").write_text(DOCUMENT.replace("42000", "41000"), "utf-8")
@@ -129,7 +147,7 @@ async def test_a_document_that_is_named_goes_before_that_of_the_benchmark(tmp_pa
     assert (await Run(plan).run()).document == "other.md"
 
 
-def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: Path) -> None:
+async def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: Path) -> None:
     benchmark(tmp_path / "b", [fact("f1"), fact("f2"), gap("g1")])
     assert make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings == ()
     (tmp_path / "other.md").write_text(DOCUMENT.replace("42000", "41000"), "utf-8")
@@ -140,8 +158,10 @@ def test_questions_that_the_document_does_not_bear_out_are_warned_of(tmp_path: P
     assert f"{tmp_path / 'b' / 'questions' / 'all.json'}:1: $.questions[0]." in line
     assert line.endswith("and 1 more like it")
     (tmp_path / "b" / "record.md").write_bytes((tmp_path / "other.md").read_bytes())
-    (line,) = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings
-    assert line.endswith(f"and 1 more like it; memfin validate {tmp_path / 'b'} tells where")
+    plan = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path, run_id="r")
+    assert plan.warnings[0].endswith(f"and 1 more like it; memfin validate {tmp_path / 'b'} tells where")
+    assert (await Run(plan).run()).unfounded == 2
+    assert "2 pieces of evidence or quotes" in render_markdown_report(load_report(tmp_path / "r"))
 
 
 @pytest.mark.parametrize("percent", [-1.0, 100.5])

@@ -56,6 +56,16 @@ def test_other_types_never_ask_for_an_abstention(tmp_path: Path) -> None:
     assert one.should_abstain is False
 
 
+def test_weight_and_threshold_have_a_second_name(tmp_path: Path) -> None:
+    weighted = FACT | {"type": "fact_exact", "scoring": {"weight": 3}}
+    (one,) = loaded(tmp_path, weighted, evaluation_criteria={"passing_threshold": 1.0})
+    assert (one.weight, one.pass_threshold) == (3.0, 1.0)
+    with pytest.raises(UsageError, match=r"scoring\.weight: contradicts the weight 2 of the question"):
+        loaded(tmp_path, weighted | {"weight": 2})
+    with pytest.raises(UsageError, match=r"passing_threshold: contradicts pass_threshold 0\.5"):
+        loaded(tmp_path, weighted, evaluation_criteria={"passing_threshold": 1.0, "pass_threshold": 0.5})
+
+
 def test_weights_and_the_threshold_of_a_file_reach_its_questions_alone(tmp_path: Path) -> None:
     criteria = {"type_weights": {"fact_exact": 2, "conflict_gap": 9}, "pass_threshold": 0.5}
     written(

@@ -353,9 +353,9 @@ async def test_what_fails_on_its_way_is_asked_again(fault: Answer) -> None:
         (json_answer(["a"]), "Expected `object`, got `array`"),
         (json_answer({"text": "a"}), "an object without answer"),
         (json_answer({"answer": 1}), "$.answer"),
-        (json_answer({"answer": "a", "amount": "1"}), "$.amount"),
+        (json_answer({"answer": "a", "amount": "one"}), "$.amount"),
         (json_answer({"answer": "a", "evidence": [{"page": 1}]}), "$.evidence[0]"),
-        (json_answer({"answer": "a", "citation": None}), "$.citation"),
+        (json_answer({"answer": "a", "citation": [None]}), "$.citation"),
         (raw(b'{"answer": "a", "amount": 1e999}'), "none of the RAG protocol"),
         (json_answer({"answer": "x" * MAX_ANSWER_BYTES}), "larger than"),
         (

@@ -442,11 +442,24 @@ def test_a_quote_that_is_not_required_is_not_missed() -> None:
         assert scored(GAP, answered("无法确定"), **changes).details["quote_included"] == 1.0
 
 
-def test_an_additional_quote_does_only_where_there_is_no_required_one() -> None:
+def test_an_additional_quote_is_enough() -> None:
     answer = answered("无法确定", citation=[{"page": 4, "quote": "我都忘记了"}])
     more: dict[str, Any] = {"additional_quotes": ["我都忘记了"], "scoring": {"quote_required": True}}
-    assert scored(GAP, answer, **more).details["quote_included"] == 0.0
+    assert scored(GAP, answer, scoring={"quote_required": True}).details["quote_included"] == 0.0
+    assert scored(GAP, answer, **more).details["quote_included"] == 1.0
     assert scored(GAP, answer, required_quote=None, **more).details["quote_included"] == 1.0
+
+
+def test_recall_is_counted_over_critical_evidence() -> None:
+    required = [
+        {"page": 3, "must_include": str(PROMISE["text"])[:8]},
+        {"page": 4, "must_include": "都忘记了", "is_critical": False},
+    ]
+    found = scored(EVIDENCE, answered(evidence=[PROMISE]), required_evidence=required).details
+    assert found["recall"] == 1.0
+    assert [each.get("critical", True) for each in found["evidence"]] == [True, False]
+    optional = [{**item, "is_critical": False} for item in required]
+    assert scored(EVIDENCE, answered(evidence=[PROMISE]), required_evidence=optional).details["recall"] == 0.5
 
 
 def test_a_quote_counts_on_any_page_that_holds_it() -> None:

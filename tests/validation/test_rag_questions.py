@@ -168,7 +168,12 @@ def test_unknown_fields_are_no_findings_at_any_depth(tmp_path: Path) -> None:
             False,
             "scoring.abstention_required: true contradicts should_abstain false",
         ),
-        (GAP, ["required_quote"], ..., "required_quote: missing, though scoring.quote_required is true"),
+        (
+            GAP | {"additional_quotes": []},
+            ["required_quote"],
+            ...,
+            "required_quote: missing, though scoring.quote_required is true",
+        ),
         (GAP, ["required_quote"], "", "required_quote: is blank"),
         (GAP, ["additional_quotes", 0], " ", "additional_quotes[0]: is blank"),
         (

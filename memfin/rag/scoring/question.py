@@ -91,7 +91,8 @@ def _evidence_set(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> 
     relevant = [item for item, entry in zip(returned.values(), entries, strict=True) if entry["supports"]]
     good = len(evidence.distinct(relevant))
     total = good + len(returned) - len(relevant)
-    recall = sum(found) / len(found) if found else 0.0
+    key = [flag for flag, item in zip(found, required, strict=True) if item.is_critical] or found
+    recall = sum(key) / len(key) if key else 0.0
     precision = good / total if total else 0.0
     cited_each, citation = evidence.cited_items(question, answer, required, index)
     cited = float(any(cited_each))
@@ -109,6 +110,7 @@ def _evidence_set(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> 
         "relevant": good,
         "evidence": [
             {"page": wanted.page, "must_include": wanted.must_include, "found": is_found}
+            | ({} if wanted.is_critical else {"critical": False})
             for wanted, is_found in zip(required, found, strict=True)
         ],
         "passages": entries,
@@ -147,9 +149,9 @@ def _conflict_gap(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> 
 def _quote(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> tuple[bool, dict[str, Any]]:
     """Return True if the answer quotes the required words, in its text or in a citation of the right page.
 
-    If the file asks for a quote without a ``required_quote``, one of the additional ones is enough.
+    The additional quotes are other words that may be quoted.
     """
-    wanted = [question.required_quote] if question.required_quote else list(question.additional_quotes)
+    wanted = [quote for quote in (question.required_quote, *question.additional_quotes) if quote]
     required = question.scoring.quote_required
     if required is None:
         required = question.required_quote is not None

@@ -13,6 +13,7 @@ A factory is called with the loaded `memfin.rag.document.Document`, or None wher
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -84,7 +85,8 @@ def as_reply(value: object) -> RagReply:
     """Check the return value of a system and return it as a `RagReply`.
 
     A string is the text of an answer. A mapping or a data class has the fields of `RagAnswer` and, if it
-    likes, ``usage``; unknown fields are ignored.
+    likes, ``usage``; unknown fields are ignored. ``evidence`` and ``citation`` may be null, a single record
+    or texts, and numbers may be texts of digits.
 
     Raises:
         CallFailed: it is anything else, or a field violates the contract; the text has the path.
@@ -114,7 +116,7 @@ def _checked(value: Any) -> RagAnswer:
     try:
         if not isinstance(value, dict):
             value = {name: getattr(value, name) for name in _NAMES if hasattr(value, name)}
-        plain = msgspec.to_builtins({name: value[name] for name in _NAMES if name in value})
+        plain = _tolerant(msgspec.to_builtins({name: value[name] for name in _NAMES if name in value}))
         answer = msgspec.convert(plain, RagAnswer)
         size = len(msgspec.json.encode(answer))
     except UnicodeEncodeError as problem:
@@ -126,6 +128,25 @@ def _checked(value: Any) -> RagAnswer:
     if size > MAX_ANSWER_BYTES:
         raise CallFailed(f"the system returned an answer of {size} bytes; the limit is {MAX_ANSWER_BYTES}")
     return answer
+
+
+def _tolerant(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an answer in the forms that systems also give them.
+
+    A list that is null is empty, one record stands for a list of it, and a text for a record of that text;
+    numbers may be texts.
+    """
+    records = [(fields, "amount"), (fields, "count")]
+    for name, text in (("evidence", "text"), ("citation", "quote")):
+        given = fields.get(name, [])
+        items = [] if given is None else given if isinstance(given, list) else [given]
+        fields[name] = [{text: each} if isinstance(each, str) else each for each in items]
+        records += ((each, "page") for each in fields[name] if isinstance(each, dict))
+    for record, name in records:
+        if isinstance(number := record.get(name), str):
+            with suppress(msgspec.ValidationError):
+                record[name] = msgspec.convert(number.replace(",", ""), int | float, strict=False)
+    return fields
 
 
 def _usage(value: Any) -> ModelUsage | None:
