@@ -213,7 +213,7 @@ def check_benchmark(path: str | Path, document: str | Path | None = None) -> Ite
 
 
 def unknown_fields(files: Iterable[Path | SpooledDataset]) -> Iterator[str]:
-    """Yield the paths of fields of question files that no contract has, which have no effect, once per file."""
+    """Yield the paths of fields of question files that no contract has; each once per file."""
     for file in files:
         path = _path_of(file)
         names: dict[str, None] = {}
