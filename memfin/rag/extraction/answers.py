@@ -137,6 +137,9 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
         return Abstention(abstains=False, reason="beside_the_point")
     if not place and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
+    told = _PATTERNS["other_person"].search(parts[place][: sign.start()]) and place + 1 < len(parts)
+    if told and signs[place + 1] is None and _PATTERNS["contrast"].match(parts[place + 1]):
+        return Abstention(abstains=False, reason="tells_who_does_not_know")
     if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
         signs[later] is None and _PATTERNS["guess"].search(parts[later])
         for later in range(place + 1, len(parts))
