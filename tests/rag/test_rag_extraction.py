@@ -72,6 +72,35 @@ def test_numbers_are_read_in_every_form(written: str, value: float) -> None:
     assert number_value(written) == value
 
 
+@each_case(
+    ("text", "values"),
+    [
+        ("5毛", [0.5]),
+        ("八毛钱", [0.8]),
+        ("五角", [0.5]),
+        ("50分钱", [0.5]),
+        ("一元二角五分", [1.25]),
+        ("三角形的三毛在五角星旁,考了50分", []),
+    ],
+)
+def test_coins_are_amounts(text: str, values: list[float]) -> None:
+    assert [fact.value for fact in find_facts(text) if fact.kind == "amount"] == values
+
+
+@each_case(
+    ("text", "first", "last"),
+    [
+        ("2020.6.5-2020.8.10", (2020, 6, 5), (2020, 8, 10)),
+        ("2020-06-05-2020-08-10", (2020, 6, 5), (2020, 8, 10)),
+        ("2020年8月廿九日至卅日", (2020, 8, 29), (2020, 8, 30)),
+    ],
+)
+def test_periods_of_dotted_dates_and_old_numerals(
+    text: str, first: tuple[int, int, int], last: tuple[int, int, int]
+) -> None:
+    assert find_ranges(text) == [(PartialDate(*first), PartialDate(*last))]
+
+
 @each_case("written", ["", "亿" * 500, "9" * 400, "and", "thousand of them", "五五十", "4.2.2万"])
 def test_what_is_no_number_has_no_value(written: str) -> None:
     assert number_value(written) is None

@@ -70,6 +70,7 @@ def period(first: PartialDate, last: PartialDate) -> Period:
 
 _DATES: Final = load_patterns("dates")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_COINS: Final = re.compile("[角毛分]")
 _LATIN: Final = re.compile("[A-Za-z]{2}")
 _LEAP_YEAR: Final = 2000
 _CENTURY: Final = 2000
@@ -267,9 +268,14 @@ def _amounts(text: str) -> list[Fact]:
     pattern = _PATTERNS["english_amount" if _LATIN.search(text) else "amount"]
     for match in pattern.finditer(text):
         named = match["unit"] or match["coin"]
-        if named and not (_PATTERNS["one"].fullmatch(match["number"]) and match["unit"] in ("块", "元")):
+        is_one = _PATTERNS["one"].fullmatch(match["number"]) and match["unit"] in ("块", "元")
+        if named and (match["jiao"] or not is_one):
             found.extend(Fact("amount", value, *match.span()) for value in _money(match))
-    return found
+    for match in _PATTERNS["coins"].finditer(text) if _COINS.search(text) else ():
+        shares = zip((match["jiao"], match["fen"], match["cents"]), (0.1, 0.01, 0.01), strict=True)
+        value = sum((numbers.number_value(part) or 0.0) * share for part, share in shares if part)
+        found.append(Fact("amount", round(value, 2), *match.span()))
+    return sorted(found, key=lambda fact: fact.start)
 
 
 def _shares(text: str) -> list[Fact]:
