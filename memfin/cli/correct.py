@@ -8,14 +8,15 @@ from typing import Any, Final
 import click
 import msgspec
 
-from memfin.cli.options import with_language
+from memfin.cli.options import FILE, LABEL_FILES, RUN_DATASET, with_language
 from memfin.cli.output import counted, note, print_table
+from memfin.contracts.validity import LABELS
 from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
 from memfin.report.model import percent
-from memfin.report.reader import CORRECTIONS, LABELS
+from memfin.report.reader import CORRECTIONS
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
 from memfin.runtime.gates import (
@@ -29,21 +30,10 @@ from memfin.runtime.gates import (
 )
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
-from memfin.validity.corrections import JoinedRun, correct_run, labels_of, read_run, write_corrections
+from memfin.validity.corrections import JoinedRun, correct_run, label_files, read_run, write_corrections
 from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
-LABEL_FILES: Final = click.option(
-    "--labels",
-    metavar="FILE",
-    type=FILE,
-    multiple=True,
-    help="Labels of turns of the run.  Repeatable.  [default: RUN/labels.jsonl]",
-)
-DATASET: Final = click.option(
-    "--dataset", metavar="FILE", type=FILE, help="The run's dataset, where it is no longer at its place."
-)
 GATES: Final = click.option(
     "--gate",
     "gates",
@@ -57,7 +47,7 @@ AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print the
 @click.command("correct")
 @click.argument("run", type=click.Path(path_type=Path))
 @LABEL_FILES
-@DATASET
+@RUN_DATASET
 @GATES
 @click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, and into its summary.")
 @AS_JSON
@@ -84,13 +74,13 @@ def command(
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input.
     """
-    if not (labels := labels or tuple(labels_of(run))) and run.is_dir():
+    if not (files := label_files(run, labels)) and run.is_dir():
         raise UsageError(
             f"--labels is missing, and {run / LABELS} too; memfin plan {run} --draw 100 --out FILE draws "
             "turns to label"
         )
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels, dataset)
+    joined = _read(run, files, dataset)
     found = correct_run(run, joined)
     if as_json:
         click.echo(pretty_json(found).decode(), nl=False)
@@ -125,7 +115,7 @@ def command(
     help="Difference of a rate between two runs, such as 0.05.",
 )
 @LABEL_FILES
-@DATASET
+@RUN_DATASET
 @click.option(
     "--draw", metavar="N", type=click.IntRange(min=1), help="Draw N turns to label and write them to --out."
 )
@@ -170,7 +160,7 @@ def plan(  # noqa: PLR0913 - one argument per option
             "--power and --difference go together: how often, and how large a difference, is found"
         )
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels or tuple(() if draw else labels_of(run)), dataset)
+    joined = _read(run, labels if draw else label_files(run, labels), dataset)
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
@@ -205,7 +195,7 @@ def _gate(text: str) -> Gate:
     return gate
 
 
-def _read(run: Path, labels: tuple[Path, ...], dataset: Path | None) -> JoinedRun:
+def _read(run: Path, labels: Sequence[Path], dataset: Path | None) -> JoinedRun:
     try:
         joined = read_run(run, labels, dataset)
     except InvalidLabels as invalid:

@@ -25,6 +25,7 @@ from memfin.contracts import (
     RecallTrace,
 )
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
+from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
 
 MANIFEST: Final = "run_manifest.json"
@@ -36,7 +37,6 @@ CONTROLS: Final = "judge_controls.json"
 JUDGEMENTS: Final = "judgements.jsonl"
 CONFIG: Final = "config.json"
 CORRECTIONS: Final = "corrections.json"
-LABELS: Final = "labels.jsonl"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
 _LINE_LIMIT: Final = 256 * 1024 * 1024

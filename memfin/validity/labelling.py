@@ -13,18 +13,17 @@ import msgspec
 
 from memfin.contracts import LabelledReply, Record, TurnEvalRow
 from memfin.contracts.reading import decode_part, open_input, read_json
+from memfin.contracts.validity import ADJUDICATED, LABEL_DRAW
 from memfin.errors import UsageError
 from memfin.journal.disk import Disk, file_of_temporary
 from memfin.judges.stats import Coincidences
 from memfin.metrics.interval import ratio_interval
 from memfin.report import reader
-from memfin.scoring.compliance import CATEGORIES
+from memfin.report.tables import FieldAgreement
 from memfin.validity import measures
-from memfin.validity.corrections import ADJUDICATED, Turn, read_run
-from memfin.validity.found import given_labels
+from memfin.validity.corrections import Turn, answers, read_run
 from memfin.validity.label_plan import MORE, draw_turns
 
-DRAW_FILE: Final = "label_draw.json"
 DEFAULT_NUMBER: Final = 100
 
 More = Literal["detector", "unsure"]
@@ -173,7 +172,7 @@ def open_draw(
             options or other rows, or there are labels without a draw.
     """
     reader.require_run_directory(run_dir)
-    path = store.path.with_name(DRAW_FILE)
+    path = store.path.with_name(LABEL_DRAW)
     digest = reader.rows_sha256(run_dir)
     with store.locked():
         if path.is_file():
@@ -196,7 +195,7 @@ def open_draw(
         else:
             if store.path.is_file() and store.path.stat().st_size:
                 raise UsageError(
-                    f"{store.path}: it has labels, and there is no {DRAW_FILE} beside it; name another file "
+                    f"{store.path}: it has labels, and there is no {LABEL_DRAW} beside it; name another file "
                     "with --labels"
                 )
             number = number or DEFAULT_NUMBER
@@ -225,18 +224,6 @@ def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> LabelDraw
     return LabelDraw(number=number, more=more, seed=seed, readers=1, turn_eval_sha256="", turns=made)
 
 
-def answers(label: LabelledReply) -> dict[tuple[str, str], Any]:
-    """Return the questions that a label answers, as field and name, and the answers."""
-    found: dict[tuple[str, str], Any] = {
-        (name, ""): label[name] for name in ("compliance", "contradiction") if label[name] is not None
-    }
-    if label.forbidden_hits is not None:
-        names = dict.fromkeys((*CATEGORIES, *label.forbidden_hits))
-        found |= {("forbidden_hits", name): name in label.forbidden_hits for name in names}
-    found |= {("risk_tags", name): value for name, value in given_labels(label.risk_tags).items()}
-    return found | {("rubric", name): value for name, value in given_labels(label.rubric).items()}
-
-
 def by_turn(labels: Iterable[LabelledReply]) -> dict[Turn, dict[str, LabelledReply]]:
     """Return the labels of each turn by reader, in the order of their names."""
     found: defaultdict[Turn, dict[str, LabelledReply]] = defaultdict(dict)
@@ -260,21 +247,6 @@ def _given(readings: Mapping[str, LabelledReply]) -> dict[tuple[str, str], list[
         for question, answer in answers(label).items() if name != ADJUDICATED else ():
             given[question].append(answer)
     return given
-
-
-class FieldAgreement(NamedTuple):
-    """Agreement of readers on a field of labels; a measure is None where it is undefined.
-
-    ``units`` counts the questions that two readers or more answered. Kappa is Cohen's over pairs of readers,
-    alpha is Krippendorff's for nominal data; the interval of kappa is clustered by dialogue.
-    """
-
-    field: str
-    units: int
-    observed: float
-    kappa: float | None
-    kappa_bounds: tuple[float, float] | None
-    alpha: float | None
 
 
 def agreement(labels: Iterable[LabelledReply]) -> list[FieldAgreement]:

@@ -15,7 +15,6 @@ import pytest
 from memfin.contracts import TurnEvalRow
 from memfin.contracts.reading import iter_jsonl
 from memfin.errors import UsageError
-from memfin.report.signoff import ReaderAgreement
 from memfin.runtime.api import evaluate
 from memfin.runtime.outputs import pretty_json
 from memfin.validation.bundle import MANIFEST, write_bundle
@@ -123,6 +122,20 @@ def test_no_absolute_path_is_added(run: Path, made: Path) -> None:
     assert json.loads(files["run/corrections.json"])["files"][0]["path"] == "labels/001.jsonl"
     for name in ("run/corrections.json", "signoff.en.html", "signoff.zh.html"):
         assert str(run.parent).encode() not in files[name], name
+    assert verify_bundle(made).problems == []
+
+
+def test_given_labels_replace_those_of_the_run(run: Path, made: Path) -> None:
+    lines = (run / "labels.jsonl").read_text("utf-8").splitlines(keepends=True)
+    parts = [run.parent / "z.jsonl", run.parent / "a.jsonl"]
+    for part, written in zip(parts, (lines[:-2], lines[-1:]), strict=True):
+        part.write_text("".join(written), "utf-8")
+    _, missing = bundle_run(run, made, parts, force=True)
+    assert missing == ["run/labels.jsonl: the labels of --labels replace it"]
+    files = contents(made)
+    assert files["labels/001.jsonl"] == parts[0].read_bytes()
+    assert "run/labels.jsonl" not in files
+    assert json.loads(files["run/corrections.json"])["joined"] == len(lines) - 1
     assert verify_bundle(made).problems == []
 
 
@@ -250,7 +263,7 @@ def test_agreement_leaves_out_the_adjudicated_and_labels_of_other_replies(run: P
     assert len(readings.labels) == len(lines)
     turns = sum(line["reader"] == "li" for line in lines)
     (agreement,) = readings.agreement
-    assert agreement[:3] == ReaderAgreement("compliance", turns, turns - 1, None)[:3]
+    assert agreement[:3] == ("compliance", turns, (turns - 1) / turns)
     assert agreement.kappa is not None
 
 

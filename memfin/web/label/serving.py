@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import anyio
 
+from memfin.contracts.validity import ADJUDICATED, LABELS
 from memfin.errors import UsageError
 from memfin.hosting import run as run_server
-from memfin.journal import layout
 from memfin.language import Language
-from memfin.validity.corrections import ADJUDICATED, read_run
+from memfin.validity.corrections import read_run
 from memfin.validity.labelling import LabelStore, More, open_draw
 from memfin.web.label.application import label_application
 from memfin.web.label.views import MAX_NAME, LabelViews, reader_name
@@ -61,7 +61,7 @@ def serve(  # noqa: PLR0913 - one argument per option
     token = checked_token(token, host)
     if reader is not None and not (reader and reader == reader_name(reader)):
         raise UsageError(f"--reader: not a name; give one of 1 to {MAX_NAME} characters, not {ADJUDICATED!r}")
-    path = labels or run / layout.LABELS
+    path = labels or run / LABELS
     if run.is_dir() and not path.parent.is_dir():
         raise UsageError(f"{path.parent}: no such directory; make it, or name another file with --labels")
     store = LabelStore(path)

@@ -9,24 +9,23 @@ from urllib.parse import quote
 from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, Finding, LabelledReply
+from memfin.contracts.validity import ADJUDICATED
 from memfin.dataset import DatasetIndex
 from memfin.language import marked, tr
 from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels as glossary_labels
 from memfin.report.glossary import word
-from memfin.report.model import percent
+from memfin.report.tables import agreement_headings, agreement_row, field_words
 from memfin.text.lines import one_line
-from memfin.validity.corrections import ADJUDICATED
+from memfin.validity.corrections import answers
 from memfin.validity.labelling import (
     DrawnTurn,
-    FieldAgreement,
     Key,
     LabelConflict,
     LabelDraw,
     LabelStore,
     StoredLabel,
     agreement,
-    answers,
     by_turn,
     differences,
 )
@@ -284,7 +283,12 @@ class LabelViews:
         ]
         states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
         names = sorted({key[2] for key in labels} - {ADJUDICATED})
-        values = {"measures": list(map(_measure, agreement(found))), "differing": differing, "names": names}
+        values = {
+            "headings": agreement_headings(),
+            "measures": list(map(agreement_row, agreement(found))),
+            "differing": differing,
+            "names": names,
+        }
         return Shown("agreement", {**self._head(reader, states), **values})
 
 
@@ -321,17 +325,7 @@ def _agreed(readings: Mapping[str, LabelledReply]) -> LabelledReply | None:
 
 def _question_words(question: tuple[str, str]) -> str:
     field, name = question
-    return word(name) if name else _field_words(field)
-
-
-def _field_words(field: str) -> str:
-    return {
-        "compliance": tr("Compliance"),
-        "contradiction": tr("Contradiction"),
-        "forbidden_hits": tr("Forbidden claims"),
-        "risk_tags": tr("Risk disclosures"),
-        "rubric": tr("Explainability"),
-    }[field]
+    return word(name) if name else field_words(field)
 
 
 def _compared(labels: Mapping[str, LabelledReply]) -> list[tuple[str, list[str], bool]]:
@@ -369,13 +363,3 @@ def _finding(finding: Finding, text: str) -> dict[str, str]:
         "rule": one_line(finding.rule, 120),
         "words": one_line(text[max(0, finding.start) : max(0, finding.end)], 200),
     }
-
-
-def _measure(found: FieldAgreement) -> list[str]:
-    numbers = ["–" if each is None else f"{each:.2f}" for each in (found.kappa, found.alpha)]
-    bounds = found.kappa_bounds
-    interval = (
-        "–" if bounds is None else tr("{low} to {high}", low=f"{bounds[0]:.2f}", high=f"{bounds[1]:.2f}")
-    )
-    name = _field_words(found.field)
-    return [name, f"{found.units}", percent(found.observed), numbers[0], interval, numbers[1]]
