@@ -23,7 +23,7 @@ from memfin.dataset import SAMPLE, DatasetIndex
 from memfin.errors import UsageError
 from memfin.journal.layout import DATASET
 from memfin.metrics.aggregate import MetricsState, encode_summary
-from memfin.metrics.corrected import RATES, CorrectedRate, Reading, corrected_difference, corrected_rate
+from memfin.metrics.corrected import RATES, Reading, corrected_difference, corrected_rate
 from memfin.report import reader
 from memfin.report.render import replace_file
 from memfin.runtime.outputs import pretty_json
@@ -350,17 +350,12 @@ def _corrected(turns: Sequence[ReadTurn], min_labels: int = 0) -> dict[str, Corr
     for name in RATES:
         if readings := _of_rate(turns, name):
             found = corrected_rate(readings)
-            values[name] = None if found is None or found.labels < min_labels else _value(found)
+            values[name] = None if found is None or found.labels < min_labels else found
     return values
 
 
 def _of_rate(turns: Sequence[ReadTurn], name: str) -> list[Reading]:
     return [turn.readings[name] for turn in turns if name in turn.readings]
-
-
-def _value(found: CorrectedRate) -> CorrectedValue:
-    fields: dict[str, Any] = dict(zip(CorrectedValue.__struct_fields__, found, strict=True))
-    return CorrectedValue(**fields)
 
 
 def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDifference]:
@@ -373,10 +368,5 @@ def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDiffer
     if not labels_a or not labels_b:
         return {}
     a, b = read_run(run_a, labels_a), read_run(run_b, labels_b)
-    differences = {}
-    for name in RATES:
-        found = corrected_difference(_of_rate(a.turns, name), _of_rate(b.turns, name))
-        if found is not None:
-            rates = {"a": _value(found.a), "b": _value(found.b)}
-            differences[name] = CorrectedDifference(**rates, difference=found.difference, ci95=found.interval)
-    return differences
+    found = {name: corrected_difference(_of_rate(a.turns, name), _of_rate(b.turns, name)) for name in RATES}
+    return {name: difference for name, difference in found.items() if difference is not None}

@@ -253,7 +253,7 @@ def labelled(
 def interval(run: JoinedRun) -> tuple[float, float]:
     found = corrected_rate(turn.readings[SEVERE] for turn in run.turns)
     assert found is not None
-    return found.interval
+    return found.ci95
 
 
 @pytest.mark.parametrize("more", [1.0, MORE])
@@ -320,7 +320,7 @@ def test_the_planned_number_of_labels_shows_the_difference(difference: float) ->
         ]
         found = corrected_difference(*([turn.readings[SEVERE] for turn in side.turns] for side in sides))
         assert found is not None
-        low, high = found.interval
+        low, high = found.ci95
         shown += low > 0 if difference > 0 else high < 0
     assert shown / redraws >= power - 2 * math.sqrt(power * (1 - power) / redraws)
 
