@@ -235,9 +235,7 @@ def by_turn(labels: Iterable[LabelledReply]) -> dict[Turn, dict[str, LabelledRep
 
 def differences(readings: Mapping[str, LabelledReply]) -> list[tuple[str, str]]:
     """Return the questions that readers of a turn answer differently."""
-    return [
-        question for question, given in _given(readings).items() if any(each != given[0] for each in given)
-    ]
+    return [question for question, given in _given(readings).items() if len(set(given)) > 1]
 
 
 def _given(readings: Mapping[str, LabelledReply]) -> dict[tuple[str, str], list[Any]]:
