@@ -16,7 +16,7 @@ from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
 from memfin.report.model import percent
-from memfin.report.reader import CORRECTIONS
+from memfin.report.reader import CORRECTIONS, label_files
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
 from memfin.runtime.gates import (
@@ -30,9 +30,12 @@ from memfin.runtime.gates import (
 )
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
-from memfin.validity.corrections import JoinedRun, correct_run, label_files, read_run, write_corrections
+from memfin.validity.corrections import JoinedRun, correct_run, is_own, read_run, write_corrections
 from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
+
+Goal = tuple[Gate | None, float | None, Holds]
+"""A gate or a difference, neither for a width, and what a plan is held against."""
 
 GATES: Final = click.option(
     "--gate",
@@ -90,7 +93,10 @@ def command(
             click.echo(line)
     if write:
         write_corrections(run, found)
-        note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
+        if label_files(run) and not is_own(run, files):
+            note(f"warning: {run / CORRECTIONS} written; reports use {run / LABELS}, which has precedence")
+        else:
+            note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
     if problems := value_gates(held, corrected_values(run, found.values)):
         raise GateFailed("; ".join(problems))
 
@@ -166,7 +172,7 @@ def plan(  # noqa: PLR0913 - one argument per option
         return
     goals: list[Goal] = [(gate, None, partial(_passes, gate)) for gate in held]
     if power is not None and difference is not None:
-        goals.append((None, difference, partial(_shows, difference, power)))
+        goals.append((None, difference, partial(RatePlan.shows, difference=difference, power=power)))
     if width is not None or not goals:
         goals.append((None, None, partial(_within, width or 0.05)))
     rows = list(_plans(joined, goals))
@@ -226,10 +232,6 @@ def _draw(run: Path, joined: JoinedRun, number: int, more: float, seed: int, out
     note(f"{counted(len(drawn), 'turn')} written to {out}; then memfin correct {run} --labels {out}")
 
 
-Goal = tuple[Gate | None, float | None, Holds]
-"""A gate or a difference, neither for a width, and what a plan is held against."""
-
-
 def _plans(joined: JoinedRun, goals: Sequence[Goal]) -> Iterator[dict[str, Any]]:
     """Yield the labels that each rate or gate needs: drawn uniformly, and more of the flagged turns."""
     plans = {name: found for name in RATES if (found := rate_plan(joined, name)) is not None}
@@ -260,10 +262,6 @@ def _within(width: float, plan: RatePlan, labels: int, more: float) -> bool:
 def _passes(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
     low, high = plan.bounds(labels, more)
     return high <= gate.limit if gate.at_most else low >= gate.limit
-
-
-def _shows(difference: float, power: float, plan: RatePlan, labels: int, more: float) -> bool:
-    return plan.shows(difference, power, labels, more)
 
 
 def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:

@@ -29,9 +29,9 @@ def command(run: Path, labels: tuple[Path, ...], dataset: Path | None, out: Path
     It states what was tested, raw and corrected figures with 95 % intervals, who labelled how many turns,
     every violation with its words, what was not measured, and hashes. A page that exists is replaced.
     """
+    from memfin.report.reader import label_files  # noqa: PLC0415 - loads slowly
     from memfin.report.render import replace_file  # noqa: PLC0415 - loads slowly
     from memfin.report.signoff import render_signoff  # noqa: PLC0415 - loads slowly
-    from memfin.validity.corrections import label_files  # noqa: PLC0415 - loads slowly
     from memfin.validity.evidence import read_readings  # noqa: PLC0415 - loads slowly
 
     readings = read_readings(run, label_files(run, labels), dataset)

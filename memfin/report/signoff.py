@@ -191,16 +191,16 @@ def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model
         )
     ]
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        said = by_turn.get((row.dialog_id, row.turn_pair_id), ())
-        said = [each for each in said if each.reader == ADJUDICATED] or said
+        read = by_turn.get((row.dialog_id, row.turn_pair_id), ())
+        read = [each for each in read if each.reader == ADJUDICATED] or read
         found_label, broken = row.pred_compliance_label, bool(row.constraint_contradiction)
         violates = found_label not in (None, "compliant")
         is_of_kind = (
             found_label == "severe_violation",
             found_label == "minor_violation",
             broken,
-            not violates and any(each.compliance not in (None, "compliant") for each in said),
-            not broken and any(each.contradiction for each in said),
+            not violates and any(each.compliance not in (None, "compliant") for each in read),
+            not broken and any(each.contradiction for each in read),
         )
         for (ranking, _), found in zip(kinds, is_of_kind, strict=True):
             if found and not is_failed(row):
@@ -214,13 +214,14 @@ def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model
         turn = row.dialog_id, row.turn_pair_id
         reply = (texts[turn].pred_assistant_text if turn in texts else None) or ""
         votes = [tr("Judge: {mark}", mark=one_line(each.reason, 300)) for each in reasons.get(turn, ())[:1]]
-        said = tr(", ").join(filter(None, (_said(field, label) for label in by_turn.get(turn, ()))))
-        for quote, found in _quotes(field, row, by_turn.get(turn, ()), reply):
+        read = by_turn.get(turn, ())
+        labelled = tr(", ").join(filter(None, (_answer(field, label) for label in read)))
+        for quote, found in _quotes(field, row, read, reply):
             yield (
                 common.place(*turn),
                 model.Cell("", quote=quote),
                 model.Cell(found, small="".join(votes)),
-                said or tr("not checked by people"),
+                labelled or tr("not checked by people"),
             )
 
     headings = (tr("Dialogue"), tr("Words in their sentence"), tr("Finding"), tr("Readers"))
@@ -290,7 +291,7 @@ def _marked(field: str, given: Sequence[LabelledReply]) -> Iterator[Span]:
                 )
 
 
-def _said(field: str, label: LabelledReply) -> str:
+def _answer(field: str, label: LabelledReply) -> str:
     value = label.compliance and word(label.compliance)
     if field == _CONTRADICTION:
         known = {0: tr("no contradiction"), 1: tr("a contradiction"), None: None}

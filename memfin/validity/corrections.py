@@ -81,12 +81,6 @@ class JoinedLabels(NamedTuple):
     groups: Mapping[str, tuple[str | None, str | None]]
 
 
-def label_files(run_dir: Path, given: Iterable[Path] = ()) -> list[Path]:
-    """Return the given files of labels; if none is given the run's own, where it has one."""
-    own = run_dir / LABELS
-    return [*given] or ([own] if own.is_file() and own.stat().st_size else [])
-
-
 def is_own(run_dir: Path, files: Sequence[Path]) -> bool:
     """Return True if the files of labels are the run's own one alone."""
     return [path.resolve() for path in files] == [(run_dir / LABELS).resolve()]
@@ -294,7 +288,7 @@ def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections
         UsageError: the run or its labels cannot be read.
     """
     found, current = reader.read_corrections(run_dir)
-    if not current and (labels := label_files(run_dir)):
+    if not current and (labels := reader.label_files(run_dir)):
         return correct_run(run_dir, read_run(run_dir, labels, confined=confined))
     return found if current else None
 
@@ -364,7 +358,7 @@ def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDiffer
     Raises:
         UsageError: a run or its labels cannot be read.
     """
-    labels_a, labels_b = label_files(run_a), label_files(run_b)
+    labels_a, labels_b = reader.label_files(run_a), reader.label_files(run_b)
     if not labels_a or not labels_b:
         return {}
     a, b = read_run(run_a, labels_a), read_run(run_b, labels_b)

@@ -21,15 +21,15 @@ from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.outputs import pretty_json
 from memfin.text.lines import one_line
 from memfin.validation import validate_run
-from memfin.validation.bundle import BundleManifest, Content, extract_bundle, write_bundle
+from memfin.validation.bundle import MANIFEST, BundleManifest, Content, extract_bundle, write_bundle
 from memfin.validity.corrections import (
     correct_run,
     dataset_of,
     is_own,
     join_labels,
-    label_files,
     read_labels,
     read_run,
+    with_corrected,
 )
 from memfin.validity.labelling import agreement
 from memfin.validity.measurement import InvalidLabels, LabelFiles
@@ -85,7 +85,7 @@ def bundle_run(
         UsageError: the run has not finished, the labels do not give its corrected rates, or ``out`` exists.
         RunFault: a file cannot be read or written.
     """
-    files = label_files(run_dir, labels)
+    files = reader.label_files(run_dir, labels)
     own = is_own(run_dir, files)
     names = {
         path: f"run/{LABELS}" if own else f"labels/{number:03}.jsonl" for number, path in enumerate(files, 1)
@@ -102,7 +102,7 @@ def bundle_run(
     }
     contents = {name: path for name, path in contents.items() if isinstance(path, Path) and path.is_file()}
     missing = [] if files else ["labels: there are none, no person checked the run"]
-    if files and not own and label_files(run_dir):
+    if files and not own and reader.label_files(run_dir):
         missing.append(f"run/{LABELS}: the labels of --labels replace it")
     place = _dataset(run_dir, manifest.dataset_path, dataset) if with_dataset else "it was left out"
     if isinstance(place, Path):
@@ -115,7 +115,7 @@ def bundle_run(
     if recorded and _differences(_rates(recorded), _rates(found)):
         raise UsageError(
             f"{run_dir / reader.CORRECTIONS}: does not follow from rows and labels; give those that it was "
-            f"made of with --labels, or write it anew: memfin correct {run_dir} --write"
+            f"made of with --labels, or write it anew: memfin correct {run_dir} --labels FILE --write"
         )
     if recorded and not files:
         missing.append(f"labels: those of {reader.CORRECTIONS} were not given")
@@ -165,16 +165,13 @@ def _rates(found: Corrections | None) -> dict[str, Any]:
 
 def _differences(first: Any, second: Any, path: str = "") -> list[str]:
     """Return the paths at which two values of JSON differ; numbers may by rounding."""
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        first, second = dict(enumerate(first)), dict(enumerate(second))
     if isinstance(first, dict) and isinstance(second, dict):
-        names = [*first, *(name for name in second if name not in first)]
+        places = [(name, f"{path}.{name}".lstrip(".")) for name in dict.fromkeys([*first, *second])]
         return [
-            each
-            for name in names
-            for each in _differences(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
+            each for name, place in places for each in _differences(first.get(name), second.get(name), place)
         ]
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
-        pairs = enumerate(zip(first, second, strict=True))
-        return [each for place, (a, b) in pairs for each in _differences(a, b, f"{path}[{place}]")]
     numbers = isinstance(first, int | float) and isinstance(second, int | float)
     same = math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) if numbers else first == second
     return [] if same else [path]
@@ -221,7 +218,7 @@ def _checks(directory: Path, manifest: BundleManifest) -> Iterator[tuple[str, bo
         return
     identity = reader.read(run_dir / reader.MANIFEST, RunManifest)
     if identity.run_id != manifest.run_id:
-        yield f"MANIFEST.json: is of run {manifest.run_id!r}, the files of {identity.run_id!r}", True
+        yield f"{MANIFEST}: is of run {manifest.run_id!r}, the files of {identity.run_id!r}", True
     config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
     dataset = run_dir / DATASET if (run_dir / DATASET).is_file() else None
     if dataset and config and _dataset_sha256(run_dir) != reader.sha256_of(dataset):
@@ -236,37 +233,28 @@ def _checks(directory: Path, manifest: BundleManifest) -> Iterator[tuple[str, bo
 def _derived(directory: Path, dataset: Path | None) -> Iterator[tuple[str, bool]]:
     """Yield what does not follow from rows, labels and dataset, with False for what needs a missing one."""
     run_dir = directory / "run"
-    # 2. The summary follows from the rows, M2 from traces and dataset.
+    # 2. The summary follows from rows and corrected rates, M2 from traces and dataset.
     computed, lines = aggregate_rows(
         run_dir / reader.ROWS, run_dir / reader.TRACES if dataset else None, dataset
     )
-    stated = reader.read(run_dir / reader.SUMMARY, EvalSummary)
-    places = {
-        f"run/{reader.SUMMARY}: {each}": reader.ROWS
-        for each in _differences(
-            msgspec.to_builtins(stated.metrics), msgspec.to_builtins(computed.metrics), "metrics"
-        )
-    }
+    stated, recorded = reader.read(run_dir / reader.SUMMARY, EvalSummary), _recorded(run_dir)
+    computed = with_corrected(computed, recorded)
+    places: dict[str, str] = {}
+    for name, source in (("metrics", reader.ROWS), ("corrected", reader.CORRECTIONS)):
+        if stated[name] is not msgspec.UNSET:
+            found, made = (msgspec.to_builtins(summary[name] or {}) for summary in (stated, computed))
+            places |= {f"run/{reader.SUMMARY}: {each}": source for each in _differences(found, made, name)}
     # 3. The corrected rates follow from the labels.
-    recorded = _recorded(run_dir)
-    labels = [*label_files(run_dir), *sorted((directory / "labels").glob("*.jsonl"))]
+    labels = [*reader.label_files(run_dir), *sorted((directory / "labels").glob("*.jsonl"))]
     readings = read_readings(run_dir, labels)
     rates = _differences(_rates(recorded), _rates(readings.corrections))
     places |= {f"run/{reader.CORRECTIONS}: {each}": "rows and labels" for each in rates}
-    in_summary = msgspec.json.decode((run_dir / reader.SUMMARY).read_bytes()).get("corrected")
-    if in_summary is not None:
-        values = {name: each for name, each in _rates(recorded).get("values", {}).items() if each}
-        places |= {
-            f"run/{reader.SUMMARY}: {each}": reader.CORRECTIONS
-            for each in _differences(in_summary, values, "corrected")
-        }
     yield from ((line, True) for line in lines)
     for place, source in places.items():
-        without = dataset is None and any(each in place for each in _OF_DATASET)
-        yield (
-            f"{place} {'depends on the dataset' if without else f'does not follow from {source}'}",
-            not without,
-        )
+        if dataset is None and any(each in place for each in _OF_DATASET):
+            yield f"{place} depends on the dataset", False
+        else:
+            yield f"{place} does not follow from {source}", True
     # 4. The pages show these figures.
     for name, page in _pages(run_dir, readings._replace(corrections=recorded)).items():
         if not (directory / name).is_file() or (directory / name).read_bytes() != page:

@@ -152,7 +152,7 @@ class RatePlan(NamedTuple):
         left = min(1.0, (events * corrected / alone + PRIOR_GAIN) / (events + PRIOR_GAIN))
         return wilson_bounds(self.value, read / effect / left, student_t_quantile(int(dialogs) - 1))
 
-    def shows(self, difference: float, power: float, labels: int, more: float = 1.0) -> bool:
+    def shows(self, labels: int, more: float = 1.0, *, difference: float, power: float) -> bool:
         """Return True if so many labels of each of two runs show a difference of their rates so often.
 
         The interval of the difference has to leave out 0 with the probability ``power``, if the other run

@@ -75,9 +75,9 @@ class LabelStore:
     file see the old or the new one. Lines that name no turn stay as they are.
     """
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path: Final = path.resolve()
-        self._disk: Final = disk or Disk()
+        self._disk: Final = Disk()
 
     def read(self) -> dict[Key, StoredLabel]:
         """Return the labels by dialogue, turn and reader.
@@ -149,9 +149,14 @@ def _key(label: LabelledReply) -> Key | None:
 
 def _encoded(label: LabelledReply) -> bytes:
     """Return a label as a line of JSON, without the fields that are not labelled."""
-    fields = {name: value for name in label if (value := label[name]) is not None}
-    marks = [{name: mark[name] for name in mark if mark[name] is not None} for mark in label.marks or ()]
-    return msgspec.json.encode(fields | ({"marks": marks} if marks else {}))
+    fields = _given_fields(label)
+    if label.marks:
+        fields["marks"] = list(map(_given_fields, label.marks))
+    return msgspec.json.encode(fields)
+
+
+def _given_fields(record: Record) -> dict[str, Any]:
+    return {name: value for name in record if (value := record[name]) is not None}
 
 
 def open_draw(
@@ -198,9 +203,14 @@ def open_draw(
                     f"{store.path}: it has labels, and there is no {LABEL_DRAW} beside it; name another file "
                     "with --labels"
                 )
-            number = number or DEFAULT_NUMBER
-            draw = _draw(run_dir, number, more, seed or 0).replace(
-                readers=readers or 1, turn_eval_sha256=digest
+            number, seed = number or DEFAULT_NUMBER, seed or 0
+            draw = LabelDraw(
+                number=number,
+                more=more,
+                seed=seed,
+                readers=readers or 1,
+                turn_eval_sha256=digest,
+                turns=_draw(run_dir, number, more, seed),
             )
         disk = Disk()
         disk.write_whole(path, msgspec.json.format(msgspec.json.encode(draw), indent=1) + b"\n")
@@ -208,7 +218,7 @@ def open_draw(
     return draw
 
 
-def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> LabelDraw:
+def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> list[DrawnTurn]:
     turns = read_run(run_dir).turns
     if not turns:
         raise UsageError(f"{run_dir}: no turn carries a rate that labels correct; there is nothing to label")
@@ -220,8 +230,7 @@ def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> LabelDraw
         }
         turns = [each._replace(flagged=each.turn in doubted) for each in turns]
     drawn = draw_turns(turns, number, MORE if more else 1.0, seed)
-    made = [DrawnTurn(dialog_id=turn[0], turn=turn[1], probability=p) for turn, p in drawn.items()]
-    return LabelDraw(number=number, more=more, seed=seed, readers=1, turn_eval_sha256="", turns=made)
+    return [DrawnTurn(dialog_id=turn[0], turn=turn[1], probability=p) for turn, p in drawn.items()]
 
 
 def by_turn(labels: Iterable[LabelledReply]) -> dict[Turn, dict[str, LabelledReply]]:
@@ -242,8 +251,9 @@ def _given(readings: Mapping[str, LabelledReply]) -> dict[tuple[str, str], list[
     """Return the answers of the readers of a turn by question, without adjudicated ones."""
     given: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for name, label in readings.items():
-        for question, answer in answers(label).items() if name != ADJUDICATED else ():
-            given[question].append(answer)
+        if name != ADJUDICATED:
+            for question, answer in answers(label).items():
+                given[question].append(answer)
     return given
 
 
@@ -264,11 +274,14 @@ def agreement(labels: Iterable[LabelledReply]) -> list[FieldAgreement]:
         result = coincidences[field].agreement()
         assert result is not None  # noqa: S101 - there is a pair
         bounds = ratio_interval([(sum(each), len(each)) for each in dialogs[field].values()])
-        kappa = measures.kappa(matrix)
         found.append(
             FieldAgreement(
-                *(field, result.units, result.observed, kappa),
-                *(measures.kappa_bounds(matrix, bounds), result.alpha),
+                field=field,
+                units=result.units,
+                observed=result.observed,
+                kappa=measures.kappa(matrix),
+                kappa_bounds=measures.kappa_bounds(matrix, bounds),
+                alpha=result.alpha,
             )
         )
     return sorted(found)

@@ -35,6 +35,7 @@ from memfin.web.view.index import Indexes
 from memfin.web.view.views import Refusal, not_found
 
 MAX_NAME: Final = 60
+_FIELDS: Final = ("compliance", "contradiction", "forbidden_hits", "risk_tags", "rubric")
 
 Fields = Sequence[tuple[str, str]]
 
@@ -302,17 +303,15 @@ def _agreed(readings: Mapping[str, LabelledReply]) -> LabelledReply | None:
     if not readings:
         return None
     first, *others = readings.values()
-    fields = ("compliance", "contradiction", "contradicted_constraints", "forbidden_hits")
-    same: dict[str, Any] = {
-        name: first[name] for name in fields if all(each[name] == first[name] for each in others)
-    }
-    for name in ("risk_tags", "rubric"):
-        given = [each[name] or {} for each in others]
-        same[name] = {
-            key: value
-            for key, value in (first[name] or {}).items()
-            if all(each.get(key) == value for each in given)
-        }
+
+    def alike(name: str) -> Any:
+        given = first[name]
+        if isinstance(given, dict):
+            rest = [each[name] or {} for each in others]
+            return {key: each for key, each in given.items() if all(one.get(key) == each for one in rest)}
+        return given if all(each[name] == given for each in others) else None
+
+    same = {name: alike(name) for name in (*_FIELDS, "contradicted_constraints")}
     return LabelledReply(id=first.id, text=first.text, **same)
 
 
