@@ -280,15 +280,15 @@ def _marked(field: str, given: Sequence[LabelledReply]) -> Iterator[Span]:
     """Yield the words that readers marked as a violation."""
     for label in given:
         for mark in label.marks or ():
-            contradicts = mark.label == "contradiction"
-            violates = contradicts if field == _CONTRADICTION else mark.label in (label.forbidden_hits or ())
+            if field == _CONTRADICTION:
+                violates = bool(mark.label == "contradiction" and label.contradiction)
+                value = tr("a contradiction")
+            else:
+                violates = mark.label in (label.forbidden_hits or ())
+                value = word(mark.label)
             if violates and mark.kind is None:
-                value = tr("a contradiction") if contradicts else word(mark.label)
-                yield (
-                    mark.start,
-                    mark.end,
-                    tr("{value} (marked by {reader})", value=value, reader=_name(label.reader)),
-                )
+                words = tr("{value} (marked by {reader})", value=value, reader=_name(label.reader))
+                yield mark.start, mark.end, words
 
 
 def _answer(field: str, label: LabelledReply) -> str:
