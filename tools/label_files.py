@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from memfin.contracts import LabelledReply
 from memfin.contracts.reading import iter_jsonl
-from memfin.validity.corrections import ADJUDICATED
+from memfin.contracts.validity import ADJUDICATED
 from memfin.validity.found import given_labels
 from memfin.validity.measurement import LabelFiles
 

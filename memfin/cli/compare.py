@@ -14,12 +14,13 @@ from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import read_sums
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import Comparison
+from memfin.contracts.validity import LABELS
 from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.report.comparison import FAILED, compare_runs, headlines, run_directories
 from memfin.report.comparison_report import comparison_csv, comparison_latex, comparison_report
 from memfin.report.inspect_log import is_log, means, read_log
-from memfin.report.reader import LABELS, SUMMARY
+from memfin.report.reader import SUMMARY
 from memfin.report.render import render_html_report, render_markdown_report, replace_file
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 from memfin.report.tables import (

@@ -8,14 +8,15 @@ from typing import Any, Final
 import click
 import msgspec
 
-from memfin.cli.options import with_language
+from memfin.cli.options import FILE, LABEL_FILES, RUN_DATASET, with_language
 from memfin.cli.output import counted, note, print_table
+from memfin.contracts.validity import LABELS
 from memfin.errors import GateFailed, UsageError
 from memfin.language import tr
 from memfin.metrics.corrected import RATES
 from memfin.report.glossary import format_interval, format_value
 from memfin.report.model import percent
-from memfin.report.reader import CORRECTIONS, LABELS
+from memfin.report.reader import CORRECTIONS, label_files
 from memfin.report.render import replace_file
 from memfin.report.tables import correction_lines, corrections_table, label, text_table
 from memfin.runtime.gates import (
@@ -29,21 +30,13 @@ from memfin.runtime.gates import (
 )
 from memfin.runtime.outputs import pretty_json
 from memfin.sandbox.references import one_line
-from memfin.validity.corrections import JoinedRun, correct_run, labels_of, read_run, write_corrections
+from memfin.validity.corrections import JoinedRun, correct_run, is_own, read_run, write_corrections
 from memfin.validity.label_plan import MORE, Holds, RatePlan, draw_turns, drawn_lines, rate_plan
 from memfin.validity.measurement import InvalidLabels
 
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
-LABEL_FILES: Final = click.option(
-    "--labels",
-    metavar="FILE",
-    type=FILE,
-    multiple=True,
-    help="Labels of turns of the run.  Repeatable.  [default: RUN/labels.jsonl]",
-)
-DATASET: Final = click.option(
-    "--dataset", metavar="FILE", type=FILE, help="The run's dataset, where it is no longer at its place."
-)
+Goal = tuple[Gate | None, float | None, Holds]
+"""A gate or a difference, neither for a width, and what a plan is held against."""
+
 GATES: Final = click.option(
     "--gate",
     "gates",
@@ -57,7 +50,7 @@ AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print the
 @click.command("correct")
 @click.argument("run", type=click.Path(path_type=Path))
 @LABEL_FILES
-@DATASET
+@RUN_DATASET
 @GATES
 @click.option("--write", is_flag=True, help=f"Write {CORRECTIONS} into the run, and into its summary.")
 @AS_JSON
@@ -84,13 +77,13 @@ def command(
 
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input.
     """
-    if not (labels := labels or tuple(labels_of(run))) and run.is_dir():
+    if not (files := label_files(run, labels)) and run.is_dir():
         raise UsageError(
             f"--labels is missing, and {run / LABELS} too; memfin plan {run} --draw 100 --out FILE draws "
             "turns to label"
         )
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels, dataset)
+    joined = _read(run, files, dataset)
     found = correct_run(run, joined)
     if as_json:
         click.echo(pretty_json(found).decode(), nl=False)
@@ -100,7 +93,10 @@ def command(
             click.echo(line)
     if write:
         write_corrections(run, found)
-        note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
+        if label_files(run) and not is_own(run, files):
+            note(f"warning: {run / CORRECTIONS} written; reports use {run / LABELS}, which has precedence")
+        else:
+            note(f"{run / CORRECTIONS} written; memfin report {run} shows it")
     if problems := value_gates(held, corrected_values(run, found.values)):
         raise GateFailed("; ".join(problems))
 
@@ -125,7 +121,7 @@ def command(
     help="Difference of a rate between two runs, such as 0.05.",
 )
 @LABEL_FILES
-@DATASET
+@RUN_DATASET
 @click.option(
     "--draw", metavar="N", type=click.IntRange(min=1), help="Draw N turns to label and write them to --out."
 )
@@ -170,13 +166,13 @@ def plan(  # noqa: PLR0913 - one argument per option
             "--power and --difference go together: how often, and how large a difference, is found"
         )
     held = [_gate(text) for text in gates]
-    joined = _read(run, labels or tuple(() if draw else labels_of(run)), dataset)
+    joined = _read(run, labels if draw else label_files(run, labels), dataset)
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
     goals: list[Goal] = [(gate, None, partial(_passes, gate)) for gate in held]
     if power is not None and difference is not None:
-        goals.append((None, difference, partial(_shows, difference, power)))
+        goals.append((None, difference, partial(RatePlan.shows, difference=difference, power=power)))
     if width is not None or not goals:
         goals.append((None, None, partial(_within, width or 0.05)))
     rows = list(_plans(joined, goals))
@@ -205,7 +201,7 @@ def _gate(text: str) -> Gate:
     return gate
 
 
-def _read(run: Path, labels: tuple[Path, ...], dataset: Path | None) -> JoinedRun:
+def _read(run: Path, labels: Sequence[Path], dataset: Path | None) -> JoinedRun:
     try:
         joined = read_run(run, labels, dataset)
     except InvalidLabels as invalid:
@@ -234,10 +230,6 @@ def _draw(run: Path, joined: JoinedRun, number: int, more: float, seed: int, out
     lines = (msgspec.json.encode(line).decode() for line in drawn_lines(run, joined, drawn))
     replace_file(out, "".join(f"{line}\n" for line in lines))
     note(f"{counted(len(drawn), 'turn')} written to {out}; then memfin correct {run} --labels {out}")
-
-
-Goal = tuple[Gate | None, float | None, Holds]
-"""A gate or a difference, neither for a width, and what a plan is held against."""
 
 
 def _plans(joined: JoinedRun, goals: Sequence[Goal]) -> Iterator[dict[str, Any]]:
@@ -270,10 +262,6 @@ def _within(width: float, plan: RatePlan, labels: int, more: float) -> bool:
 def _passes(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
     low, high = plan.bounds(labels, more)
     return high <= gate.limit if gate.at_most else low >= gate.limit
-
-
-def _shows(difference: float, power: float, plan: RatePlan, labels: int, more: float) -> bool:
-    return plan.shows(difference, power, labels, more)
 
 
 def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from memfin.cli.correct import DATASET, FILE
+from memfin.cli.options import FILE, RUN_DATASET
 from memfin.cli.output import note
 from memfin.cli.view import server_options
 from memfin.language import Language, locale_language
@@ -26,14 +26,9 @@ from memfin.language import Language, locale_language
 @click.option("--readers", type=click.IntRange(1, 2), help="Readers of each turn.  [default: 1]")
 @click.option("--reader", metavar="NAME", help="Name of the only reader.  [default: each visitor is asked]")
 @click.option("--labels", metavar="FILE", type=FILE, help="File of the labels.  [default: RUN/labels.jsonl]")
-@DATASET
+@RUN_DATASET
 @server_options(8768, "MEMFIN_LABEL_TOKEN")
-def command(
-    run: Path,
-    *,
-    language: Language | None,
-    **options: Any,
-) -> None:
+def command(run: Path, *, language: Language | None, **options: Any) -> None:
     """Serve pages on which people label turns of RUN, drawn at random.
 
     \b

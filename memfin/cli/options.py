@@ -28,6 +28,18 @@ FLAGS: Final = {"json": "as_json", "quiet": "quiet", "github": "github"}
 TEXTS: Final = ("junit", "lang")
 """Other options of a command that the file may hold."""
 
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+LABEL_FILES: Final = click.option(
+    "--labels",
+    metavar="FILE",
+    type=FILE,
+    multiple=True,
+    help="Labels of turns of the run.  Repeatable.  [default: RUN/labels.jsonl]",
+)
+RUN_DATASET: Final = click.option(
+    "--dataset", metavar="FILE", type=FILE, help="The run's dataset, where it is no longer at its place."
+)
+
 
 def _limits(option: str, at_most: bool) -> Callable[[Sequence[str]], dict[str, float]]:
     """Return what makes the limits of ``--fail-under`` or ``--fail-over`` of their texts."""

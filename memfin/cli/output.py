@@ -25,6 +25,7 @@ from memfin.contracts import (
     many_failed,
 )
 from memfin.contracts.run import MAX_FAILED_SHARE, Suite
+from memfin.contracts.validity import LABELS
 from memfin.errors import RunFault, UsageError
 from memfin.sandbox.references import one_line
 
@@ -340,7 +341,7 @@ def progress_view(
 
 def corrections_of(directory: Path) -> Corrections | None:
     """Return the corrected rates of a run with labels; labels that cannot be used are a warning."""
-    if not any((directory / name).is_file() for name in ("corrections.json", "labels.jsonl")):
+    if not any((directory / name).is_file() for name in ("corrections.json", LABELS)):
         return None
     from memfin.validity.corrections import current_corrections  # noqa: PLC0415 - loads slowly
 

@@ -5,22 +5,18 @@ from typing import Final
 
 import click
 
-from memfin.cli.correct import DATASET, FILE
-from memfin.cli.options import with_language
+from memfin.cli.options import FILE, LABEL_FILES, RUN_DATASET, with_language
 from memfin.cli.output import counted, note
 from memfin.errors import GateFailed
 from memfin.version import __version__
 
 RUN: Final = click.argument("run", type=click.Path(path_type=Path))
-LABELS: Final = click.option(
-    "--labels", metavar="FILE", type=FILE, multiple=True, help="Labels beside RUN/labels.jsonl.  Repeatable."
-)
 
 
 @click.command("signoff")
 @RUN
-@LABELS
-@DATASET
+@LABEL_FILES
+@RUN_DATASET
 @click.option("--out", metavar="FILE", type=FILE, help="File of the page.  [default: RUN/signoff.html]")
 @with_language()
 def command(run: Path, labels: tuple[Path, ...], dataset: Path | None, out: Path | None) -> None:
@@ -31,12 +27,12 @@ def command(run: Path, labels: tuple[Path, ...], dataset: Path | None, out: Path
     memfin signoff runs/my_run --labels labels.jsonl --lang zh --out signoff.html
 
     It states what was tested, raw and corrected figures with 95 % intervals, who labelled how many turns,
-    every violation with its words, what was not measured, and hashes. Labels are those of RUN/labels.jsonl
-    and of --labels. A page that exists is replaced.
+    every violation with its words, what was not measured, and hashes. A page that exists is replaced.
     """
+    from memfin.report.reader import label_files  # noqa: PLC0415 - loads slowly
     from memfin.report.render import replace_file  # noqa: PLC0415 - loads slowly
     from memfin.report.signoff import render_signoff  # noqa: PLC0415 - loads slowly
-    from memfin.validity.evidence import label_files, read_readings  # noqa: PLC0415 - loads slowly
+    from memfin.validity.evidence import read_readings  # noqa: PLC0415 - loads slowly
 
     readings = read_readings(run, label_files(run, labels), dataset)
     path = out or run / "signoff.html"
@@ -48,8 +44,8 @@ def command(run: Path, labels: tuple[Path, ...], dataset: Path | None, out: Path
 
 @click.command("bundle")
 @RUN
-@LABELS
-@DATASET
+@LABEL_FILES
+@RUN_DATASET
 @click.option("--no-dataset", is_flag=True, help="Leave the dataset out; only its hash is filed.")
 @click.option("--out", metavar="FILE", type=FILE, help="File of the bundle.  [default: RUN_ID.zip]")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")

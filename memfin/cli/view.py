@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from memfin.cli.options import F, with_options
 from memfin.cli.output import INTERVAL, MIB, note
 from memfin.errors import UsageError
 from memfin.language import LANGUAGES, Language, locale_language, tr, use_language
@@ -16,48 +17,37 @@ SERVER: Final = {"host": "--host", "port": "--port", "token": "--token", "names"
 """Options that only a server has."""
 
 
-def server_options(port: int, variable: str) -> Callable[[Any], Any]:
+def server_options(port: int, variable: str) -> Callable[[F], F]:
     """Return a decorator with the options of a server of pages; its port, and the variable of its token."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(
-            (
-                click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
-                click.option(
-                    "--port",
-                    type=click.IntRange(0, 65535),
-                    default=port,
-                    show_default=True,
-                    help="Port to listen on; 0 takes a free one.",
-                ),
-                click.option(
-                    "--token",
-                    metavar="TOKEN",
-                    envvar=variable,
-                    show_envvar=True,
-                    help="Token that visitors need.  [default: none on loopback, elsewhere one is made and "
-                    "printed]",
-                ),
-                click.option(
-                    "--allowed-host",
-                    "names",
-                    metavar="NAME",
-                    multiple=True,
-                    help="A further host name of the server, as behind a proxy. Repeatable.",
-                ),
-                click.option(
-                    "--lang",
-                    "language",
-                    type=click.Choice(LANGUAGES),
-                    help="Language for browsers that ask for neither English nor Chinese.  [default: that of "
-                    "the locale]",
-                ),
-            )
-        ):
-            command = option(command)
-        return command
-
-    return decorate
+    return with_options(
+        click.Option(["--host"], default="127.0.0.1", show_default=True, help="Address to listen on."),
+        click.Option(
+            ["--port"],
+            type=click.IntRange(0, 65535),
+            default=port,
+            show_default=True,
+            help="Port to listen on; 0 takes a free one.",
+        ),
+        click.Option(
+            ["--token"],
+            metavar="TOKEN",
+            envvar=variable,
+            show_envvar=True,
+            help="Token that visitors need.  [default: none on loopback, elsewhere one is made and printed]",
+        ),
+        click.Option(
+            ["--allowed-host", "names"],
+            metavar="NAME",
+            multiple=True,
+            help="A further host name of the server, as behind a proxy. Repeatable.",
+        ),
+        click.Option(
+            ["--lang", "language"],
+            type=click.Choice(LANGUAGES),
+            help="Language for browsers that ask for neither English nor Chinese.  [default: that of the "
+            "locale]",
+        ),
+    )
 
 
 @click.command("view")

@@ -12,6 +12,15 @@ from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, Record
 from memfin.contracts.judgement import JudgeScope, JudgeStats
 from memfin.contracts.turn_eval import Finding
 
+LABELS: Final = "labels.jsonl"
+"""The file of a run's own labels."""
+
+LABEL_DRAW: Final = "label_draw.json"
+"""The file beside it of the turns that were drawn."""
+
+ADJUDICATED: Final = "adjudicated"
+"""The reader whose labels replace those of others."""
+
 
 class LabelMark(Record):
     """Characters ``start`` to ``end`` of a reply that show a label.

@@ -10,7 +10,6 @@ RAG_ANSWERS: Final = "rag_answers.jsonl"
 RAG_JUDGEMENTS: Final = "rag_judgements.jsonl"
 
 DATASET: Final = "dataset.jsonl"
-LABELS: Final = "labels.jsonl"
 """Copy of a dataset that was given as objects instead of a path."""
 
 JUDGE_CONTROLS: Final = "judge_controls.json"

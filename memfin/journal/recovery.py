@@ -6,11 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS, CommitRecord, JournalDamaged, Part, digest, sound_records
 from memfin.journal.disk import Disk
 from memfin.journal.index import CommitIndex
-from memfin.journal.layout import DATASET, LABELS
+from memfin.journal.layout import DATASET
 
 _PIECE: Final = 1 << 20
 _LONGEST: Final = 64 << 20

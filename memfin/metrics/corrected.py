@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from memfin.contracts import CorrectedValue
+from memfin.contracts.run import CorrectedDifference
 from memfin.metrics.interval import (
     PRIOR_EVENTS,
-    PRIOR_EVENTS_GRADED,
     combined,
     correlation,
     design_effect,
@@ -57,53 +58,20 @@ class Reading(NamedTuple):
     probability: float = 1.0
 
 
-class CorrectedRate(NamedTuple):
-    """Rate of all turns, corrected by the labels of some.
-
-    Attributes:
-        value: the corrected rate.
-        interval: its 95 % interval, with at least the effective trials of the labels alone.
-        labels: how many turns were labelled.
-        weight: the detector's weight in the estimate, 0 where it adds nothing to the labels, at most 1.
-        raw: the rate as the detector alone has it.
-        alone: the rate as the labels alone have it.
-        interval_alone: its 95 % interval.
-    """
-
-    value: float
-    interval: tuple[float, float]
-    labels: int
-    weight: float
-    raw: float
-    alone: float
-    interval_alone: tuple[float, float]
-
-
-class CorrectedDifference(NamedTuple):
-    """Difference ``b - a`` of the corrected rates of two runs, with its 95 % interval."""
-
-    a: CorrectedRate
-    b: CorrectedRate
-    difference: float
-    interval: tuple[float, float]
-
-
-def corrected_rate(
-    readings: Iterable[Reading], *, graded: bool = False, weight: float | None = None
-) -> CorrectedRate | None:
+def corrected_rate(readings: Iterable[Reading], *, weight: float | None = None) -> CorrectedValue | None:
     """Return the corrected rate of a run's turns, or None with labels in fewer than two dialogues.
 
-    ``graded`` is a value whose units are marks and not hits, as in `ratio_interval`; ``weight`` replaces the
-    weight of least variance. Time and memory are linear in the turns.
+    Its interval has at least the effective trials of the labels alone. ``weight`` replaces the weight of
+    least variance. Time and memory are linear in the turns.
     """
-    found = _estimate(readings, graded=graded, weight=weight)
+    found = _estimate(readings, weight)
     return None if found is None else found.rate
 
 
 class _Estimate(NamedTuple):
     """A corrected rate, what each dialogue adds to its error, and the events that it rests on."""
 
-    rate: CorrectedRate
+    rate: CorrectedValue
     errors: Mapping[str, float]
     events: float
 
@@ -121,18 +89,16 @@ def corrected_difference(a: Iterable[Reading], b: Iterable[Reading]) -> Correcte
     errors += [(0.0, error) for dialog, error in second.errors.items() if dialog not in first.errors]
     events = min(first.events, second.events)
     together = correlation(errors) * events / (events + PRIOR_EVENTS)
-    (low_a, high_a), (low_b, high_b) = first.rate.interval, second.rate.interval
+    (low_a, high_a), (low_b, high_b) = first.rate.ci95, second.rate.ci95
     value_a, value_b = first.rate.value, second.rate.value
     difference = value_b - value_a
     below = combined(value_b - low_b, high_a - value_a, together)
     above = combined(high_b - value_b, value_a - low_a, together)
     bounds = max(-1.0, difference - below), min(1.0, difference + above)
-    return CorrectedDifference(first.rate, second.rate, difference, bounds)
+    return CorrectedDifference(a=first.rate, b=second.rate, difference=difference, ci95=bounds)
 
 
-def _estimate(
-    readings: Iterable[Reading], *, graded: bool = False, weight: float | None = None
-) -> _Estimate | None:
+def _estimate(readings: Iterable[Reading], weight: float | None = None) -> _Estimate | None:
     turns = [each for each in readings if each.size > 0]
     labelled = [(each, each.label) for each in turns if each.label is not None]
     if len({each.dialog for each, _ in labelled}) < 2:  # noqa: PLR2004 - no spread without a second dialogue
@@ -169,19 +135,19 @@ def _estimate(
         read,
         variance_alone * read * read,
         math.fsum(each * each for each in sizes.values()),
-        PRIOR_EVENTS_GRADED if graded else PRIOR_EVENTS,
+        PRIOR_EVENTS,
     )
     left = variance / variance_alone if variance_alone else 1.0
     left = min(1.0, (events * left + PRIOR_GAIN) / (events + PRIOR_GAIN))
     quantile = student_t_quantile(len(sizes) - 1)
-    rate = CorrectedRate(
-        value,
-        wilson_bounds(value, read / effect / left, quantile),
-        len(labelled),
-        weight,
-        raw,
-        alone,
-        wilson_bounds(alone, read / effect, quantile),
+    rate = CorrectedValue(
+        value=value,
+        ci95=wilson_bounds(value, read / effect / left, quantile),
+        labels=len(labelled),
+        weight=weight,
+        raw=raw,
+        alone=alone,
+        alone_ci95=wilson_bounds(alone, read / effect, quantile),
     )
     return _Estimate(rate, errors, events)
 

@@ -6,7 +6,7 @@ recalled contexts, by far the largest part of a trace, are never built.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from sys import intern
@@ -25,6 +25,7 @@ from memfin.contracts import (
     RecallTrace,
 )
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
+from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
 
 MANIFEST: Final = "run_manifest.json"
@@ -36,7 +37,6 @@ CONTROLS: Final = "judge_controls.json"
 JUDGEMENTS: Final = "judgements.jsonl"
 CONFIG: Final = "config.json"
 CORRECTIONS: Final = "corrections.json"
-LABELS: Final = "labels.jsonl"
 
 _REQUIRED: Final = (MANIFEST, SUMMARY, ROWS, TRACES)
 _LINE_LIMIT: Final = 256 * 1024 * 1024
@@ -225,18 +225,22 @@ def rows_sha256(run_dir: Path) -> str:
     return sha256_of(run_dir / ROWS)
 
 
+def label_files(run_dir: Path, given: Iterable[Path] = ()) -> list[Path]:
+    """Return the given files of labels; if none is given the run's own, where it has one."""
+    own = run_dir / LABELS
+    return [*given] or ([own] if own.is_file() and own.stat().st_size else [])
+
+
 def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:
     """Return the corrected rates of a run, if there are any, and False where they have to be made anew.
 
     They are of the present rows and, where the run has labels, of these.
     """
-    found = read_optional(run_dir / CORRECTIONS, Corrections)
-    labels = run_dir / LABELS
-    labelled = labels.is_file() and labels.stat().st_size > 0
+    found, labels = read_optional(run_dir / CORRECTIONS, Corrections), label_files(run_dir)
     if found is None:
-        return None, not labelled
+        return None, not labels
     current = found.turn_eval_sha256 == rows_sha256(run_dir)
-    return found, current and (not labelled or found.labels_sha256 == sha256_of(labels))
+    return found, current and (not labels or found.labels_sha256 == sha256_of(labels[0]))
 
 
 @contextmanager

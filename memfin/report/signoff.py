@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.contracts import ConfigFile, Corrections, LabelledReply, RunManifest, RunStats, TurnEvalRow
+from memfin.contracts.validity import ADJUDICATED
 from memfin.language import marked, tr, tr_counted
 from memfin.metrics.state import is_failed
 from memfin.report import common, glossary, model, reader
 from memfin.report.dialog_report import load_dialog_report
 from memfin.report.glossary import format_interval, format_value, labels, word
 from memfin.report.render import environment
-from memfin.report.tables import correction_lines
+from memfin.report.tables import FieldAgreement, agreement_headings, agreement_row, correction_lines
 from memfin.report.worst_turns import Ranking, label_words
 from memfin.text.clauses import sentence_bounds
 from memfin.text.lines import one_line
@@ -20,23 +21,13 @@ from memfin.text.lines import one_line
 MAX_QUOTED: Final = 100
 """Maximum number of turns with quotations per kind of violation."""
 
-ADJUDICATED: Final = "adjudicated"
-"""The reader whose labels replace those of others."""
-
 _MAX_SENTENCE: Final = 400
 _COMPLIANCE: Final = "compliance"
 _CONTRADICTION: Final = "constraint_contradiction"
 
 Quote = tuple[tuple[model.Segment, ...], str]
-
-
-class ReaderAgreement(NamedTuple):
-    """Agreement of readers who labelled the same turns, by the name of a field of their labels."""
-
-    field: str
-    turns: int
-    agreed: int
-    kappa: float | None
+Span = tuple[int, int, str]
+"""Words of a reply from their first character to behind the last, and what they show."""
 
 
 class Readings(NamedTuple):
@@ -46,7 +37,7 @@ class Readings(NamedTuple):
     """
 
     labels: Sequence[LabelledReply] = ()
-    agreement: Sequence[ReaderAgreement] = ()
+    agreement: Sequence[FieldAgreement] = ()
     corrections: Corrections | None = None
     contradict: bool = False
 
@@ -162,25 +153,22 @@ def _readers(readings: Readings) -> Iterator[model.AnyBlock]:
         (
             _name(name),
             len(given),
+            sum(each.probability == 0 for each in given),
             sum(each.compliance == "severe_violation" for each in given),
             sum(each.compliance == "minor_violation" for each in given),
             sum(bool(each.contradiction) for each in given),
         )
         for name, given in sorted(counts.items())
     )
-    headings = (tr("Reader"), tr("Turns"), tr("severe violation"), tr("minor violation"), tr("contradiction"))
-    yield model.table("", headings, "lrrrr", rows)
-    lines = [
-        tr(
-            "{field}: two readers agree on {agreed:,} of {turns:,} turns (kappa {kappa}).",
-            field=labels("findings").get(each.field, each.field),
-            agreed=each.agreed,
-            turns=each.turns,
-            kappa="-" if each.kappa is None else f"{each.kappa:.2f}",
-        )
-        for each in readings.agreement
-    ]
-    yield model.Block("text", note=" ".join(lines) or tr("No turn was labelled by two readers."))
+    headings = (
+        *(tr("Reader"), tr("Turns"), tr("Picked by hand")),
+        *(tr("severe violation"), tr("minor violation"), tr("contradiction")),
+    )
+    yield model.table("", headings, "lrrrrr", rows)
+    if agreed := list(map(agreement_row, readings.agreement)):
+        yield model.table(tr("Agreement"), agreement_headings(), "lrrrrr", agreed)
+    else:
+        yield model.Block("text", note=tr("No turn was labelled by two readers."))
     if readings.contradict:
         title = tr("The labels correct no rate")
         detail = tr("Readers contradict each other on the same turn, and no reader adjudicated it.")
@@ -203,16 +191,16 @@ def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model
         )
     ]
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        said = by_turn.get((row.dialog_id, row.turn_pair_id), ())
-        said = [each for each in said if each.reader == ADJUDICATED] or said
+        read = by_turn.get((row.dialog_id, row.turn_pair_id), ())
+        read = [each for each in read if each.reader == ADJUDICATED] or read
         found_label, broken = row.pred_compliance_label, bool(row.constraint_contradiction)
         violates = found_label not in (None, "compliant")
         is_of_kind = (
             found_label == "severe_violation",
             found_label == "minor_violation",
             broken,
-            not violates and any(each.compliance not in (None, "compliant") for each in said),
-            not broken and any(each.contradiction for each in said),
+            not violates and any(each.compliance not in (None, "compliant") for each in read),
+            not broken and any(each.contradiction for each in read),
         )
         for (ranking, _), found in zip(kinds, is_of_kind, strict=True):
             if found and not is_failed(row):
@@ -226,13 +214,14 @@ def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model
         turn = row.dialog_id, row.turn_pair_id
         reply = (texts[turn].pred_assistant_text if turn in texts else None) or ""
         votes = [tr("Judge: {mark}", mark=one_line(each.reason, 300)) for each in reasons.get(turn, ())[:1]]
-        said = tr(", ").join(filter(None, (_said(field, label) for label in by_turn.get(turn, ()))))
-        for quote, found in _quotes(field, row, reply):
+        read = by_turn.get(turn, ())
+        labelled = tr(", ").join(filter(None, (_answer(field, label) for label in read)))
+        for quote, found in _quotes(field, row, read, reply):
             yield (
                 common.place(*turn),
                 model.Cell("", quote=quote),
                 model.Cell(found, small="".join(votes)),
-                said or tr("not checked by people"),
+                labelled or tr("not checked by people"),
             )
 
     headings = (tr("Dialogue"), tr("Words in their sentence"), tr("Finding"), tr("Readers"))
@@ -253,20 +242,22 @@ def _violations(run_dir: Path, given: Sequence[LabelledReply]) -> Iterator[model
             yield model.Block("text", note=title)
 
 
-def _quotes(field: str, row: TurnEvalRow, reply: str) -> Iterator[Quote]:
-    """Yield the sentences with the words of findings, and what was found; without words the beginning."""
+def _quotes(field: str, row: TurnEvalRow, given: Sequence[LabelledReply], reply: str) -> Iterator[Quote]:
+    """Yield the sentences with words of findings or marked by readers, and what was found there.
+
+    Without any it is the beginning of the reply.
+    """
     bounds = sentence_bounds(reply)
     by_sentence: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     names: defaultdict[tuple[int, int], dict[str, None]] = defaultdict(dict)
-    for each in row.findings:
-        if each.field == field and 0 <= each.start < each.end <= len(reply):
-            low = max((start for start, _ in bounds if start <= each.start), default=0)
-            high = min((end for _, end in bounds if end >= each.end), default=len(reply))
-            by_sentence[low, high].append((each.start - low, each.end - low))
-            names[low, high][
-                tr("{value} (rule {rule})", value=word(each.value), rule=one_line(each.rule, 80))
-            ] = None
-    for (low, high), spans in sorted(by_sentence.items()):
+    for start, last, words in (*_found(field, row), *_marked(field, given)):
+        if 0 <= start < last <= len(reply):
+            low = max((begin for begin, _ in bounds if begin <= start), default=0)
+            high = min((end for _, end in bounds if end >= last), default=len(reply))
+            by_sentence[low, high].append((start - low, last - low))
+            names[low, high][words] = None
+    for (low, high), found_spans in sorted(by_sentence.items()):
+        spans = sorted(found_spans)
         # A long sentence is cut in front of its first words.
         skip = max(0, spans[0][0] - _MAX_SENTENCE // 2) if high - low > _MAX_SENTENCE else 0
         cut = [(start - skip, end - skip) for start, end in spans]
@@ -278,7 +269,29 @@ def _quotes(field: str, row: TurnEvalRow, reply: str) -> Iterator[Quote]:
         yield model.segments(reply, (), _MAX_SENTENCE // 2), words
 
 
-def _said(field: str, label: LabelledReply) -> str:
+def _found(field: str, row: TurnEvalRow) -> Iterator[Span]:
+    for each in row.findings:
+        if each.field == field:
+            words = tr("{value} (rule {rule})", value=word(each.value), rule=one_line(each.rule, 80))
+            yield each.start, each.end, words
+
+
+def _marked(field: str, given: Sequence[LabelledReply]) -> Iterator[Span]:
+    """Yield the words that readers marked as a violation."""
+    for label in given:
+        for mark in label.marks or ():
+            if field == _CONTRADICTION:
+                violates = bool(mark.label == "contradiction" and label.contradiction)
+                value = tr("a contradiction")
+            else:
+                violates = mark.label in (label.forbidden_hits or ())
+                value = word(mark.label)
+            if violates and mark.kind is None:
+                words = tr("{value} (marked by {reader})", value=value, reader=_name(label.reader))
+                yield mark.start, mark.end, words
+
+
+def _answer(field: str, label: LabelledReply) -> str:
     value = label.compliance and word(label.compliance)
     if field == _CONTRADICTION:
         known = {0: tr("no contradiction"), 1: tr("a contradiction"), None: None}
@@ -305,15 +318,13 @@ def _not_measured(
         (tr("Turns on which the judge failed"), stats.judge_failures if stats else 0),
     )
     lines += ((name, model.grouped(count)) for name, count in counts if isinstance(count, int) and count)
-    turns = len({(each.dialog_id, each.turn) for each in readings.labels})
-    lines.append(
-        (
-            tr("Checked by people"),
-            tr("{count:,} of {total:,} turns", count=turns, total=counters.total_turn_pairs)
-            if turns
-            else tr("not checked by people"),
-        )
-    )
+    turns = {(each.dialog_id, each.turn): each.probability == 0 for each in readings.labels}
+    checked = tr("not checked by people")
+    if turns:
+        checked = tr("{count:,} of {total:,} turns", count=len(turns), total=counters.total_turn_pairs)
+    if picked := sum(turns.values()):
+        checked += tr("; {count:,} of them picked by hand and in no corrected rate", count=picked)
+    lines.append((tr("Checked by people"), checked))
     limits = tr("Other dialogues, other versions of the agent, and what detectors and readers both miss.")
     lines.append((tr("Outside of every test"), limits))
     return model.section("not-measured", tr("What was not measured"), model.Block("notes", tuple(lines)))

@@ -4,7 +4,7 @@ rich is imported by the functions that need it, so that a run without a table do
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -114,6 +114,50 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     caption = "\n".join((*glossary.missing_lines(values), counted))
     title = tr("Run {run_id}: {inputs}", run_id=one_line(summary.run_id, 128), inputs=inputs)
     return text_table(title, caption, headings, rows)
+
+
+class FieldAgreement(NamedTuple):
+    """Agreement of readers on a field of labels; a measure is None where it is undefined.
+
+    ``units`` counts the questions that two readers or more answered. Kappa is Cohen's over pairs of readers,
+    alpha is Krippendorff's for nominal data; the interval of kappa is clustered by dialogue.
+    """
+
+    field: str
+    units: int
+    observed: float
+    kappa: float | None
+    kappa_bounds: tuple[float, float] | None
+    alpha: float | None
+
+
+def agreement_headings() -> tuple[str, ...]:
+    """Return the headings of `agreement_row`."""
+    return (
+        *(tr("Label"), tr("Answered by both"), tr("Equal"), tr("Cohen's kappa"), tr("95 % interval")),
+        tr("Krippendorff's alpha"),
+    )
+
+
+def agreement_row(found: FieldAgreement) -> tuple[str, ...]:
+    """Return the agreement on a field in words and figures, with a dash for what is undefined."""
+    kappa, alpha = ("–" if each is None else f"{each:.2f}" for each in (found.kappa, found.alpha))
+    interval = "–"
+    if found.kappa_bounds is not None:
+        low, high = (f"{bound:.2f}" for bound in found.kappa_bounds)
+        interval = tr("{low} to {high}", low=low, high=high)
+    return field_words(found.field), f"{found.units:,}", percent(found.observed), kappa, interval, alpha
+
+
+def field_words(field: str) -> str:
+    """Return the words for a field of labels."""
+    return {
+        "compliance": tr("Compliance"),
+        "contradiction": tr("Contradiction"),
+        "forbidden_hits": tr("Forbidden claims"),
+        "risk_tags": tr("Risk disclosures"),
+        "rubric": tr("Explainability"),
+    }[field]
 
 
 def corrections_table(corrections: Corrections) -> "Table":

@@ -1,7 +1,7 @@
 """Rates of a finished run, corrected by labels of some of its turns (``memfin correct``)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,10 +18,12 @@ from memfin.contracts import (
 )
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.contracts.run import CorrectedDifference
+from memfin.contracts.validity import ADJUDICATED, LABELS
 from memfin.dataset import SAMPLE, DatasetIndex
 from memfin.errors import UsageError
+from memfin.journal.layout import DATASET
 from memfin.metrics.aggregate import MetricsState, encode_summary
-from memfin.metrics.corrected import RATES, CorrectedRate, Reading, corrected_difference, corrected_rate
+from memfin.metrics.corrected import RATES, Reading, corrected_difference, corrected_rate
 from memfin.report import reader
 from memfin.report.render import replace_file
 from memfin.runtime.outputs import pretty_json
@@ -35,13 +37,11 @@ from memfin.validity.stats import Place
 MIN_LABELS: Final = 10
 """Labels that a group of dialogues needs to have corrected rates, in two dialogues at least."""
 
-ADJUDICATED: Final = "adjudicated"
-"""The reader whose labels replace those of others."""
-
 Turn = tuple[str, int]
+PlacedLabel = tuple[Place, LabelledReply]
 
-Parts = Mapping[tuple[str, str], Any]
-"""Values of the fields of labels, those of risk tags and rubric items by their names."""
+Answers = Mapping[tuple[str, str], Any]
+"""Answers of a label by field and, for categories, risk tags and rubric items, their name; else ""."""
 
 
 class ReadTurn(NamedTuple):
@@ -70,6 +70,60 @@ class JoinedRun(NamedTuple):
     labels_sha256: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class JoinedLabels(NamedTuple):
+    """Labels by the turn of a run that they belong to.
+
+    ``unjoined`` has a line for each that belongs to none, ``groups`` scenario and difficulty by dialogue.
+    """
+
+    by_turn: Mapping[Turn, Sequence[PlacedLabel]]
+    unjoined: Sequence[str]
+    groups: Mapping[str, tuple[str | None, str | None]]
+
+
+def is_own(run_dir: Path, files: Sequence[Path]) -> bool:
+    """Return True if the files of labels are the run's own one alone."""
+    return [path.resolve() for path in files] == [(run_dir / LABELS).resolve()]
+
+
+def read_labels(files: LabelFiles) -> list[PlacedLabel]:
+    """Return checked labels with their places.
+
+    Raises:
+        InvalidLabels: a line is no labelled reply.
+        UsageError: a file cannot be read.
+    """
+    files.check()
+    return [
+        (Place(str(path), number), label)
+        for path in files.paths
+        for number, label in iter_jsonl(path, LabelledReply, limit=MAX_LINE_BYTES)
+    ]
+
+
+def join_labels(run_dir: Path, given: Sequence[PlacedLabel]) -> JoinedLabels:
+    """Return labels by the turn of a finished run that they are of, each with its number."""
+    wanted: defaultdict[str, list[PlacedLabel]] = defaultdict(list)
+    for place, label in given:
+        wanted[label.dialog_id or ""].append((place, label))
+    groups: dict[str, tuple[str | None, str | None]] = {}
+    by_turn: defaultdict[Turn, list[PlacedLabel]] = defaultdict(list)
+    unjoined: list[tuple[Place, str]] = []
+    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
+        groups[dialog.dialog_id] = dialog.scenario_type, dialog.difficulty
+        for place, label in wanted.pop(dialog.dialog_id, ()):
+            found = _turn_of(label, dialog)
+            if isinstance(found, str):
+                unjoined.append((place, found))
+            else:
+                by_turn[dialog.dialog_id, found].append((place, label.replace(turn=found)))
+    for dialog_id, others in wanted.items():
+        reason = f"the run has no dialogue {dialog_id!r}" if dialog_id else "it has no dialog_id"
+        unjoined += [(place, reason) for place, _ in others]
+    lines = [f"{place.file}:{place.line}: {reason}" for place, reason in sorted(unjoined)]
+    return JoinedLabels(by_turn, lines, groups)
+
+
 def read_run(
     run_dir: Path, labels: Iterable[Path] = (), dataset: Path | None = None, *, confined: bool = False
 ) -> JoinedRun:
@@ -84,60 +138,37 @@ def read_run(
     reader.require_run_directory(run_dir)
     summary = reader.read(run_dir / reader.SUMMARY, reader.SummaryFile)
     paths = list(labels)
-    own = [path.resolve() for path in paths] == [path.resolve() for path in labels_of(run_dir)] != []
-    labels_sha256 = reader.sha256_of(paths[0]) if own else msgspec.UNSET
+    labels_sha256 = reader.sha256_of(paths[0]) if is_own(run_dir, paths) else msgspec.UNSET
     files = LabelFiles(paths) if paths else None
-    given = _read_labels(files) if files else []
-    wanted: defaultdict[str, list[tuple[Place, LabelledReply]]] = defaultdict(list)
-    for place, label in given:
-        wanted[label.dialog_id or ""].append((place, label))
-    # 1. The turn that each label is of.
-    facts: dict[str, tuple[str | None, str | None]] = {}
-    of_turn: defaultdict[Turn, list[tuple[Place, LabelledReply]]] = defaultdict(list)
-    unjoined: list[tuple[Place, str]] = []
-    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
-        facts[dialog.dialog_id] = dialog.scenario_type, dialog.difficulty
-        for place, label in wanted.pop(dialog.dialog_id, ()):
-            found = _turn_of(label, dialog)
-            if isinstance(found, str):
-                unjoined.append((place, found))
-            else:
-                of_turn[dialog.dialog_id, found].append((place, label))
-    for dialog_id, others in wanted.items():
-        reason = f"the run has no dialogue {dialog_id!r}" if dialog_id else "it has no dialog_id"
-        unjoined += [(place, reason) for place, _ in others]
-    lines = [f"{place.file}:{place.line}: {reason}" for place, reason in sorted(unjoined)]
-    if given and not of_turn:
-        raise UsageError(f"no label belongs to a turn of {run_dir}; {lines[0]}")
-    # 2. The rows, each once as it is and once with what the label of its turn says.
-    merged = _merged(of_turn)
-    source = _dataset(summary.dataset_path, run_dir, dataset, confined=confined)
+    given = _drawn(read_labels(files)) if files else []
+    by_turn, unjoined, groups = join_labels(run_dir, given)
+    if given and not by_turn:
+        raise UsageError(f"no label belongs to a turn of {run_dir}; {unjoined[0]}")
+    merged = _merged(by_turn)
+    place = dataset or dataset_of(run_dir, summary.dataset_path, confined=confined)
+    source = None if place is None else DatasetIndex(place)
+    # The rows, each once as it is and once with what the label of its turn says.
     metrics, turns = MetricsState(), []
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
         turn = row.dialog_id, row.turn_pair_id
         if readings := _readings(metrics, row, merged.get(turn, {}), source):
             flagged = bool(row.constraint_contradiction or row.forbidden_hits)
             flagged |= row.pred_compliance_label not in (None, "compliant")
-            turns.append(ReadTurn(turn, *facts.get(row.dialog_id, (None, None)), flagged, readings))
-    joined = len(given) - len(lines)
-    return JoinedRun(summary.run_id, turns, files, joined, lines, source, labels_sha256)
+            turns.append(ReadTurn(turn, *groups.get(row.dialog_id, (None, None)), flagged, readings))
+    joined = len(given) - len(unjoined)
+    return JoinedRun(summary.run_id, turns, files, joined, unjoined, source, labels_sha256)
 
 
-def _read_labels(files: LabelFiles) -> list[tuple[Place, LabelledReply]]:
-    files.check()
-    rows = [
-        (Place(str(path), number), row)
-        for path in files.paths
-        for number, row in iter_jsonl(path, LabelledReply, limit=MAX_LINE_BYTES)
-        if row.probability != 0  # picked by hand
-    ]
-    drawn = {row.probability is not None: place for place, row in reversed(rows)}
-    if len(drawn) > 1:
+def _drawn(labels: Iterable[PlacedLabel]) -> list[PlacedLabel]:
+    """Return the labels of turns that were not picked by hand."""
+    drawn = [(place, label) for place, label in labels if label.probability != 0]
+    first = {label.probability is not None: place for place, label in reversed(drawn)}
+    if len(first) > 1:
         raise UsageError(
-            f"{drawn[False].file}:{drawn[False].line}: no probability, though others have one, such as "
-            f"{drawn[True].file}:{drawn[True].line}; give all labels that with which their turns were drawn"
+            f"{first[False].file}:{first[False].line}: no probability, though others have one, such as "
+            f"{first[True].file}:{first[True].line}; give all labels that with which their turns were drawn"
         )
-    return rows
+    return drawn
 
 
 def _turn_of(label: LabelledReply, dialog: reader.ScannedDialog) -> int | str:
@@ -155,43 +186,47 @@ def _turn_of(label: LabelledReply, dialog: reader.ScannedDialog) -> int | str:
     return same[0]
 
 
-def _merged(of_turn: Mapping[Turn, Sequence[tuple[Place, LabelledReply]]]) -> dict[Turn, Parts]:
-    """Return what the labels of each turn say together; raise `InvalidLabels` where they contradict."""
-    merged: dict[Turn, Parts] = {}
+def _merged(by_turn: Mapping[Turn, Sequence[PlacedLabel]]) -> dict[Turn, Answers]:
+    """Return the answers of the labels of each turn together; raise `InvalidLabels` where they contradict."""
+    merged: dict[Turn, Answers] = {}
     findings = []
-    for turn, labels in of_turn.items():
-        said: dict[tuple[str, str], tuple[Any, Place]] = {}
+    for turn, labels in by_turn.items():
+        given: dict[tuple[str, str], tuple[Any, Place]] = {}
         for place, label in [each for each in labels if each[1].reader == ADJUDICATED] or labels:
-            for part, value in _parts(label):
-                first, other = said.setdefault(part, (value, place))
+            chance = {} if label.probability is None else {("probability", ""): label.probability}
+            for question, value in (answers(label) | chance).items():
+                first, other = given.setdefault(question, (value, place))
                 if first != value:
                     message = (
                         f"unlike {other.file}:{other.line}, a label of the same turn {turn[1]} of "
                         f'{turn[0]!r}; correct one, or add a label with "reader": "{ADJUDICATED}"'
                     )
-                    path = ".".join(filter(None, ("$", *part)))
+                    path = ".".join(filter(None, ("$", *question)))
                     findings.append(Finding(file=place.file, line=place.line, path=path, message=message))
-        merged[turn] = {part: value for part, (value, _) in said.items()}
+        merged[turn] = {question: value for question, (value, _) in given.items()}
     if findings:
         raise InvalidLabels(findings[:MAX_FINDINGS])
     return merged
 
 
-def _parts(label: LabelledReply) -> Iterator[tuple[tuple[str, str], Any]]:
-    """Yield what a label says; risk tags and rubric items one by one, tags by their canonical names."""
-    for name in ("contradiction", "compliance", "probability"):
-        if label[name] is not None:
-            yield (name, ""), label[name]
+def answers(label: LabelledReply) -> dict[tuple[str, str], Any]:
+    """Return the questions that a label answers, as field and name, and the answers.
+
+    Risk tags have their canonical names. Every category is answered where there are forbidden hits.
+    """
+    found: dict[tuple[str, str], Any] = {
+        (name, ""): label[name] for name in ("compliance", "contradiction") if label[name] is not None
+    }
     if label.forbidden_hits is not None:
-        yield ("forbidden_hits", ""), sorted(set(label.forbidden_hits))
-    for tag, value in given_labels(label.risk_tags).items():
-        yield ("risk_tags", canonical_risk_tag(tag) or tag), value
-    for item, value in given_labels(label.rubric).items():
-        yield ("rubric", item), value
+        names = dict.fromkeys((*CATEGORIES, *label.forbidden_hits))
+        found |= {("forbidden_hits", name): name in label.forbidden_hits for name in names}
+    tags = given_labels(label.risk_tags).items()
+    found |= {("risk_tags", canonical_risk_tag(tag) or tag): value for tag, value in tags}
+    return found | {("rubric", name): value for name, value in given_labels(label.rubric).items()}
 
 
 def _readings(
-    metrics: MetricsState, row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None
+    metrics: MetricsState, row: TurnEvalRow, label: Answers, dataset: DatasetIndex | None
 ) -> dict[str, Reading]:
     """Return the rates that a turn carries, from its row and from that row as labelled."""
     labelled = _as_labelled(row, label, dataset) if label else {}
@@ -209,45 +244,37 @@ def _readings(
     return readings
 
 
-def _as_labelled(row: TurnEvalRow, label: Parts, dataset: DatasetIndex | None) -> dict[str, dict[str, Any]]:
+def _as_labelled(row: TurnEvalRow, label: Answers, dataset: DatasetIndex | None) -> dict[str, dict[str, Any]]:
     """Return the fields of the row as each field of its label has them, if it has."""
+    given: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for (field, name), value in label.items():
+        given[field][name] = value
     changes: dict[str, dict[str, Any]] = {}
-    for (field, _), value in label.items():
-        if field == "contradiction":
-            changes[field] = {"constraint_contradiction": value}
-        elif field == "compliance":
-            changes[field] = {"pred_compliance_label": value}
-        elif field == "forbidden_hits" and dataset and (dialog := dataset.get(row.dialog_id)):
-            # People label categories: literal entries of the dialogue's list are hit as the row has it.
-            listed = set(CATEGORIES).intersection(value, dialog.blueprint.forbidden_list)
-            literal = [entry for entry in row.forbidden_hits if entry not in CATEGORIES]
-            changes[field] = {"forbidden_hits": [*literal, *sorted(listed)]}
-    tags = {name: value for (field, name), value in label.items() if field == "risk_tags"}
+    if "contradiction" in given:
+        changes["contradiction"] = {"constraint_contradiction": given["contradiction"][""]}
+    if "compliance" in given:
+        changes["compliance"] = {"pred_compliance_label": given["compliance"][""]}
+    if "forbidden_hits" in given and dataset and (dialog := dataset.get(row.dialog_id)):
+        # People label categories: literal entries of the dialogue's list are hit as the row has it.
+        hits = {name for name, hit in given["forbidden_hits"].items() if hit}
+        listed = hits.intersection(CATEGORIES, dialog.blueprint.forbidden_list)
+        literal = [entry for entry in row.forbidden_hits if entry not in CATEGORIES]
+        changes["forbidden_hits"] = {"forbidden_hits": [*literal, *sorted(listed)]}
+    tags, rubric = given["risk_tags"], given["rubric"]
     predicted = [tag for tag, value in tags.items() if value]
     known = {*tags, ANY_RISK_TAG} if predicted or tags.keys() >= DETECTED_TAGS else set(tags)
     if known.issuperset(row.risk_required_tags):
         changes["risk_tags"] = {"risk_tag_hits": len(met_risk_tags(row.risk_required_tags, predicted))}
-    rubric = {name: value for (field, name), value in label.items() if field == "rubric"}
     if rubric.keys() >= set(row.rubric_required):
         changes["rubric"] = {"rubric_hit_items": [item for item, value in rubric.items() if value]}
     return changes
 
 
-def _dataset(recorded: str, run_dir: Path, given: Path | None, *, confined: bool) -> DatasetIndex | None:
-    """Return the run's dataset; None where it is no longer at its place."""
-    if given is not None:
-        return DatasetIndex(given)
-    places = [run_dir / "dataset.jsonl"]
-    if recorded.startswith("builtin:"):
-        places.append(SAMPLE)
-    elif not confined:
-        places.append(Path(recorded))
-    return next((DatasetIndex(path) for path in places if path.is_file()), None)
-
-
-def labels_of(run_dir: Path) -> list[Path]:
-    """Return the file with a run's own labels, if it has one."""
-    return [path for path in (run_dir / reader.LABELS,) if path.is_file() and path.stat().st_size]
+def dataset_of(run_dir: Path, recorded: str, *, confined: bool = False) -> Path | None:
+    """Return the file of a run's dataset, recorded under that path; None if it is no longer at its place."""
+    own = SAMPLE if recorded.startswith("builtin:") else Path(recorded)
+    places = [run_dir / DATASET, own] if own is SAMPLE or not confined else [run_dir / DATASET]
+    return next((path for path in places if path.is_file()), None)
 
 
 def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections | None:
@@ -261,7 +288,7 @@ def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections
         UsageError: the run or its labels cannot be read.
     """
     found, current = reader.read_corrections(run_dir)
-    if not current and (labels := labels_of(run_dir)):
+    if not current and (labels := reader.label_files(run_dir)):
         return correct_run(run_dir, read_run(run_dir, labels, confined=confined))
     return found if current else None
 
@@ -291,7 +318,7 @@ def correct_run(run_dir: Path, run: JoinedRun) -> Corrections:
     assert run.files is not None  # noqa: S101 - the caller's labels
     files = run.files.files
     if run.labels_sha256 is not msgspec.UNSET:
-        files = [each.replace(path=reader.LABELS) for each in files]
+        files = [each.replace(path=LABELS) for each in files]
     return Corrections(
         run_id=run.run_id,
         turn_eval_sha256=reader.rows_sha256(run_dir),
@@ -317,17 +344,12 @@ def _corrected(turns: Sequence[ReadTurn], min_labels: int = 0) -> dict[str, Corr
     for name in RATES:
         if readings := _of_rate(turns, name):
             found = corrected_rate(readings)
-            values[name] = None if found is None or found.labels < min_labels else _value(found)
+            values[name] = None if found is None or found.labels < min_labels else found
     return values
 
 
 def _of_rate(turns: Sequence[ReadTurn], name: str) -> list[Reading]:
     return [turn.readings[name] for turn in turns if name in turn.readings]
-
-
-def _value(found: CorrectedRate) -> CorrectedValue:
-    fields: dict[str, Any] = dict(zip(CorrectedValue.__struct_fields__, found, strict=True))
-    return CorrectedValue(**fields)
 
 
 def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDifference]:
@@ -336,14 +358,9 @@ def corrected_differences(run_a: Path, run_b: Path) -> dict[str, CorrectedDiffer
     Raises:
         UsageError: a run or its labels cannot be read.
     """
-    labels_a, labels_b = labels_of(run_a), labels_of(run_b)
+    labels_a, labels_b = reader.label_files(run_a), reader.label_files(run_b)
     if not labels_a or not labels_b:
         return {}
     a, b = read_run(run_a, labels_a), read_run(run_b, labels_b)
-    differences = {}
-    for name in RATES:
-        found = corrected_difference(_of_rate(a.turns, name), _of_rate(b.turns, name))
-        if found is not None:
-            rates = {"a": _value(found.a), "b": _value(found.b)}
-            differences[name] = CorrectedDifference(**rates, difference=found.difference, ci95=found.interval)
-    return differences
+    found = {name: corrected_difference(_of_rate(a.turns, name), _of_rate(b.turns, name)) for name in RATES}
+    return {name: difference for name, difference in found.items() if difference is not None}

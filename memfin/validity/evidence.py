@@ -1,8 +1,7 @@
 """Evidence of a run for a sign-off: people's labels as the page shows them, and the bundle of all files."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,42 +9,40 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import ConfigFile, Corrections, EvalSummary, LabelledReply, RunManifest
-from memfin.dataset import SAMPLE
+from memfin.contracts import ConfigFile, Corrections, EvalSummary, RunManifest
+from memfin.contracts.validity import LABEL_DRAW, LABELS
 from memfin.errors import UsageError
 from memfin.journal.commits import COMMITS
-from memfin.journal.layout import DATASET, DIALOGUES, LABELS
+from memfin.journal.layout import DATASET, DIALOGUES
 from memfin.language import LANGUAGES, use_language
 from memfin.report import reader
-from memfin.report.signoff import ADJUDICATED, ReaderAgreement, Readings, render_signoff
+from memfin.report.signoff import Readings, render_signoff
 from memfin.runtime.aggregation import aggregate_rows
 from memfin.runtime.outputs import pretty_json
 from memfin.text.lines import one_line
 from memfin.validation import validate_run
-from memfin.validation.bundle import BundleManifest, Content, extract_bundle, write_bundle
-from memfin.validity.corrections import correct_run, read_run
+from memfin.validation.bundle import MANIFEST, BundleManifest, Content, extract_bundle, write_bundle
+from memfin.validity.corrections import (
+    correct_run,
+    dataset_of,
+    is_own,
+    join_labels,
+    read_labels,
+    read_run,
+    with_corrected,
+)
+from memfin.validity.labelling import agreement
 from memfin.validity.measurement import InvalidLabels, LabelFiles
-from memfin.validity.measures import kappa
 from memfin.version import __version__
 
-_RUN_FILES: Final = (
-    *(*DIALOGUES.files, *DIALOGUES.artifacts, COMMITS),
-    *(reader.CORRECTIONS, LABELS, "label_draw.json"),
-)
+_RUN_FILES: Final = (*DIALOGUES.files, *DIALOGUES.artifacts, COMMITS, reader.CORRECTIONS, LABEL_DRAW)
 _TOLERANCE: Final = 1e-9
 _MAX_FINDINGS: Final = 20
 _OF_DATASET: Final = ("m2_profile_accuracy", "m4_compliance.forbidden_hit_rate")
 """Metric and corrected rate that depend on the dataset."""
 
 
-def label_files(run_dir: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Return the files of labels: that of the run's directory, where it has one, and others."""
-    own = run_dir / LABELS
-    others = [path for path in more if path.resolve() != own.resolve()]
-    return [*([own] if own.is_file() and own.stat().st_size else []), *others]
-
-
-def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = None) -> Readings:
+def read_readings(run_dir: Path, files: Sequence[Path], dataset: Path | None = None) -> Readings:
     """Return the labels of a run, the agreement of their readers, and the rates that they correct.
 
     Without labels the corrected rates are those of the run's directory, if its rows have not changed since.
@@ -54,49 +51,20 @@ def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = 
         UsageError: the run or a file cannot be read.
     """
     reader.require_run_directory(run_dir)
-    if not labels:
-        recorded = _recorded(run_dir)
-        current = recorded and recorded.turn_eval_sha256 == reader.rows_sha256(run_dir)
+    if not files:
+        recorded, current = reader.read_corrections(run_dir)
         return Readings(corrections=recorded if current else None)
-    LabelFiles(labels).check()
-    given = _with_turns(run_dir, [each for path in labels for each in reader.scan(path, LabelledReply)])
-    agreement = tuple(_agreement(given))
+    joined = join_labels(run_dir, read_labels(LabelFiles(files)))
+    given = [label for labels in joined.by_turn.values() for _, label in labels]
+    measured = agreement(given)
     try:
-        return Readings(given, agreement, correct_run(run_dir, read_run(run_dir, labels, dataset)))
+        return Readings(given, measured, correct_run(run_dir, read_run(run_dir, files, dataset)))
     except InvalidLabels:  # valid lines that contradict each other
-        return Readings(given, agreement, contradict=True)
+        return Readings(given, measured, contradict=True)
 
 
 def _recorded(run_dir: Path) -> Corrections | None:
     return reader.read_optional(run_dir / reader.CORRECTIONS, Corrections)
-
-
-def _with_turns(run_dir: Path, labels: Iterable[LabelledReply]) -> list[LabelledReply]:
-    """Return the labels that belong to a turn of the run, each with its number."""
-    by_dialog: defaultdict[str | None, list[LabelledReply]] = defaultdict(list)
-    for label in labels:
-        by_dialog[label.dialog_id].append(label)
-    found = []
-    for dialog in reader.scan(run_dir / reader.TRACES, reader.ScannedDialog):
-        for label in by_dialog.get(dialog.dialog_id, ()):
-            same = [each.turn_pair_id for each in dialog.turns if each.pred_assistant_text == label.text]
-            if label.turn in same or (label.turn is None and len(same) == 1):
-                found.append(label.replace(turn=same[0] if label.turn is None else label.turn))
-    return found
-
-
-def _agreement(labels: Sequence[LabelledReply]) -> Iterator[ReaderAgreement]:
-    """Yield how far two readers agree, over the turns that both labelled; the first two of more."""
-    for field, name in (("compliance", "compliance"), ("constraint_contradiction", "contradiction")):
-        of_turn: defaultdict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
-        for each in labels:
-            if each.reader not in (None, ADJUDICATED) and each[name] is not None:
-                of_turn[each.dialog_id, each.turn][str(each.reader)] = each[name]
-        pairs = (sorted(by_reader.items())[:2] for by_reader in of_turn.values() if len(by_reader) > 1)
-        matrix = Counter((first, second) for (_, first), (_, second) in pairs)
-        if matrix:
-            agreed = sum(count for (first, second), count in matrix.items() if first == second)
-            yield ReaderAgreement(field, sum(matrix.values()), agreed, kappa(matrix))
 
 
 # ---- bundles
@@ -117,9 +85,11 @@ def bundle_run(
         UsageError: the run has not finished, the labels do not give its corrected rates, or ``out`` exists.
         RunFault: a file cannot be read or written.
     """
-    files = label_files(run_dir, labels)
-    others = [path for path in files if path != run_dir / LABELS]
-    names = {path: f"labels/{number:03}.jsonl" for number, path in enumerate(others, 1)}
+    files = reader.label_files(run_dir, labels)
+    own = is_own(run_dir, files)
+    names = {
+        path: f"run/{LABELS}" if own else f"labels/{number:03}.jsonl" for number, path in enumerate(files, 1)
+    }
     readings = read_readings(run_dir, files, dataset)
     manifest = reader.read(run_dir / reader.MANIFEST, RunManifest)
     if manifest.ended_at is None:
@@ -132,7 +102,9 @@ def bundle_run(
     }
     contents = {name: path for name, path in contents.items() if isinstance(path, Path) and path.is_file()}
     missing = [] if files else ["labels: there are none, no person checked the run"]
-    place = _dataset_of(run_dir, manifest.dataset_path, dataset) if with_dataset else "it was left out"
+    if files and not own and reader.label_files(run_dir):
+        missing.append(f"run/{LABELS}: the labels of --labels replace it")
+    place = _dataset(run_dir, manifest.dataset_path, dataset) if with_dataset else "it was left out"
     if isinstance(place, Path):
         contents[f"run/{DATASET}"] = place
     else:
@@ -141,12 +113,14 @@ def bundle_run(
         missing.append("corrected rates: labels of the same turn contradict each other")
     recorded, found = _recorded(run_dir), readings.corrections
     if recorded and _differences(_rates(recorded), _rates(found)):
-        advice = f"give them all with --labels, or write it anew: memfin correct {run_dir} --write"
-        raise UsageError(f"{run_dir / reader.CORRECTIONS}: does not follow from rows and labels; {advice}")
+        raise UsageError(
+            f"{run_dir / reader.CORRECTIONS}: does not follow from rows and labels; give those that it was "
+            f"made of with --labels, or write it anew: memfin correct {run_dir} --labels FILE --write"
+        )
     if recorded and not files:
         missing.append(f"labels: those of {reader.CORRECTIONS} were not given")
     if found is not None and not recorded:
-        given = [each.replace(path=names.get(Path(each.path), f"run/{LABELS}")) for each in found.files]
+        given = [each.replace(path=name) for each, name in zip(found.files, names.values(), strict=True)]
         contents[f"run/{reader.CORRECTIONS}"] = pretty_json(found.replace(files=given))
     with TemporaryDirectory(prefix="memfin-bundle-") as name:  # the pages depend on what is in the bundle
         for each, content in contents.items():
@@ -167,17 +141,20 @@ def _pages(run_dir: Path, readings: Readings) -> dict[str, Content]:
     return pages
 
 
-def _dataset_of(run_dir: Path, recorded: str, given: Path | None) -> Path | str:
+def _dataset(run_dir: Path, recorded: str, given: Path | None) -> Path | str:
     """Return the file of the dataset that the run was made with, or the reason why there is none."""
-    config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
-    wanted = config.fingerprint_inputs.get("dataset_sha256") if config else None
-    own = SAMPLE if recorded.startswith("builtin:") else Path(recorded)
-    place = given or next((path for path in (run_dir / DATASET, own) if path.is_file()), None)
+    place = given or dataset_of(run_dir, recorded)
     if place is None:
         return "it is no longer at its place"
-    if wanted != reader.sha256_of(place):
+    if _dataset_sha256(run_dir) != reader.sha256_of(place):
         return "the file at its place is not the one that the run was made with"
     return place
+
+
+def _dataset_sha256(run_dir: Path) -> str | None:
+    """Return the hash of the dataset that the run was made with, if it recorded one."""
+    config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
+    return config.fingerprint_inputs.get("dataset_sha256") if config else None
 
 
 def _rates(found: Corrections | None) -> dict[str, Any]:
@@ -188,16 +165,13 @@ def _rates(found: Corrections | None) -> dict[str, Any]:
 
 def _differences(first: Any, second: Any, path: str = "") -> list[str]:
     """Return the paths at which two values of JSON differ; numbers may by rounding."""
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        first, second = dict(enumerate(first)), dict(enumerate(second))
     if isinstance(first, dict) and isinstance(second, dict):
-        names = [*first, *(name for name in second if name not in first)]
+        places = [(name, f"{path}.{name}".lstrip(".")) for name in dict.fromkeys([*first, *second])]
         return [
-            each
-            for name in names
-            for each in _differences(first.get(name), second.get(name), f"{path}.{name}".lstrip("."))
+            each for name, place in places for each in _differences(first.get(name), second.get(name), place)
         ]
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
-        pairs = enumerate(zip(first, second, strict=True))
-        return [each for place, (a, b) in pairs for each in _differences(a, b, f"{path}[{place}]")]
     numbers = isinstance(first, int | float) and isinstance(second, int | float)
     same = math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) if numbers else first == second
     return [] if same else [path]
@@ -244,10 +218,10 @@ def _checks(directory: Path, manifest: BundleManifest) -> Iterator[tuple[str, bo
         return
     identity = reader.read(run_dir / reader.MANIFEST, RunManifest)
     if identity.run_id != manifest.run_id:
-        yield f"MANIFEST.json: is of run {manifest.run_id!r}, the files of {identity.run_id!r}", True
+        yield f"{MANIFEST}: is of run {manifest.run_id!r}, the files of {identity.run_id!r}", True
     config = reader.read_optional(run_dir / reader.CONFIG, ConfigFile)
     dataset = run_dir / DATASET if (run_dir / DATASET).is_file() else None
-    if dataset and config and config.fingerprint_inputs.get("dataset_sha256") != reader.sha256_of(dataset):
+    if dataset and config and _dataset_sha256(run_dir) != reader.sha256_of(dataset):
         yield f"run/{DATASET}: is not the dataset of the run: config.json has another hash", True
     made = {manifest.memfin_version, config.memfin_version if config else __version__} - {__version__}
     if made:
@@ -259,37 +233,28 @@ def _checks(directory: Path, manifest: BundleManifest) -> Iterator[tuple[str, bo
 def _derived(directory: Path, dataset: Path | None) -> Iterator[tuple[str, bool]]:
     """Yield what does not follow from rows, labels and dataset, with False for what needs a missing one."""
     run_dir = directory / "run"
-    # 2. The summary follows from the rows, M2 from traces and dataset.
+    # 2. The summary follows from rows and corrected rates, M2 from traces and dataset.
     computed, lines = aggregate_rows(
         run_dir / reader.ROWS, run_dir / reader.TRACES if dataset else None, dataset
     )
-    stated = reader.read(run_dir / reader.SUMMARY, EvalSummary)
-    places = {
-        f"run/{reader.SUMMARY}: {each}": reader.ROWS
-        for each in _differences(
-            msgspec.to_builtins(stated.metrics), msgspec.to_builtins(computed.metrics), "metrics"
-        )
-    }
+    stated, recorded = reader.read(run_dir / reader.SUMMARY, EvalSummary), _recorded(run_dir)
+    computed = with_corrected(computed, recorded)
+    places: dict[str, str] = {}
+    for name, source in (("metrics", reader.ROWS), ("corrected", reader.CORRECTIONS)):
+        if stated[name] is not msgspec.UNSET:
+            found, made = (msgspec.to_builtins(summary[name] or {}) for summary in (stated, computed))
+            places |= {f"run/{reader.SUMMARY}: {each}": source for each in _differences(found, made, name)}
     # 3. The corrected rates follow from the labels.
-    recorded = _recorded(run_dir)
-    labels = [*label_files(run_dir), *sorted((directory / "labels").glob("*.jsonl"))]
+    labels = [*reader.label_files(run_dir), *sorted((directory / "labels").glob("*.jsonl"))]
     readings = read_readings(run_dir, labels)
     rates = _differences(_rates(recorded), _rates(readings.corrections))
     places |= {f"run/{reader.CORRECTIONS}: {each}": "rows and labels" for each in rates}
-    in_summary = msgspec.json.decode((run_dir / reader.SUMMARY).read_bytes()).get("corrected")
-    if in_summary is not None:
-        values = {name: each for name, each in _rates(recorded).get("values", {}).items() if each}
-        places |= {
-            f"run/{reader.SUMMARY}: {each}": reader.CORRECTIONS
-            for each in _differences(in_summary, values, "corrected")
-        }
     yield from ((line, True) for line in lines)
     for place, source in places.items():
-        without = dataset is None and any(each in place for each in _OF_DATASET)
-        yield (
-            f"{place} {'depends on the dataset' if without else f'does not follow from {source}'}",
-            not without,
-        )
+        if dataset is None and any(each in place for each in _OF_DATASET):
+            yield f"{place} depends on the dataset", False
+        else:
+            yield f"{place} does not follow from {source}", True
     # 4. The pages show these figures.
     for name, page in _pages(run_dir, readings._replace(corrections=recorded)).items():
         if not (directory / name).is_file() or (directory / name).read_bytes() != page:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
+from memfin.contracts import CorrectedValue
 from memfin.metrics.corrected import PRIOR_GAIN, Reading, corrected_rate
 from memfin.metrics.interval import (
     CONFIDENCE,
@@ -151,7 +152,7 @@ class RatePlan(NamedTuple):
         left = min(1.0, (events * corrected / alone + PRIOR_GAIN) / (events + PRIOR_GAIN))
         return wilson_bounds(self.value, read / effect / left, student_t_quantile(int(dialogs) - 1))
 
-    def shows(self, difference: float, power: float, labels: int, more: float = 1.0) -> bool:
+    def shows(self, labels: int, more: float = 1.0, *, difference: float, power: float) -> bool:
         """Return True if so many labels of each of two runs show a difference of their rates so often.
 
         The interval of the difference has to leave out 0 with the probability ``power``, if the other run
@@ -219,17 +220,12 @@ def rate_plan(run: JoinedRun, name: str) -> RatePlan | None:
         whole=(len(run.turns) - all_flagged, all_flagged),
     )
     found = corrected_rate(each for _, each in turns)
-    return plan if found is None else _with_pilot(plan, turns, found.value, found.interval, found.alone)
+    return plan if found is None else _with_pilot(plan, turns, found)
 
 
-def _with_pilot(
-    plan: RatePlan,
-    turns: Sequence[tuple[bool, Reading]],
-    value: float,
-    interval: tuple[float, float],
-    alone: float,
-) -> RatePlan:
+def _with_pilot(plan: RatePlan, turns: Sequence[tuple[bool, Reading]], found: CorrectedValue) -> RatePlan:
     """Return the plan with the variances that the labelled turns show."""
+    alone = found.alone
     read = [(flag, each, each.label) for flag, each in turns if each.label is not None]
     weights = [1 / each.probability for _, each, _ in read]
     total = math.fsum(w * each.size for w, (_, each, _) in zip(weights, read, strict=True))
@@ -258,8 +254,8 @@ def _with_pilot(
     # Errors of the detectors hide how alike the turns of a dialogue are.
     alike = 1 + (plan.alike - 1) / max(gain, _MIN_GAIN)
     return plan._replace(
-        value=value,
-        interval=interval,
+        value=found.value,
+        interval=found.ci95,
         pilot=len(read),
         gain=gain,
         alike=min(alike, plan.sizes[0] / plan.sizes[1]),

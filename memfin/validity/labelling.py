@@ -13,18 +13,17 @@ import msgspec
 
 from memfin.contracts import LabelledReply, Record, TurnEvalRow
 from memfin.contracts.reading import decode_part, open_input, read_json
+from memfin.contracts.validity import ADJUDICATED, LABEL_DRAW
 from memfin.errors import UsageError
 from memfin.journal.disk import Disk, file_of_temporary
 from memfin.judges.stats import Coincidences
 from memfin.metrics.interval import ratio_interval
 from memfin.report import reader
-from memfin.scoring.compliance import CATEGORIES
+from memfin.report.tables import FieldAgreement
 from memfin.validity import measures
-from memfin.validity.corrections import ADJUDICATED, Turn, read_run
-from memfin.validity.found import given_labels
+from memfin.validity.corrections import Turn, answers, read_run
 from memfin.validity.label_plan import MORE, draw_turns
 
-DRAW_FILE: Final = "label_draw.json"
 DEFAULT_NUMBER: Final = 100
 
 More = Literal["detector", "unsure"]
@@ -76,9 +75,9 @@ class LabelStore:
     file see the old or the new one. Lines that name no turn stay as they are.
     """
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path: Final = path.resolve()
-        self._disk: Final = disk or Disk()
+        self._disk: Final = Disk()
 
     def read(self) -> dict[Key, StoredLabel]:
         """Return the labels by dialogue, turn and reader.
@@ -150,9 +149,14 @@ def _key(label: LabelledReply) -> Key | None:
 
 def _encoded(label: LabelledReply) -> bytes:
     """Return a label as a line of JSON, without the fields that are not labelled."""
-    fields = {name: value for name in label if (value := label[name]) is not None}
-    marks = [{name: mark[name] for name in mark if mark[name] is not None} for mark in label.marks or ()]
-    return msgspec.json.encode(fields | ({"marks": marks} if marks else {}))
+    fields = _given_fields(label)
+    if label.marks:
+        fields["marks"] = list(map(_given_fields, label.marks))
+    return msgspec.json.encode(fields)
+
+
+def _given_fields(record: Record) -> dict[str, Any]:
+    return {name: value for name in record if (value := record[name]) is not None}
 
 
 def open_draw(
@@ -173,7 +177,7 @@ def open_draw(
             options or other rows, or there are labels without a draw.
     """
     reader.require_run_directory(run_dir)
-    path = store.path.with_name(DRAW_FILE)
+    path = store.path.with_name(LABEL_DRAW)
     digest = reader.rows_sha256(run_dir)
     with store.locked():
         if path.is_file():
@@ -196,12 +200,17 @@ def open_draw(
         else:
             if store.path.is_file() and store.path.stat().st_size:
                 raise UsageError(
-                    f"{store.path}: it has labels, and there is no {DRAW_FILE} beside it; name another file "
+                    f"{store.path}: it has labels, and there is no {LABEL_DRAW} beside it; name another file "
                     "with --labels"
                 )
-            number = number or DEFAULT_NUMBER
-            draw = _draw(run_dir, number, more, seed or 0).replace(
-                readers=readers or 1, turn_eval_sha256=digest
+            number, seed = number or DEFAULT_NUMBER, seed or 0
+            draw = LabelDraw(
+                number=number,
+                more=more,
+                seed=seed,
+                readers=readers or 1,
+                turn_eval_sha256=digest,
+                turns=_draw(run_dir, number, more, seed),
             )
         disk = Disk()
         disk.write_whole(path, msgspec.json.format(msgspec.json.encode(draw), indent=1) + b"\n")
@@ -209,7 +218,7 @@ def open_draw(
     return draw
 
 
-def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> LabelDraw:
+def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> list[DrawnTurn]:
     turns = read_run(run_dir).turns
     if not turns:
         raise UsageError(f"{run_dir}: no turn carries a rate that labels correct; there is nothing to label")
@@ -221,20 +230,7 @@ def _draw(run_dir: Path, number: int, more: More | None, seed: int) -> LabelDraw
         }
         turns = [each._replace(flagged=each.turn in doubted) for each in turns]
     drawn = draw_turns(turns, number, MORE if more else 1.0, seed)
-    made = [DrawnTurn(dialog_id=turn[0], turn=turn[1], probability=p) for turn, p in drawn.items()]
-    return LabelDraw(number=number, more=more, seed=seed, readers=1, turn_eval_sha256="", turns=made)
-
-
-def answers(label: LabelledReply) -> dict[tuple[str, str], Any]:
-    """Return the questions that a label answers, as field and name, and the answers."""
-    found: dict[tuple[str, str], Any] = {
-        (name, ""): label[name] for name in ("compliance", "contradiction") if label[name] is not None
-    }
-    if label.forbidden_hits is not None:
-        names = dict.fromkeys((*CATEGORIES, *label.forbidden_hits))
-        found |= {("forbidden_hits", name): name in label.forbidden_hits for name in names}
-    found |= {("risk_tags", name): value for name, value in given_labels(label.risk_tags).items()}
-    return found | {("rubric", name): value for name, value in given_labels(label.rubric).items()}
+    return [DrawnTurn(dialog_id=turn[0], turn=turn[1], probability=p) for turn, p in drawn.items()]
 
 
 def by_turn(labels: Iterable[LabelledReply]) -> dict[Turn, dict[str, LabelledReply]]:
@@ -248,33 +244,17 @@ def by_turn(labels: Iterable[LabelledReply]) -> dict[Turn, dict[str, LabelledRep
 
 def differences(readings: Mapping[str, LabelledReply]) -> list[tuple[str, str]]:
     """Return the questions that readers of a turn answer differently."""
-    return [
-        question for question, given in _given(readings).items() if any(each != given[0] for each in given)
-    ]
+    return [question for question, given in _given(readings).items() if len(set(given)) > 1]
 
 
 def _given(readings: Mapping[str, LabelledReply]) -> dict[tuple[str, str], list[Any]]:
     """Return the answers of the readers of a turn by question, without adjudicated ones."""
     given: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for name, label in readings.items():
-        for question, answer in answers(label).items() if name != ADJUDICATED else ():
-            given[question].append(answer)
+        if name != ADJUDICATED:
+            for question, answer in answers(label).items():
+                given[question].append(answer)
     return given
-
-
-class FieldAgreement(NamedTuple):
-    """Agreement of readers on a field of labels; a measure is None where it is undefined.
-
-    ``units`` counts the questions that two readers or more answered. Kappa is Cohen's over pairs of readers,
-    alpha is Krippendorff's for nominal data; the interval of kappa is clustered by dialogue.
-    """
-
-    field: str
-    units: int
-    observed: float
-    kappa: float | None
-    kappa_bounds: tuple[float, float] | None
-    alpha: float | None
 
 
 def agreement(labels: Iterable[LabelledReply]) -> list[FieldAgreement]:
@@ -294,11 +274,14 @@ def agreement(labels: Iterable[LabelledReply]) -> list[FieldAgreement]:
         result = coincidences[field].agreement()
         assert result is not None  # noqa: S101 - there is a pair
         bounds = ratio_interval([(sum(each), len(each)) for each in dialogs[field].values()])
-        kappa = measures.kappa(matrix)
         found.append(
             FieldAgreement(
-                *(field, result.units, result.observed, kappa),
-                *(measures.kappa_bounds(matrix, bounds), result.alpha),
+                field=field,
+                units=result.units,
+                observed=result.observed,
+                kappa=measures.kappa(matrix),
+                kappa_bounds=measures.kappa_bounds(matrix, bounds),
+                alpha=result.alpha,
             )
         )
     return sorted(found)

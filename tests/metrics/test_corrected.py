@@ -7,7 +7,8 @@ from statistics import median
 
 import pytest
 
-from memfin.metrics.corrected import CorrectedRate, Reading, corrected_difference, corrected_rate
+from memfin.contracts import CorrectedValue
+from memfin.metrics.corrected import Reading, corrected_difference, corrected_rate
 from memfin.metrics.interval import ratio_interval
 from tests.support import length
 
@@ -41,7 +42,7 @@ def labelled(
 
 def redraws(
     rate: float, alike: float, found: float, alarms: float, *, labels: int, more: float
-) -> list[CorrectedRate]:
+) -> list[CorrectedValue]:
     chance = random.Random(f"{rate} {alike} {found} {alarms} {labels} {more}")
     corrected = (
         corrected_rate(labelled(chance, run_of(chance, rate, alike, found, alarms, 2 * labels), labels, more))
@@ -50,16 +51,16 @@ def redraws(
     return [each for each in corrected if each is not None]
 
 
-def covered(rates: Sequence[CorrectedRate], truth: float) -> float:
-    return sum(each.interval[0] <= truth <= each.interval[1] for each in rates) / len(rates)
+def covered(rates: Sequence[CorrectedValue], truth: float) -> float:
+    return sum(each.ci95[0] <= truth <= each.ci95[1] for each in rates) / len(rates)
 
 
 def width(bounds: tuple[float, float]) -> float:
     return bounds[1] - bounds[0]
 
 
-def relative_width(rates: Sequence[CorrectedRate]) -> float:
-    return median(width(each.interval) / width(each.interval_alone) for each in rates)
+def relative_width(rates: Sequence[CorrectedValue]) -> float:
+    return median(width(each.ci95) / width(each.alone_ci95) for each in rates)
 
 
 @pytest.mark.parametrize("more", [1.0, 4.0])
@@ -127,9 +128,9 @@ def test_the_interval_of_a_difference_holds_the_true_one(
         if (difference := corrected_difference(a, b)) is None:
             continue
         made += 1
-        held += difference.interval[0] <= truth <= difference.interval[1]
-        apart = math.hypot(width(difference.a.interval), width(difference.b.interval))
-        narrower.append(width(difference.interval) / apart)
+        held += difference.ci95[0] <= truth <= difference.ci95[1]
+        apart = math.hypot(width(difference.a.ci95), width(difference.b.ci95))
+        narrower.append(width(difference.ci95) / apart)
     assert held / made >= 0.94 - 3 * math.sqrt(0.94 * 0.06 / made)
     if paired and not change:
         assert median(narrower) < 0.8
@@ -149,7 +150,7 @@ def test_a_detector_that_is_always_right_has_the_weight_1_and_leaves_no_error_of
     assert found is not None
     assert found.value == pytest.approx(found.raw, abs=0.02)
     assert found.weight > 0.9
-    assert width(found.interval) < 0.6 * width(found.interval_alone)
+    assert width(found.ci95) < 0.6 * width(found.alone_ci95)
 
 
 def test_a_detector_that_says_the_same_of_all_turns_leaves_the_labels_alone() -> None:
@@ -157,7 +158,7 @@ def test_a_detector_that_says_the_same_of_all_turns_leaves_the_labels_alone() ->
     turns = [(dialog, truth, 1.0) for dialog, truth, _ in run_of(chance, 0.3, 0.1, 0.5, 0.5, 40)]
     found = corrected_rate(labelled(chance, turns, 60, 1.0))
     assert found is not None
-    assert (found.weight, found.value, found.interval) == (0.0, found.alone, found.interval_alone)
+    assert (found.weight, found.value, found.ci95) == (0.0, found.alone, found.alone_ci95)
 
 
 def test_where_every_turn_is_labelled_the_rate_is_that_of_the_labels() -> None:
@@ -169,7 +170,7 @@ def test_where_every_turn_is_labelled_the_rate_is_that_of_the_labels() -> None:
     sums: dict[str, list[float]] = {}
     for dialog, truth, _ in turns:
         sums.setdefault(dialog, []).append(truth)
-    assert found.interval_alone == pytest.approx(ratio_interval((sum(s), len(s)) for s in sums.values()))
+    assert found.alone_ci95 == pytest.approx(ratio_interval((sum(s), len(s)) for s in sums.values()))
 
 
 def test_sizes_make_a_ratio_of_sums() -> None:
@@ -192,4 +193,4 @@ def test_the_factor_of_the_probabilities_does_not_matter() -> None:
     assert found is not None
     assert other is not None
     assert other.value == pytest.approx(found.value)
-    assert other.interval == pytest.approx(found.interval)
+    assert other.ci95 == pytest.approx(found.ci95)

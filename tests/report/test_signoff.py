@@ -11,10 +11,12 @@ import pytest
 
 from memfin.contracts import CorrectedValue, Corrections, Counters, LabelFile, LabelledReply
 from memfin.contracts.turn_eval import Finding
+from memfin.contracts.validity import LabelMark
 from memfin.errors import UsageError
 from memfin.language import use_language
 from memfin.report import signoff
-from memfin.report.signoff import ReaderAgreement, Readings, render_signoff
+from memfin.report.signoff import Readings, render_signoff
+from memfin.report.tables import FieldAgreement
 from tests.report.report_run_factory import metric, row, summary, trace, turn, write_run
 
 SEVERE = "我们的产品很多。这款产品保本保收益，年化6%。请放心。"
@@ -107,20 +109,30 @@ def test_readers_are_named_beside_each_violation(run: Path) -> None:
         label("d0", 1, "wang", "compliant"),
         label("d0", 1, "li", "severe_violation"),
         label("d0", 3, None, None, contradiction=0),
-        label("d1", 4, "wang", "severe_violation"),
+        label("d1", 4, "wang", "severe_violation", probability=0),
         label("d0", 4, "wang", "severe_violation"),
         label("d0", 4, "adjudicated", "compliant"),
     ]
-    page = rendered(run, Readings(labels, [ReaderAgreement("compliance", 1, 0, None)]))
+    page = rendered(run, Readings(labels, [FieldAgreement("compliance", 1, 0.0, None, None, -1.0)]))
     words = section(page, "violations")
     assert "wang: compliant, li: severe violation" in words
     assert "(not named): no contradiction" in words
     assert "Violations that only readers found: 1 turn |" in words  # that of d0 was adjudicated
     readers = section(page, "readers")
-    assert "wang | 3 | 2 | 0 | 0" in readers
-    assert "adjudicated | 1 | 0 | 0 | 0" in readers
-    assert "two readers agree on 0 of 1 turns (kappa -)" in readers
-    assert "Checked by people | 4 of " in section(page, "not-measured")
+    assert "wang | 3 | 1 | 2 | 0 | 0" in readers
+    assert "adjudicated | 1 | 0 | 0 | 0 | 0" in readers
+    assert "Compliance | 1 | 0.0 % | – | – | -1.00" in readers
+    limits = section(page, "not-measured")
+    assert re.search(r"Checked by people \| 4 of \d+ turns; 1 of them picked by hand", limits)
+
+
+def test_words_that_readers_marked_as_a_violation_are_quoted(run: Path) -> None:
+    mark = LabelMark(start=0, end=3, label="保本保收益")
+    other = mark.replace(kind="false_alarm", end=5)
+    given = label("d0", 1, "wang", "severe_violation", forbidden_hits=["保本保收益"], marks=[mark, other])
+    words = section(rendered(run, Readings([given])), "violations")
+    assert "[我们的]产品很多。 | promise of principal or return (marked by wang)" in words
+    assert "这款产品[保本保收益]，年化6%。 | promise of principal or return (rule promise.slogan)" in words
 
 
 def test_a_run_without_labels_is_called_unchecked(run: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import random
 import shutil
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -253,7 +254,7 @@ def labelled(
 def interval(run: JoinedRun) -> tuple[float, float]:
     found = corrected_rate(turn.readings[SEVERE] for turn in run.turns)
     assert found is not None
-    return found.interval
+    return found.ci95
 
 
 @pytest.mark.parametrize("more", [1.0, MORE])
@@ -308,11 +309,8 @@ def test_the_planned_number_of_labels_shows_the_difference(difference: float) ->
     for seed in range(5):
         run, truth = constructed(chance, 250)
         plans.append(rate_plan(labelled(run, truth, 300, 1.0, seed), SEVERE))
-    needed = [
-        plan.needed(lambda plan, labels, more: plan.shows(abs(difference), power, labels, more))
-        for plan in plans
-        if plan
-    ]
+    holds = partial(RatePlan.shows, difference=abs(difference), power=power)
+    needed = [plan.needed(holds) for plan in plans if plan]
     number, shown, redraws = int(median(each for each in needed if each)), 0, length(20, 1000)
     for seed in range(redraws):
         sides = [
@@ -320,7 +318,7 @@ def test_the_planned_number_of_labels_shows_the_difference(difference: float) ->
         ]
         found = corrected_difference(*([turn.readings[SEVERE] for turn in side.turns] for side in sides))
         assert found is not None
-        low, high = found.interval
+        low, high = found.ci95
         shown += low > 0 if difference > 0 else high < 0
     assert shown / redraws >= power - 2 * math.sqrt(power * (1 - power) / redraws)
 
@@ -434,20 +432,18 @@ def test_a_run_with_labels_has_corrected_rates_everywhere(with_labels: Path, tmp
         (with_labels / name).read_bytes() for name in ("metrics_summary.json", "corrections.json")
     ]
     assert run_command("validate", "runs/r1", cwd=tmp_path).returncode == 0
+    (tmp_path / "other.jsonl").write_bytes((with_labels / "labels.jsonl").read_bytes())
+    done = run_command("correct", "runs/r1", "--labels", "other.jsonl", "--write", cwd=tmp_path)
+    assert "reports use runs/r1/labels.jsonl, which has precedence" in done.stderr
 
 
-def test_corrected_rates_follow_the_labels(with_labels: Path, tmp_path: Path) -> None:
-    run_command("report", "runs/r1", cwd=tmp_path)
-    write_jsonl(with_labels / "labels.jsonl", by_detectors(with_labels))
-    found = current_corrections(with_labels)
-    assert found is not None
-    value = found.values[SEVERE]
-    assert value is not None
-    assert value.value == pytest.approx(value.raw)
-
-
-def test_a_summary_with_other_corrected_rates_is_a_finding(with_labels: Path, tmp_path: Path) -> None:
-    run_command("report", "runs/r1", cwd=tmp_path)
+def test_corrected_rates_follow_the_labels_and_a_summary_with_others_is_a_finding(
+    with_labels: Path, tmp_path: Path
+) -> None:
+    labels = (with_labels / "labels.jsonl").read_bytes()
+    done = run_command("resume", "runs/r1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (with_labels / "labels.jsonl").read_bytes() == labels
     path = with_labels / "metrics_summary.json"
     summary = json.loads(path.read_bytes())
     summary["corrected"][SEVERE]["value"] = 0.5
@@ -455,14 +451,12 @@ def test_a_summary_with_other_corrected_rates_is_a_finding(with_labels: Path, tm
     checked = run_command("validate", "runs/r1", cwd=tmp_path)
     assert checked.returncode == 1
     assert "$.corrected: differs from corrections.json" in checked.stdout
-
-
-def test_a_resumed_run_keeps_its_labels(with_labels: Path, tmp_path: Path) -> None:
-    labels = (with_labels / "labels.jsonl").read_bytes()
-    done = run_command("resume", "runs/r1", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (with_labels / "labels.jsonl").read_bytes() == labels
-    assert read_json(with_labels / "metrics_summary.json", EvalSummary).corrected
+    write_jsonl(with_labels / "labels.jsonl", by_detectors(with_labels))
+    found = current_corrections(with_labels)
+    assert found is not None
+    value = found.values[SEVERE]
+    assert value is not None
+    assert value.value == pytest.approx(value.raw)
 
 
 def test_labels_that_contradict_each_other_are_a_warning(with_labels: Path, tmp_path: Path) -> None:

@@ -199,8 +199,8 @@ def measured(case: str, drawn: Population, labels: int, redraws: int) -> Measure
         rate for _ in range(redraws) if (rate := corrected_rate(run_of(chance, drawn, labels))) is not None
     ]
     return Measured(
-        sum(each.interval[0] <= drawn.truth <= each.interval[1] for each in rates) / len(rates),
-        median(width_of(each.interval) / width_of(each.interval_alone) for each in rates),
+        sum(each.ci95[0] <= drawn.truth <= each.ci95[1] for each in rates) / len(rates),
+        median(width_of(each.ci95) / width_of(each.alone_ci95) for each in rates),
     )
 
 

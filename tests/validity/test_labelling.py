@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from memfin.contracts import LabelledReply, LabelMark
+from memfin.contracts.validity import LABEL_DRAW
 from memfin.errors import UsageError
 from memfin.runtime.api import evaluate
 from memfin.validation import validate_path
 from memfin.validity.corrections import read_run
 from memfin.validity.label_plan import MORE
 from memfin.validity.labelling import (
-    DRAW_FILE,
     LabelConflict,
     LabelDraw,
     LabelStore,
@@ -167,7 +167,7 @@ def test_a_draw_is_repeated_by_its_seed_and_resumed_without_options(run: Path, t
 
 def test_a_draw_is_of_these_rows_and_comes_before_the_labels(run: Path, tmp_path: Path) -> None:
     made = drawn(run, tmp_path / "1", number=5)
-    path = tmp_path / "1" / DRAW_FILE
+    path = tmp_path / "1" / LABEL_DRAW
     path.write_text(path.read_text().replace(made.turn_eval_sha256, "0" * 64))
     with pytest.raises(UsageError, match=r"label_draw.json: drawn from other rows"):
         drawn(run, tmp_path / "1")

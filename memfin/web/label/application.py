@@ -30,12 +30,9 @@ def label_application(
 ) -> web.Application:
     """Return an aiohttp application with the pages on which a run is labelled.
 
-    Args:
-        views: the pages.
-        host: the address that the application is going to listen on.
-        names: further names under which it may be asked for, as behind a proxy.
-        token: required of every visitor, None for none.
-        language: of visitors whose browser asks for no known one.
+    ``host`` is the address that it is going to listen on, ``names`` are further names under which it may be
+    asked for. ``token`` is required of every visitor, None for none. ``language`` is that of visitors whose
+    browser asks for no known one.
     """
     pages = _LabelPages(language, views.reader)
     app = pages_application(pages, host=host, names=names, token=token, cookie=TOKEN_COOKIE)

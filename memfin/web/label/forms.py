@@ -1,24 +1,20 @@
 """Forms of labels: the questions about a turn with their keys, and the label of what was entered."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from memfin.contracts import (
-    ComplianceLabel,
-    Finding,
-    LabelledReply,
-    LabelMark,
-    TurnEvalRow,
-    TurnTrace,
-)
+from memfin.contracts import ComplianceLabel, Finding, LabelledReply, LabelMark, TurnEvalRow, TurnTrace
 from memfin.language import marked, tr
 from memfin.report.glossary import word
 from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.text.lines import visible
+from memfin.validity.corrections import answers
+from memfin.validity.found import given_labels
 from memfin.validity.labelling import DrawnTurn
 from memfin.web.view.views import Refusal
 
@@ -97,13 +93,11 @@ class Question(NamedTuple):
 
 def question_of(
     drawn: DrawnTurn, turn: TurnTrace, row: TurnEvalRow | None, constraints: Sequence[str]
-) -> Question | None:
-    """Return the question about a turn, None if it has no reply."""
-    if turn.pred_assistant_text is None:
-        return None
+) -> Question:
+    """Return the question about a turn with a reply."""
     return Question(
         drawn=drawn,
-        text=turn.pred_assistant_text,
+        text=turn.pred_assistant_text or "",
         user_text=turn.user_text,
         constraints=constraints,
         tags=list(dict.fromkeys(row.risk_required_tags if row else ())),
@@ -124,8 +118,10 @@ def entered(fields: Sequence[tuple[str, str]], question: Question, reader: str) 
         Refusal: the values are none of the form, or contradict each other.
     """
     one = dict(fields)
-    boxes = {name: [value for each, value in fields if each == name] for name in one}
-    broken, forbidden = boxes.get("contradiction", []), boxes.get("forbidden", [])
+    boxes: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in fields:
+        boxes[name].append(value)
+    broken, forbidden = boxes["contradiction"], boxes["forbidden"]
     names = {str(at): text for at, text in enumerate(question.constraints)}
     for chosen, known in ((broken, (OTHER, *names)), (forbidden, CATEGORIES)):
         if not set(chosen) <= {NONE, *known}:
@@ -165,7 +161,7 @@ def _answers(one: dict[str, str], field: str, names: Sequence[str]) -> dict[str,
     return given or None
 
 
-def _marks(text: str, boxes: dict[str, list[str]], question: Question) -> list[LabelMark]:
+def _marks(text: str, boxes: Mapping[str, Sequence[str]], question: Question) -> list[LabelMark]:
     try:
         marks = msgspec.json.decode(text or "[]", type=list[LabelMark])
     except msgspec.DecodeError:
@@ -191,23 +187,12 @@ def _refusal(message: str = marked("The form holds values that it does not offer
 
 def is_empty(label: LabelledReply) -> bool:
     """Return True for a label without any answer, mark or note."""
-    fields = (
-        "compliance",
-        "contradiction",
-        "forbidden_hits",
-        "risk_tags",
-        "rubric",
-        "marks",
-        "note",
-        "unsure",
-    )
-    return all(label[name] is None for name in fields)
+    return not (answers(label) or label.marks or label.note or label.unsure)
 
 
 def values_of(label: LabelledReply | None, question: Question) -> dict[str, Any]:
     """Return the values of the form for a label: the chosen ones, the words' marks, note and doubt."""
-    if label is None:
-        return {"chosen": set(), "marks": "[]", "note": "", "unsure": False, "alarms": set(), "missed": set()}
+    label = label or LabelledReply(id="", text="")
     compliance, broken = label.compliance, label.contradicted_constraints or ()
     chosen = {("compliance", str(LEVELS.index(compliance) + 1))} if compliance else set()
     chosen |= {("contradiction", str(at)) for at, text in enumerate(question.constraints) if text in broken}
@@ -215,11 +200,11 @@ def values_of(label: LabelledReply | None, question: Question) -> dict[str, Any]
         chosen.add(("contradiction", OTHER if label.contradiction else NONE))
     hits = label.forbidden_hits
     chosen |= {("forbidden", each) for each in ([NONE] if hits == [] else hits or ())}
-    for field, answers in (("tags", label.risk_tags), ("rubric", label.rubric)):
-        given = (answers or {}).items()
-        chosen |= {(f"{field}:{name}", "yes" if yes else "no") for name, yes in given if yes is not None}
+    for field, given in (("tags", label.risk_tags), ("rubric", label.rubric)):
+        chosen |= {(f"{field}:{name}", "yes" if yes else "no") for name, yes in given_labels(given).items()}
     marks = label.marks or []
     alarms = {(each.start, each.end, each.label) for each in marks if each.kind == "false_alarm"}
+    found = [(each.start, each.end, mark_label(each)) for each in question.findings]
     words = [
         {"start": each.start, "end": each.end, "label": each.label} for each in marks if each.kind is None
     ]
@@ -228,11 +213,7 @@ def values_of(label: LabelledReply | None, question: Question) -> dict[str, Any]
         "marks": msgspec.json.encode(words).decode(),
         "note": label.note or "",
         "unsure": bool(label.unsure),
-        "alarms": {
-            at
-            for at, each in enumerate(question.findings)
-            if (each.start, each.end, mark_label(each)) in alarms
-        },
+        "alarms": {at for at, each in enumerate(found) if each in alarms},
         "missed": {each.label for each in marks if each.kind == "missed"},
     }
 

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import anyio
 
+from memfin.contracts.validity import ADJUDICATED, LABELS
 from memfin.errors import UsageError
 from memfin.hosting import run as run_server
-from memfin.journal import layout
 from memfin.language import Language
-from memfin.validity.corrections import ADJUDICATED, read_run
+from memfin.validity.corrections import read_run
 from memfin.validity.labelling import LabelStore, More, open_draw
 from memfin.web.label.application import label_application
 from memfin.web.label.views import MAX_NAME, LabelViews, reader_name
@@ -23,37 +23,24 @@ from memfin.web.view.serving import checked_token
 def serve(  # noqa: PLR0913 - one argument per option
     run: Path,
     *,
-    labels: Path | None = None,
-    number: int | None = None,
-    more: More | None = None,
-    seed: int | None = None,
-    readers: int | None = None,
-    reader: str | None = None,
-    dataset: Path | None = None,
-    on_warning: Callable[[str], object] = lambda _: None,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    names: tuple[str, ...] = (),
-    token: str | None = None,
-    language: Language = "en",
+    labels: Path | None,
+    number: int | None,
+    more: More | None,
+    seed: int | None,
+    readers: int | None,
+    reader: str | None,
+    dataset: Path | None,
+    on_warning: Callable[[str], object],
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token: str | None,
+    language: Language,
 ) -> None:
     """Serve pages to label turns of a run until SIGINT or SIGTERM; prints one line with the address.
 
-    Args:
-        run: the directory of a finished run.
-        labels: the file of labels, by default ``labels.jsonl`` of the run.
-        number: turns to draw; None goes on with the draw that is there, or draws the default number.
-        more: turns that are drawn more often.
-        seed: seed of the draw.
-        readers: readers of each turn.
-        reader: name of the only reader; None asks each visitor.
-        dataset: the run's dataset, where it is no longer at its place.
-        on_warning: called with a warning in one line.
-        host: the address to listen on.
-        port: the port; 0 takes a free one, which the line names.
-        names: further host names under which the server may be asked for.
-        token: required of visitors; on an address that the network can reach one is made if it is missing.
-        language: of visitors whose browser asks for no known one.
+    The arguments are the options of ``memfin label``. Of the draw, None is what the draw that is there has,
+    or else the default; ``on_warning`` gets warnings of one line.
 
     Raises:
         UsageError: the run, its labels or an option cannot be used, or the address cannot be listened on.
@@ -61,7 +48,7 @@ def serve(  # noqa: PLR0913 - one argument per option
     token = checked_token(token, host)
     if reader is not None and not (reader and reader == reader_name(reader)):
         raise UsageError(f"--reader: not a name; give one of 1 to {MAX_NAME} characters, not {ADJUDICATED!r}")
-    path = labels or run / layout.LABELS
+    path = labels or run / LABELS
     if run.is_dir() and not path.parent.is_dir():
         raise UsageError(f"{path.parent}: no such directory; make it, or name another file with --labels")
     store = LabelStore(path)

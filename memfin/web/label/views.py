@@ -9,24 +9,23 @@ from urllib.parse import quote
 from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, Finding, LabelledReply
+from memfin.contracts.validity import ADJUDICATED
 from memfin.dataset import DatasetIndex
 from memfin.language import marked, tr
 from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels as glossary_labels
 from memfin.report.glossary import word
-from memfin.report.model import percent
+from memfin.report.tables import agreement_headings, agreement_row, field_words
 from memfin.text.lines import one_line
-from memfin.validity.corrections import ADJUDICATED
+from memfin.validity.corrections import answers
 from memfin.validity.labelling import (
     DrawnTurn,
-    FieldAgreement,
     Key,
     LabelConflict,
     LabelDraw,
     LabelStore,
     StoredLabel,
     agreement,
-    answers,
     by_turn,
     differences,
 )
@@ -36,6 +35,7 @@ from memfin.web.view.index import Indexes
 from memfin.web.view.views import Refusal, not_found
 
 MAX_NAME: Final = 60
+_FIELDS: Final = ("compliance", "contradiction", "forbidden_hits", "risk_tags", "rubric")
 
 Fields = Sequence[tuple[str, str]]
 
@@ -92,27 +92,20 @@ class LabelViews:
         if not reader:
             return Shown("reader", {"readers": self._draw.readers})
         labels = self._store.read()
-        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
-        picked = [key[:2] for key in labels if key[:2] not in self._places and key[2] == reader]
+        head = self._head(labels, reader)
         words = {
             "open": tr("open"),
             "done": tr("labelled"),
             "part": tr("partly labelled"),
             "other": tr("labelled by another reader"),
         }
-        lines = [
-            (each.dialog_id, each.turn, state) for each, state in zip(self._draw.turns, states, strict=True)
-        ]
-        return Shown(
-            "home",
-            {
-                **self._head(reader, states),
-                "lines": lines,
-                "words": words,
-                "picked": picked,
-                "fixed": self.reader,
-            },
-        )
+        values = {
+            "lines": list(zip(self._draw.turns, head["states"], strict=True)),
+            "words": words,
+            "picked": [key[:2] for key in labels if key[:2] not in self._places and key[2] == reader],
+            "fixed": self.reader,
+        }
+        return Shown("home", head | values)
 
     def sign_in(self, reader: str, fields: Fields) -> Redirect:
         """Take the name of a reader; an empty one ends the labelling under the former name."""
@@ -126,27 +119,28 @@ class LabelViews:
         """Go to the first turn that is not labelled."""
         return Redirect(self._after(reader, -1))
 
-    def _state(self, labels: Mapping[Key, StoredLabel], at: int, reader: str) -> str:
-        turn = self._draw.turns[at].dialog_id, self._draw.turns[at].turn
+    def _state(self, labels: Mapping[Key, StoredLabel], drawn: DrawnTurn, reader: str) -> str:
+        turn = drawn.dialog_id, drawn.turn
         if (own := labels.get((*turn, reader))) is not None:
             partial = own.label.compliance is None or own.label.contradiction is None
             return "part" if partial else "done"
-        others = (key for key in labels if key[:2] == turn and key[2] != ADJUDICATED)
-        return "other" if self._draw.readers == 1 and next(others, None) else "open"
+        others = any(key[:2] == turn and key[2] != ADJUDICATED for key in labels)
+        return "other" if self._draw.readers == 1 and others else "open"
 
     def _after(self, reader: str, place: int) -> str:
         """Return the address of the first open turn after a place of the draw, from its beginning at last."""
         labels = self._store.read()
-        count = len(self._draw.turns)
-        for at in (*range(place + 1, count), *range(place + 1)):
-            if self._state(labels, at, reader) == "open":
-                return _address("turns", self._draw.turns[at])
+        for drawn in (*self._draw.turns[place + 1 :], *self._draw.turns[: place + 1]):
+            if self._state(labels, drawn, reader) == "open":
+                return _address(drawn)
         return "/"
 
-    def _head(self, reader: str, states: Sequence[str]) -> dict[str, Any]:
+    def _head(self, labels: Mapping[Key, StoredLabel], reader: str) -> dict[str, Any]:
+        states = [self._state(labels, drawn, reader) for drawn in self._draw.turns]
         return {
             "reader": reader,
             "readers": self._draw.readers,
+            "states": states,
             "total": len(states),
             "labelled": len(states) - states.count("open"),
         }
@@ -162,20 +156,24 @@ class LabelViews:
         opened = self._open(dialog, turn)
         place = self._places.get(opened.question.address)
         return self._save(fields, opened, reader, reader) or Redirect(
-            _address("turns", opened.question.drawn) if place is None else self._after(reader, place)
+            _address(opened.question.drawn) if place is None else self._after(reader, place)
         )
 
     def adjudication(self, reader: str, dialog: str, turn: str) -> Shown:
         """Return the page of a turn with the labels of all readers and the form of the label that decides."""
-        opened = self._open(dialog, turn)
-        if len(self._readings(opened.question)) < 2:  # noqa: PLR2004 - one reader agrees with nobody
-            raise Refusal(403, "blind", marked("Labels are shown once two readers have saved theirs."))
-        return self._form(opened, reader, owner=ADJUDICATED)
+        return self._form(self._open_read(dialog, turn), reader, owner=ADJUDICATED)
 
     def adjudicate(self, reader: str, fields: Fields, dialog: str, turn: str) -> Shown | Redirect:
         """Save the label that decides."""
-        self.adjudication(reader, dialog, turn)
-        return self._save(fields, self._open(dialog, turn), reader, ADJUDICATED) or Redirect("/agreement")
+        opened = self._open_read(dialog, turn)
+        return self._save(fields, opened, reader, ADJUDICATED) or Redirect("/agreement")
+
+    def _open_read(self, dialog: str, turn: str) -> "_Opened":
+        """Return a turn that two readers have labelled; before, nobody sees the labels of others."""
+        opened = self._open(dialog, turn)
+        if len(self._readings(opened.question)) < 2:  # noqa: PLR2004 - one reader agrees with nobody
+            raise Refusal(403, "blind", marked("Labels are shown once two readers have saved theirs."))
+        return opened
 
     def _open(self, dialog: str, turn: str) -> "_Opened":
         number = int(turn)
@@ -184,6 +182,11 @@ class LabelViews:
             if place is None:
                 raise not_found()
             trace, rows, votes = index.trace(place), index.rows(place), index.votes(place)
+        found = next((each for each in trace.turns if each.turn_pair_id == number), None)
+        if found is None:
+            raise not_found()
+        if found.pred_assistant_text is None:
+            raise Refusal(404, "no_reply", marked("This turn has no reply to label."))
         at = self._places.get((dialog, number))
         drawn = (
             DrawnTurn(dialog_id=dialog, turn=number, probability=0) if at is None else self._draw.turns[at]
@@ -192,21 +195,16 @@ class LabelViews:
         if trace.profile_gt is UNSET and entry is not None:
             trace = trace.replace(profile_gt=entry.profile_gt)
         constraints = [] if trace.profile_gt is UNSET else trace.profile_gt.constraints_gt
-        found = next((each for each in trace.turns if each.turn_pair_id == number), None)
-        if found is None:
-            raise not_found()
         question = question_of(drawn, found, rows.get(number), constraints)
-        if question is None:
-            raise Refusal(404, "no_reply", marked("This turn has no reply to label."))
         (shown,) = (each for each in turns_of(trace, rows, votes) if each["number"] == number)
         return _Opened(question, trace, shown)
 
     def _readings(self, question: Question) -> dict[str, LabelledReply]:
-        labels = by_turn(
-            stored.label for key, stored in self._store.read().items() if key[:2] == question.address
-        )
+        """Return the labels of a turn by reader, without an adjudicated one."""
         return {
-            name: label for name, label in labels.get(question.address, {}).items() if name != ADJUDICATED
+            key[2]: stored.label
+            for key, stored in sorted(self._store.read().items())
+            if key[:2] == question.address and key[2] != ADJUDICATED
         }
 
     def _save(self, fields: Fields, opened: "_Opened", reader: str, owner: str) -> Shown | None:
@@ -237,18 +235,15 @@ class LabelViews:
         if label is None:
             label = stored.label if stored else _agreed(readings)
         place = self._places.get(question.address)
-        near = [place + by if place is not None else -1 for by in (-1, 1)]
-        before, after = (
-            _address("turns", self._draw.turns[at]) if 0 <= at < len(self._draw.turns) else None
-            for at in near
-        )
+        turns = self._draw.turns
+        before = _address(turns[place - 1]) if place else None
+        after = _address(turns[place + 1]) if place is not None and place + 1 < len(turns) else None
         revealed = stored is not None or place is None or adjudicated
         columns = readings
         if conflict:
             columns = {tr("Saved meanwhile"): conflict.label, tr("Yours"): label or conflict.label}
-        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
         values = {
-            **self._head(reader, states),
+            **self._head(labels, reader),
             "question": question,
             "place": place,
             "before": before,
@@ -282,10 +277,13 @@ class LabelViews:
             for turn, readings in by_turn(found).items()
             if (different := differences(readings))
         ]
-        states = [self._state(labels, at, reader) for at in range(len(self._draw.turns))]
-        names = sorted({key[2] for key in labels} - {ADJUDICATED})
-        values = {"measures": list(map(_measure, agreement(found))), "differing": differing, "names": names}
-        return Shown("agreement", {**self._head(reader, states), **values})
+        values = {
+            "headings": agreement_headings(),
+            "measures": list(map(agreement_row, agreement(found))),
+            "differing": differing,
+            "names": sorted({key[2] for key in labels} - {ADJUDICATED}),
+        }
+        return Shown("agreement", self._head(labels, reader) | values)
 
 
 class _Opened(NamedTuple):
@@ -296,42 +294,30 @@ class _Opened(NamedTuple):
     shown: dict[str, Any]
 
 
-def _address(kind: str, drawn: DrawnTurn) -> str:
-    return f"/{kind}/{quote(drawn.dialog_id, safe='')}/{drawn.turn}"
+def _address(drawn: DrawnTurn) -> str:
+    return f"/turns/{quote(drawn.dialog_id, safe='')}/{drawn.turn}"
 
 
 def _agreed(readings: Mapping[str, LabelledReply]) -> LabelledReply | None:
     """Return a label with what all readers of a turn answer alike."""
-    first, *others = readings.values() if readings else (None,)
-    if first is None:
+    if not readings:
         return None
-    fields = ("compliance", "contradiction", "contradicted_constraints", "forbidden_hits")
-    same: dict[str, Any] = {
-        name: first[name] for name in fields if all(each[name] == first[name] for each in others)
-    }
-    for name in ("risk_tags", "rubric"):
-        given = [each[name] or {} for each in others]
-        same[name] = {
-            key: value
-            for key, value in (first[name] or {}).items()
-            if all(each.get(key) == value for each in given)
-        }
+    first, *others = readings.values()
+
+    def alike(name: str) -> Any:
+        given = first[name]
+        if isinstance(given, dict):
+            rest = [each[name] or {} for each in others]
+            return {key: each for key, each in given.items() if all(one.get(key) == each for one in rest)}
+        return given if all(each[name] == given for each in others) else None
+
+    same = {name: alike(name) for name in (*_FIELDS, "contradicted_constraints")}
     return LabelledReply(id=first.id, text=first.text, **same)
 
 
 def _question_words(question: tuple[str, str]) -> str:
     field, name = question
-    return word(name) if name else _field_words(field)
-
-
-def _field_words(field: str) -> str:
-    return {
-        "compliance": tr("Compliance"),
-        "contradiction": tr("Contradiction"),
-        "forbidden_hits": tr("Forbidden claims"),
-        "risk_tags": tr("Risk disclosures"),
-        "rubric": tr("Explainability"),
-    }[field]
+    return word(name) if name else field_words(field)
 
 
 def _compared(labels: Mapping[str, LabelledReply]) -> list[tuple[str, list[str], bool]]:
@@ -369,13 +355,3 @@ def _finding(finding: Finding, text: str) -> dict[str, str]:
         "rule": one_line(finding.rule, 120),
         "words": one_line(text[max(0, finding.start) : max(0, finding.end)], 200),
     }
-
-
-def _measure(found: FieldAgreement) -> list[str]:
-    numbers = ["–" if each is None else f"{each:.2f}" for each in (found.kappa, found.alpha)]
-    bounds = found.kappa_bounds
-    interval = (
-        "–" if bounds is None else tr("{low} to {high}", low=f"{bounds[0]:.2f}", high=f"{bounds[1]:.2f}")
-    )
-    name = _field_words(found.field)
-    return [name, f"{found.units}", percent(found.observed), numbers[0], interval, numbers[1]]

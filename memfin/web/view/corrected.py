@@ -3,8 +3,9 @@
 from typing import Final
 
 from memfin.contracts import CorrectedValue
+from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
-from memfin.report.reader import CORRECTIONS, LABELS, ROWS, SUMMARY, TRACES
+from memfin.report.reader import CORRECTIONS, ROWS, SUMMARY, TRACES
 from memfin.text.lines import one_line
 from memfin.web.view.runs import Catalog
 
