@@ -291,13 +291,16 @@ async def test_disagreements_of_two_readers_are_decided(pages: Labelling, run: P
     assert "50.0 %" in page
     with pytest.raises(Exception, match="adjudicated"):
         read_run(run, [pages.store.path])
-    form = Form((await pages.get(decide)).text).fields
+    page = (await pages.get(decide)).text
+    assert "Found by the detectors" not in page
+    form = Form(page).fields
     assert {name for name, _ in form} >= {"contradiction", "tags:<tag>", "rubric:信息依据"}
     assert "compliance" not in {name for name, _ in form}
     sent = await pages.post(decide, [*form, ("compliance", "2")])
     assert (sent.status, sent.headers["Location"]) == (303, "/agreement")
     decided = {key[2]: each.label for key, each in pages.store.read().items() if key[2] == "adjudicated"}
     assert decided["adjudicated"].compliance == "minor_violation"
+    assert "Found by the detectors" in (await pages.get(decide)).text
     assert "decided" in (await pages.get("/agreement")).text
     assert read_run(run, [pages.store.path]).joined == 5
 

@@ -242,7 +242,7 @@ class LabelViews:
             _address("turns", self._draw.turns[at]) if 0 <= at < len(self._draw.turns) else None
             for at in near
         )
-        revealed = stored is not None or place is None or adjudicated
+        revealed = stored is not None or (place is None and not adjudicated)
         columns = readings
         if conflict:
             columns = {tr("Saved meanwhile"): conflict.label, tr("Yours"): label or conflict.label}
