@@ -558,8 +558,6 @@ def test_a_plan_decides_a_gate_either_way(written: Path, limit: float, passes: b
     assert ("it fails" in run_command(*words, cwd=home(written)).stdout) != passes
 
 
-
-
 @pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
 def test_point_estimates_are_those_of_ppi_python(weight: float) -> None:
     ppi = pytest.importorskip("ppi_py")
