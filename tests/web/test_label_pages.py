@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -253,6 +254,13 @@ async def test_findings_are_marked_and_turns_picked_by_hand_have_probability_zer
         for at in range(1, 5)
         if (place := f"/turns/d%2F{pages.draw.turns[0].dialog_id[2]}%20%3Ci%3E/{at}") not in drawn
     )
+    dialog, number = picked.split("/")[2:]
+    seen = f"http://127.0.0.1:8767/runs/r/dialogs/{dialog}?q=x#t{number}"
+    for address in (seen, f" {unquote(dialog)}#t{number}"):
+        opened = await pages.post("/open", [("address", address)])
+        assert (opened.status, opened.headers["Location"]) == (303, picked)
+    for address in ("", "/turns/d/1", "d#t"):
+        assert (await pages.post("/open", [("address", address)])).status == 400
     page = (await pages.get(picked)).text
     assert "This turn was not drawn" in page
     assert SECRETS[0] in page
