@@ -170,7 +170,7 @@ def plan(  # noqa: PLR0913 - one argument per option
     if draw is not None and out is not None:
         _draw(run, joined, draw, MORE if more else 1.0, seed, out)
         return
-    goals: list[Goal] = [(gate, None, partial(_passes, gate)) for gate in held]
+    goals: list[Goal] = [(gate, None, partial(_decides, gate)) for gate in held]
     if power is not None and difference is not None:
         goals.append((None, difference, partial(RatePlan.shows, difference=difference, power=power)))
     if width is not None or not goals:
@@ -240,9 +240,13 @@ def _plans(joined: JoinedRun, goals: Sequence[Goal]) -> Iterator[dict[str, Any]]
             if (found := plans.get(name)) is None:
                 raise UsageError(f"{gate.text if gate else name}: too few turns of the run carry the rate")
             ends = [found._replace(value=end).needed(holds) for end in found.interval]
+            low, high = found.interval
+            if gate and low <= gate.limit <= high:  # no number of labels decides a rate at the limit
+                ends = [min(filter(None, ends), default=None), None]
             yield {
                 "value": name,
                 "gate": gate and gate.text,
+                "passes": gate and (gate.limit - found.value) * (1 if gate.at_most else -1) >= 0,
                 "difference": difference,
                 "rate": found.value,
                 "ci95": found.interval,
@@ -259,9 +263,10 @@ def _within(width: float, plan: RatePlan, labels: int, more: float) -> bool:
     return high - low <= width
 
 
-def _passes(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
+def _decides(gate: Gate, plan: RatePlan, labels: int, more: float) -> bool:
+    """Return True if the interval lies wholly within the gate, or wholly beyond it."""
     low, high = plan.bounds(labels, more)
-    return high <= gate.limit if gate.at_most else low >= gate.limit
+    return high <= gate.limit or low > gate.limit if gate.at_most else low >= gate.limit or high < gate.limit
 
 
 def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
@@ -295,6 +300,8 @@ def _print_plans(joined: JoinedRun, rows: list[dict[str, Any]]) -> None:
         click.echo(
             tr("pilot 0: assumes that raw rates are right and detectors add nothing; label 30 turns first")
         )
+    if any(row["passes"] is False for row in rows):
+        click.echo(tr("gate: the rate is beyond it; so many labels show that it fails"))
     click.echo(tr("range: with the rate at either end of its interval; the numbers are as sure as that"))
     click.echo(
         tr("numbers are labels of one draw, of {turns:,} turns; >: more than the run has", turns=whole)

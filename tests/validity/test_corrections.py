@@ -543,6 +543,15 @@ def test_words_say_which_rates_not_to_quote(written: Path) -> None:
     assert "±0.25" in run_command(*words, cwd=home(written)).stdout
 
 
+@pytest.mark.parametrize(("limit", "passes"), [(0.99, True), (0.0, False)])
+def test_a_plan_decides_a_gate_either_way(written: Path, limit: float, passes: bool) -> None:
+    words = ("plan", "runs/r1", "--labels", "drawn.jsonl", "--gate", f"{SEVERE}<={limit}", "--lang", "en")
+    (row,) = json.loads(run_command(*words, "--json", cwd=home(written)).stdout)["needed"]
+    assert row["passes"] == passes
+    assert 2 <= row["uniform"] < 200
+    assert ("it fails" in run_command(*words, cwd=home(written)).stdout) != passes
+
+
 @pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
 def test_point_estimates_are_those_of_ppi_python(weight: float) -> None:
     ppi = pytest.importorskip("ppi_py")

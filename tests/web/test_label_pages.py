@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -253,6 +254,13 @@ async def test_findings_are_marked_and_turns_picked_by_hand_have_probability_zer
         for at in range(1, 5)
         if (place := f"/turns/d%2F{pages.draw.turns[0].dialog_id[2]}%20%3Ci%3E/{at}") not in drawn
     )
+    dialog, number = picked.split("/")[2:]
+    seen = f"http://127.0.0.1:8767/runs/r/dialogs/{dialog}?q=x#t{number}"
+    for address in (seen, f" {unquote(dialog)}#t{number}"):
+        opened = await pages.post("/open", [("address", address)])
+        assert (opened.status, opened.headers["Location"]) == (303, picked)
+    for address in ("", "/turns/d/1", "d#t"):
+        assert (await pages.post("/open", [("address", address)])).status == 400
     page = (await pages.get(picked)).text
     assert "This turn was not drawn" in page
     assert SECRETS[0] in page
@@ -291,13 +299,16 @@ async def test_disagreements_of_two_readers_are_decided(pages: Labelling, run: P
     assert "50.0 %" in page
     with pytest.raises(Exception, match="adjudicated"):
         read_run(run, [pages.store.path])
-    form = Form((await pages.get(decide)).text).fields
+    page = (await pages.get(decide)).text
+    assert "Found by the detectors" not in page
+    form = Form(page).fields
     assert {name for name, _ in form} >= {"contradiction", "tags:<tag>", "rubric:信息依据"}
     assert "compliance" not in {name for name, _ in form}
     sent = await pages.post(decide, [*form, ("compliance", "2")])
     assert (sent.status, sent.headers["Location"]) == (303, "/agreement")
     decided = {key[2]: each.label for key, each in pages.store.read().items() if key[2] == "adjudicated"}
     assert decided["adjudicated"].compliance == "minor_violation"
+    assert "Found by the detectors" in (await pages.get(decide)).text
     assert "decided" in (await pages.get("/agreement")).text
     assert read_run(run, [pages.store.path]).joined == 5
 

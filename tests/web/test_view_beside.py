@@ -169,6 +169,10 @@ async def test_each_dialogue_opens_at_its_first_turn_that_differs(viewer: Viewer
     name = next(name for name, number in differing if name != gone and (name, number) in changed)
     page = (await viewer.get(f"/compare/dialogs/{name}?a=before&b=changed")).text
     assert '<ins><span class="vh">[only in b: </span>市场有风险。<span class="vh">]</span></ins>' in page
+    clients = re.findall(r'<div class="message client">.*?<p><bdi>(.*?)</bdi>', page, re.DOTALL)
+    traces = [each for _, each in iter_jsonl(runs / "before" / "dialog_trace.jsonl", DialogTrace)]
+    trace = next(each for each in traces if each.dialog_id == name)
+    assert [unescape(text) for text in clients] == [one.user_text for one in trace.turns]
 
 
 async def test_changes_combine_with_the_filters_of_turns(viewer: Viewer, runs: Path) -> None:

@@ -39,6 +39,7 @@ def label_application(
     app.router.add_get("/", pages.page(views.home, anonymous=True))
     app.router.add_post("/reader", pages.form(views.sign_in, anonymous=True))
     app.router.add_get("/next", pages.page(views.resume))
+    app.router.add_post("/open", pages.form(views.open_turn))
     app.router.add_get("/agreement", pages.page(views.agreement))
     for kind, page, form in (
         ("turns", views.turn, views.save_turn),

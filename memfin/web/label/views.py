@@ -1,10 +1,11 @@
 """Content of the labelling pages, and what their forms save; all of it runs in worker threads."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import UNSET
 
@@ -36,6 +37,7 @@ from memfin.web.view.views import Refusal, not_found
 
 MAX_NAME: Final = 60
 _FIELDS: Final = ("compliance", "contradiction", "forbidden_hits", "risk_tags", "rubric")
+_TURN: Final = re.compile(r"(\S*/dialogs/)?([^?#]+)(?:\?[^#]*)?#t([0-9]{1,9})", re.ASCII)
 
 Fields = Sequence[tuple[str, str]]
 
@@ -114,6 +116,15 @@ class LabelViews:
         if name is None:
             raise Refusal(400, "invalid_input", marked("Take another name, of at most 60 characters."))
         return Redirect("/", name)
+
+    def open_turn(self, reader: str, fields: Fields) -> Redirect:
+        """Go to the turn that an address of ``memfin view`` names."""
+        del reader
+        found = _TURN.fullmatch(dict(fields).get("address", "").strip())
+        if found is None:
+            raise Refusal(400, "invalid_input", marked("Give the address of a turn, such as DIALOG#t3."))
+        dialog = unquote(found[2]) if found[1] else found[2]
+        return Redirect(f"/turns/{quote(dialog, safe='')}/{found[3]}")
 
     def resume(self, reader: str) -> Redirect:
         """Go to the first turn that is not labelled."""
@@ -238,7 +249,7 @@ class LabelViews:
         turns = self._draw.turns
         before = _address(turns[place - 1]) if place else None
         after = _address(turns[place + 1]) if place is not None and place + 1 < len(turns) else None
-        revealed = stored is not None or place is None or adjudicated
+        revealed = stored is not None or (place is None and not adjudicated)
         columns = readings
         if conflict:
             columns = {tr("Saved meanwhile"): conflict.label, tr("Yours"): label or conflict.label}

@@ -150,7 +150,7 @@ class Views:
             "labels_problem": labels_problem,
             "format_corrected": format_corrected,
             "whole": whole,
-            "comparable": self._catalog.comparable(summary) if whole else {},
+            "comparable": self._catalog.comparable(summary) if whole and summary.values else {},
             "dialogs": dialogs,
             "counted": dict(counts["metric"]),
             "filters": filters,
