@@ -28,15 +28,14 @@ needs_chromium = pytest.mark.skipif(
 
 
 class Kept(NamedTuple):
-    """A browser that no test uses, what it was started with, and the folder of its profile."""
+    """A browser and the folder of its profile."""
 
     driver: webdriver.Chrome
-    options: tuple[bool, bool]
     profile: Path
 
 
-KEPT: Final[list[Kept]] = []
-"""The browser that is kept, if there is one."""
+KEPT: Final[dict[tuple[bool, bool], Kept]] = {}
+"""The browsers that no test uses, by what they were started with."""
 
 
 @contextmanager
@@ -45,9 +44,8 @@ def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> It
 
     With ``network_log`` its log "performance" has every request.
     """
-    if KEPT and KEPT[0].options != (javascript, network_log):
-        end_kept()
-    kept = KEPT.pop() if KEPT else start(javascript=javascript, network_log=network_log)
+    options = (javascript, network_log)
+    kept = KEPT.pop(options, None) or start(javascript=javascript, network_log=network_log)
     try:
         downloads = {"behavior": "allow", "downloadPath": str(folder / "downloads")}
         kept.driver.execute_cdp_cmd("Browser.setDownloadBehavior", downloads)
@@ -56,8 +54,10 @@ def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> It
     except BaseException:
         end(kept)
         raise
-    end_kept()  # of a test that had two
-    KEPT.append(kept)
+    if options in KEPT:
+        end(kept)  # a test had two
+    else:
+        KEPT[options] = kept
 
 
 def start(*, javascript: bool, network_log: bool) -> Kept:
@@ -74,7 +74,7 @@ def start(*, javascript: bool, network_log: bool) -> Kept:
         preferences: dict[str, Any] = {"profile.managed_default_content_settings.javascript": 2}
         options.add_experimental_option("prefs", preferences)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    return Kept(driver, (javascript, network_log), profile)
+    return Kept(driver, profile)
 
 
 def empty(driver: webdriver.Chrome) -> None:
@@ -106,6 +106,6 @@ def end(browser: Kept) -> None:
 
 
 def end_kept() -> None:
-    """End the browser that is kept, if there is one."""
+    """End the browsers that are kept."""
     while KEPT:
-        end(KEPT.pop())
+        end(KEPT.popitem()[1])

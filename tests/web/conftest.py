@@ -1,4 +1,4 @@
-"""The browser that tests of pages share ends with them."""
+"""The browsers that tests of pages share end with them."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,6 @@ from tests.web.browsers import end_kept
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _browser_ends() -> Iterator[None]:
+def _browsers_end() -> Iterator[None]:
     yield
     end_kept()
