@@ -30,14 +30,16 @@ from memfin.validation import validate_run
 
 
 def subclasses(record: type) -> Iterator[type]:
-    for each in record.__subclasses__():
+    found: list[type] = record.__subclasses__()
+    for each in found:
         yield each
         yield from subclasses(each)
 
 
-for found in pkgutil.walk_packages(memfin.__path__, "memfin."):
-    if not found.name.endswith(("__main__", "pytest_plugin")) and "adapter" not in found.name:  # load slowly
-        import_module(found.name)
+for module in pkgutil.walk_packages(memfin.__path__, "memfin."):
+    # Adapters load slowly.
+    if not module.name.endswith(("__main__", "pytest_plugin")) and "adapter" not in module.name:
+        import_module(module.name)
 
 prepare_scoring()
 profile_rules("zh")
