@@ -26,6 +26,7 @@ SERVICE_PORTS: Final = ("8765", "8766", "8080", "9464")
 _COMMENT: Final = re.compile(r"\s+#\s")
 _EXIT_CODE: Final = re.compile(r"#.*\bexits with (\d+)")
 _HERE: Final = re.compile(r"<<'?(\w+)'?$", re.MULTILINE)
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 _OF_THE_SHELL: Final = re.compile(r"[|&;<>$`*?~]")
 _FENCE: Final = re.compile(r"<untrusted (\w+) (\w+)>\n(.*?)</untrusted \1 \2>", re.DOTALL)
 Done = list[tuple[str, CompletedProcess[str]]]
@@ -133,8 +134,9 @@ class PageSession:
 
     async def _done(self, line: str) -> CompletedProcess[str]:
         """Run a command to its end, by the shell where it is more than a program and its arguments."""
-        if line.startswith("memfin ") and not _OF_THE_SHELL.search(re.sub("'[^']*'", "", line)):
-            words = shlex.split(line, comments=True)[1:]
+        command = _COMMENT.split(line)[0]
+        if command.startswith("memfin ") and not _OF_THE_SHELL.search(_QUOTED.sub("", command)):
+            words = shlex.split(command)[1:]
             return await run_beside_us(*words, cwd=self.folder, env=self._variables)
         done = await anyio.run_process(
             ["/bin/sh", "-c", line], cwd=self.folder, env=self._variables, check=False, stdin=DEVNULL

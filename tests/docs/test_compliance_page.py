@@ -23,6 +23,7 @@ FAILED = {
 @pytest.fixture(scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PageSession]:
     async with page_session(tmp_path_factory.mktemp("compliance")) as (session, _):
+        session.set("MEMFIN_WORKERS_SCORE", "0")
         await session.work_through(PAGE)
         yield session
 

@@ -1,8 +1,8 @@
 """The commands of every page work as written, one after another in a folder of the reader's.
 
 A block of the language ``sh`` is run, unless the line above it is ``<!-- not run: REASON -->``. The files
-that the page takes for granted exist (`page_props`), its servers listen on other ports, and hours are a
-second. Chinese pages have the same blocks, by `test_chinese_pages`.
+that the page takes for granted exist (`page_props`), its servers listen on other ports, and soaks
+are short. Chinese pages have the same blocks, by `test_chinese_pages`.
 """
 
 import json
@@ -30,8 +30,9 @@ COMMAND: Final = re.compile(
     re.MULTILINE,
 )
 SHORTER: Final = {
-    "--duration 8h": "--duration 1s",
+    "--duration 8h": "--epochs 1",
     "--epochs 100": "--epochs 2",
+    "--epochs 3": "--epochs 2",
     "--repeats 5": "--repeats 2",
     "await my_client.ask(": "'净值会波动。'.format(",
 }

@@ -14,7 +14,7 @@ import pytest
 
 from memfin import evaluate
 from memfin.cli.main import COMMANDS
-from tests.commands import run_command
+from tests.commands import Command, run_command
 from tests.support import TAGS, dataset, dialog, length, read_jsonl, unmeasured, write_jsonl
 
 ARTEFACTS = {
@@ -140,7 +140,7 @@ Memfin = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def memfin(tmp_path: Path) -> Memfin:
     """Return a function that runs ``python -m memfin`` in an empty directory."""
-    (tmp_path / "agents_under_test.py").write_text(f"LENGTH = {length(2_000_000, 9_000_000)}\n{AGENTS}")
+    (tmp_path / "agents_under_test.py").write_text(f"LENGTH = {length(1_100_000, 9_000_000)}\n{AGENTS}")
 
     def run(
         *words: object, timeout: float = 60, env: dict[str, str] | None = None
@@ -190,7 +190,7 @@ def test_run_without_arguments_evaluates_the_sample_and_says_where_the_report_is
 
 
 def test_json_goes_to_stdout_alone_and_is_the_summary_file(memfin: Memfin, tmp_path: Path) -> None:
-    done = memfin("run", "--run-id", "j", "--json", "--agent", "echo")
+    done = memfin("run", "--run-id", "j", "--json", "--agent", "echo", "--limit", 2)
     assert done.returncode == 0
     assert done.stdout.encode() == (tmp_path / "runs" / "j" / "metrics_summary.json").read_bytes()
 
@@ -198,7 +198,7 @@ def test_json_goes_to_stdout_alone_and_is_the_summary_file(memfin: Memfin, tmp_p
 async def test_the_oracle_is_the_upper_and_the_echo_the_lower_bound(tmp_path: Path) -> None:
     found = []
     for agent in ("oracle", "builtin", "echo"):
-        await evaluate(agent=agent, runs_dir=tmp_path, run_id=agent)
+        await evaluate(agent=agent, runs_dir=tmp_path, run_id=agent, limit=length(5, 14))
         found.append(json.loads((tmp_path / agent / "metrics_summary.json").read_bytes())["metrics"])
     oracle, builtin, echo = found
     coverage = [m["m3_risk_coverage"]["micro"]["risk_coverage"] for m in (oracle, builtin, echo)]
@@ -356,7 +356,8 @@ def test_a_failed_turn_marks_its_dialogue_partial_and_the_gate_counts_it(
 
 
 def test_fail_under_names_the_gate_that_failed(memfin: Memfin, tmp_path: Path) -> None:
-    done = memfin("run", "--agent", "echo", "--quiet", "--fail-under", "m3_risk_coverage.risk_coverage=0.8")
+    gate = ("--fail-under", "m3_risk_coverage.risk_coverage=0.8")
+    done = memfin("run", "--agent", "echo", "--limit", 3, "--quiet", *gate)
     assert done.returncode == 1
     assert "--fail-under m3_risk_coverage.risk_coverage=0.8: the value is" in done.stderr
     refused(memfin("run", "--fail-under", "m3.x=1"), "unknown value 'm3.x'")
@@ -450,7 +451,8 @@ def test_an_agent_reference_that_does_not_work_is_refused_before_anything_is_wri
 
 
 def test_an_existing_run_is_never_overwritten(memfin: Memfin, tmp_path: Path) -> None:
-    assert memfin("run", "--agent", "echo", "--run-id", "once", "--quiet").returncode == 0
+    words = ("run", "--agent", "echo", "--limit", 2, "--run-id", "once", "--quiet")
+    assert memfin(*words).returncode == 0
     before = (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes()
     refused(memfin("run", "--run-id", "once", "--quiet"), "runs/once: exists already")
     assert (tmp_path / "runs" / "once" / "metrics_summary.json").read_bytes() == before
@@ -522,22 +524,8 @@ def test_a_signal_ends_the_run_with_valid_files(
     memfin: Memfin, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     data = dataset(tmp_path / "data.jsonl", 50)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "memfin",
-            "run",
-            data,
-            "--agent",
-            "agents_under_test:Hangs",
-            "--run-id",
-            "cut",
-        ],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = ("run", data, "--agent", "agents_under_test:Hangs", "--run-id", "cut")
+    process = Command(*words, cwd=tmp_path)
     log = tmp_path / "runs" / "logs" / "progress_cut.jsonl"
     deadline = time.monotonic() + 30
     while not (log.exists() and b"dialog_started" in log.read_bytes()):
@@ -693,5 +681,5 @@ def test_version_help_and_unknown_commands(tmp_path: Path) -> None:
         done = started(command, "--help") if number % length(7, 1) == 0 else run_command(command, "--help")
         assert done.returncode == 0
         assert f"memfin {command}" in done.stdout
-    assert started("nonsense").returncode == 2
-    assert started().returncode in (0, 2)
+    assert run_command("nonsense").returncode == 2
+    assert run_command().returncode in (0, 2)

@@ -91,18 +91,18 @@ def refused(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
 
 
 def test_a_soak_of_the_sample_tells_every_epoch_and_what_drifts(memfin: Memfin, tmp_path: Path) -> None:
-    done = memfin("soak", "--epochs", 3, "--run-id", "first", "--keep-epochs", 1)
+    done = memfin("soak", "--limit", 4, "--epochs", 3, "--run-id", "first", "--keep-epochs", 1)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("memfin: epoch ")]
     assert [line.split(":")[1] for line in told] == [" epoch 1/3", " epoch 2/3", " epoch 3/3"]
-    assert "14 dialogues, 125 turns" in told[0]
+    assert "4 dialogues, 33 turns" in told[0]
     assert "latency p50" in told[0]
     assert "loop lag p99" in told[0]
     for name in ("Key coverage", "Risk coverage", "Judge score", "Resident memory"):
         assert name in done.stdout
     (coverage,) = (line for line in done.stdout.splitlines() if "Risk coverage  " in line)
     assert re.search(r"\d\d\.\d % ", coverage)
-    assert "3 epochs, 42 dialogues, 375 turns" in done.stdout
+    assert "3 epochs, 12 dialogues, 99 turns" in done.stdout
     assert done.stdout.endswith("soak: runs/first/soak_summary.json\nreport: runs/first/report.html\n")
     assert "Over the epochs" in (tmp_path / "runs" / "first" / "report.html").read_text("utf-8")
     assert memfin("validate", "runs/first").returncode == 0

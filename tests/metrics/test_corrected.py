@@ -10,9 +10,10 @@ import pytest
 from memfin.contracts import CorrectedValue
 from memfin.metrics.corrected import Reading, corrected_difference, corrected_rate
 from memfin.metrics.interval import ratio_interval
-from tests.support import length
+from tests.support import LONG, length
 
 REDRAWS = length(15, 10_000)
+LABELS = [50, 100, 200] if LONG else [50, 100]
 
 
 def run_of(
@@ -64,7 +65,7 @@ def relative_width(rates: Sequence[CorrectedValue]) -> float:
 
 
 @pytest.mark.parametrize("more", [1.0, 4.0])
-@pytest.mark.parametrize("labels", [50, 100, 200])
+@pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize(
     ("rate", "alike", "found", "alarms"),
     [
@@ -98,7 +99,7 @@ def run_after(chance: random.Random, before: Turns, change: float, found: float,
 
 
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("labels", [50, 100, 200])
+@pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize(
     ("rate", "change", "alike", "found", "alarms"),
     [

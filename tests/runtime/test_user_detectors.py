@@ -132,7 +132,7 @@ def warnings_of(tmp_path: Path, run_id: str) -> list[str]:
 
 @pytest.mark.parametrize("workers", [0, 1])
 async def test_findings_are_added_and_nothing_else_changes(tmp_path: Path, workers: int) -> None:
-    await run(tmp_path, "plain", workers)
+    await run(tmp_path, "plain", 0)
     summary = await run(tmp_path, "own", workers, detectors=[Fees])
     assert isinstance(summary.detectors, dict)
     result = summary.detectors["x:fees"]
@@ -209,7 +209,7 @@ async def test_forbidden_patterns_and_a_function_for_risk_tags(tmp_path: Path, w
         assert [each["value"] for each in found] == ["费率", "保本保收益"]
     assert "policy_risk" in {tag for row in rows for tag in row["risk_required_tags"]}
     own = {"费率": [r"申购费为\d"]}
-    await run(tmp_path, "own", workers, forbidden_patterns=own)
+    await run(tmp_path, "own", 0, forbidden_patterns=own)
     assert {row["pred_compliance_label"] for row in rows_of(tmp_path / "own")} == {"compliant"}
 
 
@@ -231,7 +231,7 @@ async def test_resume_refuses_another_version_of_a_detector(
     monkeypatch.syspath_prepend(tmp_path)
     text = "class Own:\n    name, version = 'own', '1'\n    def detect(self, reply, **_): return ()\n"
     module.write_text(text)
-    await run(tmp_path, "r", 1, detectors=["changing_detector:Own"], agent="echo")
+    await run(tmp_path, "r", 0, detectors=["changing_detector:Own"], agent="echo")
     module.write_text(text.replace("'1'", "'2.1'"))
     del sys.modules["changing_detector"]
     with pytest.raises(UsageError, match="not as it was when the run began: detectors;"):
@@ -323,7 +323,7 @@ def test_the_command_takes_the_rules_of_the_file_in_the_current_directory(tmp_pa
         assert row["risk_required_tags"] in ([], ["policy_risk"])
     trace = tmp_path / "runs" / "r" / "dialog_trace.jsonl"
     scored = ("score", trace, "--dataset", SAMPLE, "--out", "again", "--detector", "own_rules:Own")
-    done = run_command(*scored, cwd=tmp_path)
+    done = run_command(*scored, "--workers-score", "0", cwd=tmp_path)
     count = turns["replies"]
     assert f"x:own: fired in {count} of {count} replies (95 % interval " in done.stdout
     config.write_text('[forbidden_patterns]\n"any" = ["("]\n', "utf-8")
