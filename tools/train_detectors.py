@@ -18,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from label_files import SettledReply, Spans, settled_replies
-from scipy.sparse import diags
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+
+try:
+    import numpy as np
+    from scipy.sparse import diags
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing.name} is not installed: pip install --group train") from None
 
 from memfin.errors import UsageError
 from memfin.scoring.classifier import MAX_GRAM, MAX_SENTENCE, MIN_GRAM, SCALE, Weights

@@ -161,7 +161,7 @@ def field_words(field: str) -> str:
 
 
 def corrections_table(corrections: Corrections) -> "Table":
-    """Return raw and corrected rates of a run, then those of its groups of dialogues, as a table."""
+    """Return raw and corrected rates of a run, then those of its groups of dialogues with enough labels."""
     groups = {
         "": corrections.values,
         **{f"{tr('Scenario')} {name}": each for name, each in corrections.by_scenario.items()},
@@ -174,7 +174,7 @@ def corrections_table(corrections: Corrections) -> "Table":
         )
         for name in corrections.values
         for group, values in groups.items()
-        if name in values and (not group or corrections.values[name] is not None)
+        if name in values and (not group or values[name] is not None)
     )
     headings = (
         tr("Value"),
