@@ -1,6 +1,7 @@
 """Forms of labels: the questions about a turn with their keys, and the label of what was entered."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple, get_args
 
@@ -124,7 +125,9 @@ def entered(fields: Sequence[tuple[str, str]], question: Question, reader: str) 
         Refusal: the values are none of the form, or contradict each other.
     """
     one = dict(fields)
-    boxes = {name: [value for each, value in fields if each == name] for name in one}
+    boxes: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in fields:
+        boxes[name].append(value)
     broken, forbidden = boxes.get("contradiction", []), boxes.get("forbidden", [])
     names = {str(at): text for at, text in enumerate(question.constraints)}
     for chosen, known in ((broken, (OTHER, *names)), (forbidden, CATEGORIES)):
@@ -165,7 +168,7 @@ def _answers(one: dict[str, str], field: str, names: Sequence[str]) -> dict[str,
     return given or None
 
 
-def _marks(text: str, boxes: dict[str, list[str]], question: Question) -> list[LabelMark]:
+def _marks(text: str, boxes: Mapping[str, list[str]], question: Question) -> list[LabelMark]:
     try:
         marks = msgspec.json.decode(text or "[]", type=list[LabelMark])
     except msgspec.DecodeError:
