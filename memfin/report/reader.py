@@ -5,6 +5,7 @@ recalled contexts, by far the largest part of a trace, are never built.
 """
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -225,6 +226,12 @@ def rows_sha256(run_dir: Path) -> str:
     return sha256_of(run_dir / ROWS)
 
 
+def has_labels(run_dir: Path) -> bool:
+    """Return True if a run has labels; also for a directory or pipe in their place, which reading refuses."""
+    path = run_dir / LABELS
+    return os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0)
+
+
 def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:
     """Return the corrected rates of a run, if there are any, and False where they have to be made anew.
 
@@ -232,7 +239,7 @@ def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:
     """
     found = read_optional(run_dir / CORRECTIONS, Corrections)
     labels = run_dir / LABELS
-    labelled = labels.is_file() and labels.stat().st_size > 0
+    labelled = has_labels(run_dir)
     if found is None:
         return None, not labelled
     current = found.turn_eval_sha256 == rows_sha256(run_dir)

@@ -247,7 +247,7 @@ def _dataset(recorded: str, run_dir: Path, given: Path | None, *, confined: bool
 
 def labels_of(run_dir: Path) -> list[Path]:
     """Return the file with a run's own labels, if it has one."""
-    return [path for path in (run_dir / reader.LABELS,) if path.is_file() and path.stat().st_size]
+    return [run_dir / reader.LABELS] if reader.has_labels(run_dir) else []
 
 
 def current_corrections(run_dir: Path, *, confined: bool = False) -> Corrections | None:

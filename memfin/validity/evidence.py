@@ -42,7 +42,7 @@ def label_files(run_dir: Path, more: Iterable[Path] = ()) -> list[Path]:
     """Return the files of labels: that of the run's directory, where it has one, and others."""
     own = run_dir / LABELS
     others = [path for path in more if path.resolve() != own.resolve()]
-    return [*([own] if own.is_file() and own.stat().st_size else []), *others]
+    return [*([own] if reader.has_labels(run_dir) else []), *others]
 
 
 def read_readings(run_dir: Path, labels: Sequence[Path], dataset: Path | None = None) -> Readings:
