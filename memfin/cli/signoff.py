@@ -101,4 +101,5 @@ def verify(bundle: Path) -> None:
     if found.problems:
         raise GateFailed(f"{bundle}: does not hold: {counted(len(found.problems), 'problem')}")
     click.echo(f"{found.sha256}  {bundle}")
-    note(f"run {found.run_id}: {counted(found.files, 'file')}, all as written; the figures follow from them")
+    what = "all that was checked follows from them" if found.unchecked else "the figures follow from them"
+    note(f"run {found.run_id}: {counted(found.files, 'file')}, all as written; {what}")

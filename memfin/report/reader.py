@@ -5,6 +5,7 @@ recalled contexts, by far the largest part of a trace, are never built.
 """
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -226,9 +227,13 @@ def rows_sha256(run_dir: Path) -> str:
 
 
 def label_files(run_dir: Path, given: Iterable[Path] = ()) -> list[Path]:
-    """Return the given files of labels; if none is given the run's own, where it has one."""
+    """Return the given files of labels; if none is given the run's own, where it has one.
+
+    A directory or pipe in its place is returned too; reading it fails.
+    """
     own = run_dir / LABELS
-    return [*given] or ([own] if own.is_file() and own.stat().st_size else [])
+    has_own = os.path.lexists(own) and not (own.is_file() and own.stat().st_size == 0)
+    return [*given] or ([own] if has_own else [])
 
 
 def read_corrections(run_dir: Path) -> tuple[Corrections | None, bool]:

@@ -117,14 +117,9 @@ def check_gate(gate: Gate, directions: Directions) -> None:
     option = gate.text.partition(" ")[0]
     if gate.name not in directions:
         metric = gate.name.partition(".")[0]
-        values = [
-            name for name in directions if name.startswith(f"{metric}.") and not name.endswith(CORRECTED)
-        ]
-        whole = {
-            name.partition(".")[2] or name: name
-            for name in directions
-            if ".macro." not in name and not name.endswith(CORRECTED)
-        }
+        raw = [name for name in directions if not name.endswith(CORRECTED)] or list(directions)
+        values = [name for name in raw if name.startswith(f"{metric}.")]
+        whole = {name.partition(".")[2] or name: name for name in raw if ".macro." not in name}
         known = {**whole, **{name: name for name in directions}}
         close = list(dict.fromkeys(known[each] for each in get_close_matches(gate.name, known, cutoff=0.75)))
         near = f"known: {', '.join(values or whole.values())}"

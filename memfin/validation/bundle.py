@@ -155,6 +155,8 @@ def extract_bundle(path: Path, directory: Path) -> tuple[BundleManifest, list[st
         UsageError: the file is no bundle, is truncated, or holds what no bundle has.
         RunFault: the directory cannot be written.
     """
+    if path.exists() and not path.is_file():  # opening a pipe may wait for ever
+        raise UsageError(f"{path}: cannot be read: it is not a regular file")
     try:
         with path.open("rb") as file:
             size = _check_end(path, file)

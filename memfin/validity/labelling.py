@@ -182,6 +182,11 @@ def open_draw(
     with store.locked():
         if path.is_file():
             draw = read_json(path, LabelDraw)
+            if bad := next((each for each in draw.turns if not 0 < each.probability <= 1), None):
+                raise UsageError(
+                    f"{path}: the probability {bad.probability:g} of turn {bad.turn} of {bad.dialog_id!r} is "
+                    "not above 0 and at most 1; draw again in another directory with --labels"
+                )
             wanted = {"draw": number, "more": more, "seed": seed}
             made = {"draw": draw.number, "more": draw.more, "seed": draw.seed}
             if other := [name for name, value in wanted.items() if value not in (None, made[name])]:

@@ -523,6 +523,10 @@ def test_runs_with_labels_are_compared_in_corrected_rates(with_labels: Path, tmp
         (("plan", "runs/r1", "--power", "0.8"), "--power and --difference go together"),
         (("plan", "runs/r1", "--draw", "5000", "--out", "x.jsonl"), "turns of runs/r1 carry a rate"),
         (("plan", "runs/r1", "--gate", "m3_risk_coverage.risk<=1"), "unknown value"),
+        (
+            ("plan", "runs/r1", "--gate", "x<=1"),
+            "known: m1_context_continuity.contradiction_rate.corrected, ",
+        ),
     ],
 )
 def test_bad_input_is_one_line(run: Path, words: tuple[str, ...], line: str) -> None:
@@ -530,6 +534,15 @@ def test_bad_input_is_one_line(run: Path, words: tuple[str, ...], line: str) -> 
     assert done.returncode == 2
     assert line in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_directory_in_the_place_of_labels_is_refused(run: Path) -> None:
+    (run / "labels.jsonl").mkdir()
+    for words in ("correct", "plan", "signoff", "bundle"):
+        done = run_command(words, "runs/r1", cwd=home(run))
+        assert done.returncode == 2
+        assert done.stderr.startswith("memfin: runs/r1/labels.jsonl")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_words_say_which_rates_not_to_quote(written: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 import random
 import shutil
 import zipfile
@@ -209,6 +210,24 @@ def test_pages_of_another_version_are_not_checked(made: Path) -> None:
     assert found.problems == []
     assert found.unchecked[0].startswith("figures and pages: made by MemFin 0.0.1, this is")
     assert "signoff.en.html: does not show" in found.unchecked[1]
+
+
+def test_the_last_line_claims_no_figures_that_were_not_checked(made: Path) -> None:
+    rewritten(made, replace("signoff.en.html", b"<main>", b"<main> "), "0.0.1")
+    done = run_command("verify", str(made))
+    assert done.returncode == 0
+    assert done.stderr.endswith("all as written; all that was checked follows from them\n")
+
+
+def test_a_file_that_no_bundle_has_is_found(made: Path) -> None:
+    found = rewritten(made, lambda files: files.update({"run/report.html": b"<p>0 violations</p>"}))
+    assert found.problems == ["run/report.html: is no file of a bundle"]
+
+
+def test_a_pipe_is_no_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.zip")
+    with pytest.raises(UsageError, match=r"pipe\.zip: cannot be read: it is not a regular file"):
+        verify_bundle(tmp_path / "pipe.zip")
 
 
 def test_a_dataset_may_be_left_out(run: Path, made: Path) -> None:

@@ -165,6 +165,16 @@ def test_a_draw_is_repeated_by_its_seed_and_resumed_without_options(run: Path, t
             drawn(run, tmp_path / "1", **options)
 
 
+def test_a_draw_with_an_impossible_probability_is_refused(run: Path, tmp_path: Path) -> None:
+    drawn(run, tmp_path / "1", number=5)
+    path = tmp_path / "1" / DRAW_FILE
+    draw = json.loads(path.read_text("utf-8"))
+    draw["turns"][2]["probability"] = -3
+    path.write_text(json.dumps(draw), "utf-8")
+    with pytest.raises(UsageError, match=r"label_draw.json: the probability -3 of turn"):
+        drawn(run, tmp_path / "1")
+
+
 def test_a_draw_is_of_these_rows_and_comes_before_the_labels(run: Path, tmp_path: Path) -> None:
     made = drawn(run, tmp_path / "1", number=5)
     path = tmp_path / "1" / LABEL_DRAW

@@ -1,6 +1,7 @@
 """Labelling pages over HTTP: blindness, forms, conflicts, readers, forged and hostile input."""
 
 import json
+from asyncio import timeout
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -191,6 +192,12 @@ async def test_values_that_no_form_has_are_refused(pages: Labelling, fields: Fie
     assert refused.status == 400
     assert "The form holds values" in refused.text or "Choose either" in refused.text
     assert not pages.store.path.exists()
+
+
+async def test_a_form_of_many_fields_takes_linear_time(pages: Labelling) -> None:
+    many = [(f"{number}", "") for number in range(60_000)]  # a scan per field would take minutes
+    async with timeout(10):
+        assert (await pages.post(pages.places()[0], fresh([*many, ("compliance", "1")]))).status == 303
 
 
 async def test_hostile_replies_stay_text(pages: Labelling) -> None:

@@ -1,5 +1,6 @@
 """Two runs side by side: counts, filters, first turns that differ, bounded work, hostile texts, keys."""
 
+import json
 import random
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -134,6 +135,14 @@ async def test_values_and_counts_are_those_of_the_comparison_and_link_to_exactly
         ]
         assert linked((await viewer.get(text + changed)).text) == units
         assert units
+
+
+async def test_the_words_of_the_client_stand_once_as_they_are(viewer: Viewer, runs: Path) -> None:
+    for line in (runs / "before" / "dialog_trace.jsonl").read_text("utf-8").splitlines()[:3]:
+        dialog = json.loads(line)
+        page = (await viewer.get(f"/compare/dialogs/{quote(dialog['dialog_id'])}?a=before&b=changed")).text
+        words = re.findall(r'message client">.*?<p><bdi>(.*?)</bdi>', page, re.DOTALL)
+        assert [unescape(each) for each in words] == [each["user_text"] for each in dialog["turns"]]
 
 
 async def test_each_dialogue_opens_at_its_first_turn_that_differs(viewer: Viewer, runs: Path) -> None:

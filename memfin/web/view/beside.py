@@ -431,7 +431,7 @@ def _turn(a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any]:
         rewritten = [gone, new] == [[(0, len(text))] for text in texts]
         if rewritten:  # marks on everything would only hide the findings
             gone, new = [], []
-    words = [side["user"] for side in (a, b) if side]
+    words = [_plain(side["user"]) for side in (a, b) if side]
     return {
         "rewritten": rewritten,
         "words": dict.fromkeys(words),
