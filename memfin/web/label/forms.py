@@ -20,7 +20,7 @@ from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.contradiction import FIELD as CONTRADICTION
 from memfin.text.lines import visible
 from memfin.validity.labelling import DrawnTurn
-from memfin.web.view.views import Refusal
+from memfin.web.pages import Refusal
 
 NONE: Final = "none"
 """Value of the box that says that no constraint is contradicted, or no forbidden claim is made."""

@@ -31,9 +31,9 @@ from memfin.validity.labelling import (
     differences,
 )
 from memfin.web.label.forms import Question, entered, is_empty, question_of, reply_pieces, values_of
+from memfin.web.pages import Refusal, not_found
 from memfin.web.view.conversation import profile_of, turns_of
 from memfin.web.view.index import Indexes
-from memfin.web.view.views import Refusal, not_found
 
 MAX_NAME: Final = 60
 
@@ -183,7 +183,7 @@ class LabelViews:
             place = index.dialog(dialog)
             if place is None:
                 raise not_found()
-            trace, rows, votes = index.trace(place), index.rows(place), index.votes(place)
+            trace, rows, votes = index.records(place)
         at = self._places.get((dialog, number))
         drawn = (
             DrawnTurn(dialog_id=dialog, turn=number, probability=0) if at is None else self._draw.turns[at]
