@@ -8,7 +8,21 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from memfin.hosting import read_body
-from memfin.language import LANGUAGES, Language
+from memfin.language import LANGUAGES, Language, marked
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
+    """A request that is not answered with a page; ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        del code
+        super().__init__(message)
+        self.status = status
+
+
+def not_found() -> Refusal:
+    """Return the refusal of what is no run or dialogue of the directory."""
+    return Refusal(404, "not_found", marked("There is nothing here."))
 
 
 def page_headers(policy: str) -> dict[str, str]:

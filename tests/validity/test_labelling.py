@@ -167,7 +167,7 @@ def test_a_draw_is_repeated_by_its_seed_and_resumed_without_options(run: Path, t
 
 def test_a_draw_with_an_impossible_probability_is_refused(run: Path, tmp_path: Path) -> None:
     drawn(run, tmp_path / "1", number=5)
-    path = tmp_path / "1" / DRAW_FILE
+    path = tmp_path / "1" / LABEL_DRAW
     draw = json.loads(path.read_text("utf-8"))
     draw["turns"][2]["probability"] = -3
     path.write_text(json.dumps(draw), "utf-8")

@@ -196,6 +196,7 @@ async def test_changes_combine_with_the_filters_of_turns(viewer: Viewer, runs: P
         f"scenario={quote(scenario or '')}": lambda place, *_: traces[place[0]].scenario_type == scenario,
         "difficulty=hard": lambda place, *_: traces[place[0]].difficulty == "hard",
         f"q={quote('债券')}": lambda place, reply, _: "债券" in (reply or ""),
+        "latency=0..": lambda *_: True,
     }
     for query, condition in conditions.items():
         page = (await viewer.get(f"/compare?a=before&b=after&changed=reply&{query}")).text
@@ -211,6 +212,11 @@ async def test_changes_combine_with_the_filters_of_turns(viewer: Viewer, runs: P
         assert counted is not None
         assert int(counted[2]) == len(expected)
         assert page.count("Remove this filter") == 2
+        kept = {name for name in ("changed", "latency") if f'name="{name}"' in page}
+        assert kept == {"changed", *({"latency"} & {query.partition("=")[0]})}
+    value = "metric=m3_risk_coverage.risk_coverage&value=0..2"
+    every = linked((await viewer.get(f"/compare?a=before&b=after&{value.partition('&')[0]}")).text)
+    assert linked((await viewer.get(f"/compare?a=before&b=after&{value}")).text) == every
 
 
 def user_text(traces: Mapping[str, DialogTrace], place: Place) -> str:

@@ -87,7 +87,7 @@ async def test_a_stream_follows_a_run_over_a_kill_and_a_resume_to_its_end(tmp_pa
     with stepped_run(tmp_path) as run:
         await appears(run.path / MANIFEST)
         async with viewing(tmp_path / "runs", tmp_path) as viewer, stream(viewer) as messages:
-            assert "0 of 6" in await until(messages, "in progress")
+            await until(messages, "in progress", "0 of 6")
             run.answer(3)
             message = await until(messages, "3 of 6", "per minute", "Remaining time")
             assert "dialogs/d0002#t1" in message

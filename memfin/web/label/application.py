@@ -9,9 +9,8 @@ from aiohttp import web
 from memfin.hosting import Handler
 from memfin.language import Language, marked, use_language
 from memfin.web.label.views import LabelViews, Redirect, Shown, reader_name
-from memfin.web.pages import form_fields, language_of
+from memfin.web.pages import Refusal, form_fields, language_of
 from memfin.web.view.application import HEADERS, LANGUAGE_COOKIE, Pages, pages_application
-from memfin.web.view.views import Refusal
 
 READER_COOKIE: Final = "memfin_label_reader"
 TOKEN_COOKIE: Final = "memfin_label"  # noqa: S105 - the name of a cookie

@@ -16,7 +16,7 @@ from memfin.text.lines import visible
 from memfin.validity.corrections import answers
 from memfin.validity.found import given_labels
 from memfin.validity.labelling import DrawnTurn
-from memfin.web.view.views import Refusal
+from memfin.web.pages import Refusal
 
 NONE: Final = "none"
 """Value of the box that says that no constraint is contradicted, or no forbidden claim is made."""

@@ -31,9 +31,9 @@ from memfin.validity.labelling import (
     differences,
 )
 from memfin.web.label.forms import Question, entered, is_empty, question_of, reply_pieces, values_of
+from memfin.web.pages import Refusal, not_found
 from memfin.web.view.conversation import profile_of, turns_of
 from memfin.web.view.index import Indexes
-from memfin.web.view.views import Refusal, not_found
 
 MAX_NAME: Final = 60
 _FIELDS: Final = ("compliance", "contradiction", "forbidden_hits", "risk_tags", "rubric")
@@ -192,7 +192,7 @@ class LabelViews:
             place = index.dialog(dialog)
             if place is None:
                 raise not_found()
-            trace, rows, votes = index.trace(place), index.rows(place), index.votes(place)
+            trace, rows, votes = index.records(place)
         found = next((each for each in trace.turns if each.turn_pair_id == number), None)
         if found is None:
             raise not_found()

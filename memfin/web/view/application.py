@@ -20,10 +20,11 @@ from memfin.hosting import Handler, HostCheck
 from memfin.language import Language, current_language, marked, tr, use_language
 from memfin.report.render import environment
 from memfin.text.lines import one_line, visible
-from memfin.web.pages import language_of, page_headers, same
+from memfin.web.pages import Refusal, language_of, not_found, page_headers, same
 from memfin.web.view.beside import Beside
+from memfin.web.view.filters import Page
 from memfin.web.view.live import Snapshot, Streams
-from memfin.web.view.views import Page, Refusal, Views, not_found
+from memfin.web.view.views import Views
 
 HEADERS: Final = page_headers(
     "script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'"
@@ -63,12 +64,8 @@ def view_application(
 ) -> web.Application:
     """Return an aiohttp application with the pages of some runs.
 
-    Args:
-        views: the pages.
-        host: the address that the application is going to listen on.
-        names: further names under which it may be asked for, as behind a proxy.
-        token: required of every visitor, None for none.
-        language: of visitors whose browser asks for no known one.
+    ``host`` is the address that it will listen on, ``names`` are further host names, as behind a proxy,
+    ``token`` is required of every visitor, ``language`` is for browsers that ask for no known one.
     """
     pages = Pages(language)
     app = pages_application(pages, host=host, names=names, token=token)
@@ -179,13 +176,11 @@ class Pages:
 
     def _fragment(self, request: web.Request, view: View, run: str) -> str:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
-            template, values = view(request.query, run)
-            return _template(template).render(**values, **_FUNCTIONS)
+            return render(*view(request.query, run), None)
 
     def _page(self, request: web.Request, view: View) -> web.Response:
         with use_language(language_of(request, LANGUAGE_COOKIE, self._language)):
-            template, values = view(request.query, **request.match_info)
-            return self._rendered(request, template, values)
+            return self._rendered(request, *view(request.query, **request.match_info))
 
     def _rendered(
         self, request: web.Request, template: str, values: Mapping[str, Any], status: int = 200

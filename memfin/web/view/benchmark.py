@@ -15,8 +15,8 @@ from memfin.report.model import Evidence, Item, milliseconds, percent
 from memfin.report.rag_report import judge_evidence, plain
 from memfin.text.lines import one_line
 from memfin.web.view.conversation import marked_text, with_targets
-from memfin.web.view.figures import Cell
-from memfin.web.view.filters import Filters
+from memfin.web.view.figures import Cell, Table
+from memfin.web.view.filters import Filters, list_of
 
 PAGE: Final = 50
 """Questions on a page."""
@@ -41,7 +41,6 @@ _RESULTS: Final = {
 _YES_NO: Final = {"yes": marked("yes"), "no": marked("no")}
 _TYPES: Final = {text.name: text for text in TYPES}
 _MAX_GROUPS: Final = 12
-_MAX_TEXT: Final = 500
 _SLACK: Final = 1e-9
 
 
@@ -52,8 +51,7 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
         files: ``rag_results.jsonl`` and, of a finished run, ``rag_summary.json``.
         query: the fields of the address.
     """
-    values = {kind: query[kind][:_MAX_TEXT] for kind in KINDS if query.get(kind)}
-    filters = Filters.of(query)._replace(values=values)
+    filters = Filters.of(query, KINDS)
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     shown: list[dict[str, Any]] = []
     total = unreadable = 0
@@ -67,7 +65,7 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
         if not _has(one, filters.q):
             continue
         facets = set(_facets(one))
-        unmet = [kind for kind, value in values.items() if (kind, value) not in facets]
+        unmet = [kind for kind, value in filters.values.items() if (kind, value) not in facets]
         for kind, value in facets if len(unmet) < 2 else ():  # noqa: PLR2004 - under all others, or another
             if not unmet or unmet == [kind]:
                 counts[kind][value] += 1
@@ -80,22 +78,10 @@ def questions_page(files: Mapping[str, Path], query: Mapping[str, str]) -> dict[
         kind: sorted(found.items(), key=lambda each: (-each[1], each[0])) for kind, found in counts.items()
     }
     return {
-        "filters": filters,
+        **list_of(filters, total, PAGE, KINDS, _label, ordered),
         "whole": not filters.any and filters.page == 1,
-        "total": total,
         "unreadable": unreadable,
         "questions": shown,
-        "facets": [
-            (kind, tr(name), [(value, _label(kind, value), count) for value, count in ordered[kind]])
-            for kind, name in KINDS.items()
-        ],
-        "chosen": [
-            *(
-                (tr(KINDS[kind]), _label(kind, of), filters.address(**{kind: None}))
-                for kind, of in values.items()
-            ),
-            *([(tr("Text"), one_line(filters.q, 80), filters.address(q=None))] if filters.q else []),
-        ],
         "tables": list(_tables(summary)) if summary is not None else [],
     }
 
@@ -128,6 +114,7 @@ def _is_declined(one: RagResult) -> bool:
 
 
 def _label(kind: str, value: str) -> str:
+    """Return the value of a filter in words."""
     if kind == "type" and value in _TYPES:
         return _TYPES[value].title
     if kind == "missed":
@@ -140,29 +127,26 @@ def _label(kind: str, value: str) -> str:
     return tr(known[value]) if value in known else one_line(value, 80)
 
 
-def _tables(path: Path) -> Iterator[tuple[str, list[tuple[str, Cell, Cell, Cell]]]]:
+def _tables(path: Path) -> Iterator[Table]:
     """Yield the tables of the summary by group: asked, passed, and the share of the score."""
     summary = read_sums(path)
-    titles = {
-        "type": tr("By type"),
-        "difficulty": tr("By difficulty"),
-        "category": tr("By category"),
-        "tag": tr("By tag"),
-    }
-    for kind, title in titles.items():
+    headings = (tr("Group"), tr("Asked"), tr("Passed"), tr("Score"))
+    for kind, title in (
+        ("type", tr("By type")),
+        ("difficulty", tr("By difficulty")),
+        ("category", tr("By category")),
+        ("tag", tr("By tag")),
+    ):
         found: Mapping[str, RagGroup] = summary[f"by_{kind}"]
-        rows = []
+        rows: list[tuple[str, list[Cell | None]]] = []
         for name, group in sorted(found.items(), key=lambda each: (-each[1].count, each[0]))[:_MAX_GROUPS]:
             asked, passed = (Filters({kind: name, **more}).address() for more in ({}, {"result": "passed"}))
             share = min(max(group.total_score / group.max_score, 0.0), 1.0) if group.max_score else 0.0
-            cells = (
-                Cell(f"{group.count:,}", group.count, asked),
-                Cell(f"{group.passed:,}", group.passed, passed),
-                Cell(percent(share), group.count, asked, share),
-            )
-            rows.append((_label(kind, name), *cells))
+            cells = [Cell(f"{group.count:,}", asked), Cell(f"{group.passed:,}", passed)]
+            if group.count:
+                rows.append((_label(kind, name), [*cells, Cell(percent(share), asked, share)]))
         if rows:
-            yield title, [row for row in rows if row[1].turns]
+            yield title, headings, rows
 
 
 def _question(one: RagResult, search: str) -> dict[str, Any]:

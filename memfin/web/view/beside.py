@@ -1,36 +1,29 @@
 """Two runs of dialogues side by side: changes of values by turn, and both replies with their differences."""
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from memfin.contracts import ConfigFile, DialogTrace
 from memfin.contracts.reading import read_json
 from memfin.contracts.run import Comparison
 from memfin.journal import layout
 from memfin.language import marked, tr
-from memfin.report.comparison import (
-    Measured,
-    dialog_values,
-    inputs_changed,
-    paired_values,
-    shared_units,
-)
-from memfin.report.glossary import labels
+from memfin.report.comparison import Measured, dialog_values, inputs_changed, paired_values, shared_units
 from memfin.report.model import Item
 from memfin.report.reader import CONFIG, ROWS, SUMMARY
 from memfin.report.tables import VERDICTS, comparison_rows, label
 from memfin.text.lines import one_line
-from memfin.web.view.conversation import Piece, profile_of, turns_of
+from memfin.web.pages import Refusal, not_found
+from memfin.web.view.conversation import Piece, head_of, turns_of
 from memfin.web.view.difference import Span, differences, layered
-from memfin.web.view.filters import KINDS, Filters
+from memfin.web.view.filters import TURNS, Filters, Page, Query, list_of, turn_label
 from memfin.web.view.index import PAGE, Index, Indexes
-from memfin.web.view.runs import Catalog
-from memfin.web.view.views import Page, Query, Refusal, chosen_filters, facet_label, not_found, pager_of
+from memfin.web.view.runs import Catalog, Recent, state_of
 
 CHANGES: Final = {
     "reply": marked("Reply changed"),
@@ -48,45 +41,11 @@ _WHOLE, _SAME, _REPLY, _MISSING = range(4)
 _UNCHANGED, _BETTER, _WORSE = 1, 2, 4
 _STATES: Final = {"same": _UNCHANGED, "better": _BETTER, "worse": _WORSE}
 
+_FIELDS: Final = {**TURNS, "changed": marked("Change")}
+_FACETS: Final = ("label", "scenario", "difficulty")
+
 Place = tuple[str, int]
 """A dialogue and a turn of it, 0 for a value of the whole dialogue."""
-
-
-class Choice(NamedTuple):
-    """Two runs and the filters of their turns, as an address has them."""
-
-    a: str
-    b: str
-    changed: str
-    filters: Filters
-
-    @classmethod
-    def of(cls, query: Query) -> Self:
-        """Read the fields of a query; an unknown change is ignored."""
-        changed = query.get("changed", "")
-        names = query.get("a", ""), query.get("b", "")
-        return cls(*names, changed if changed in CHANGES else "", Filters.of(query))
-
-    @property
-    def any(self) -> bool:
-        """True if a filter is set."""
-        return bool(self.changed or self.filters.any)
-
-    @property
-    def metric(self) -> str:
-        """The value whose changes are asked for."""
-        return self.filters.values.get("metric", "")
-
-    def address(self, **changes: object) -> str:
-        """Return the query string with changes; every change but that of the page leads to the first page."""
-        return self.filters.address(**{"a": self.a, "b": self.b, "changed": self.changed, **changes})
-
-    def chips(self) -> list[tuple[str, str, str]]:
-        """Return the filters that are set: name, value in words, and the query string without each."""
-        chips = chosen_filters(self.filters, self.address)
-        if self.changed:
-            chips.append((tr("Change"), tr(CHANGES[self.changed]), self.address(changed=None)))
-        return chips
 
 
 class Pair(NamedTuple):
@@ -101,44 +60,69 @@ class Pair(NamedTuple):
     states: dict[str, bytes]
     moves: bytes
 
-    def matching(self, choice: Choice, met: set[Place] | None) -> Iterator[int]:
-        """Yield the entries that meet the filters; ``met`` are the turns that meet those of single runs."""
-        states = self.states.get(choice.metric, b"") if choice.metric else self.moves
-        dialogs = set() if met is None else {name for name, _ in met}
+    def matching(self, filters: Filters, indexes: Sequence[Index]) -> Iterator[int]:
+        """Yield the entries that meet the filters, those of single runs in either run."""
+        metric, met = filters.values.get("metric"), None
+        if filters.without("metric", "changed").any:
+            own = filters.without("changed")
+            met = set[Place]().union(*(index.places(own, "metric") for index in indexes))
+            met |= {(name, 0) for name, _ in met}
+        states = self.states.get(metric, b"") if metric else self.moves
         for at, (place, reply, state) in enumerate(zip(self.places, self.replies, states, strict=False)):
-            if choice.metric and not state:
-                continue
-            if met is not None and (place not in met if place[1] else place[0] not in dialogs):
-                continue
-            if _is_changed(choice, reply, state):
+            if (state or not metric) and (met is None or place in met) and _is_changed(filters, reply, state):
                 yield at
-
-    def names(self) -> dict[str, str]:
-        """Return the values in words."""
-        return {name: label(name, "dialogues") for name in self.states}
 
     def turns(self, changed: str) -> int:
         """Return the number of turns that changed in a way."""
-        matching = self.matching(Choice("", "", changed, Filters()), None)
+        matching = self.matching(Filters({"changed": changed}), ())
         return sum(1 for at in matching if self.places[at][1])
+
+    def by_dialog(self, matching: Iterable[int]) -> dict[str, list[int]]:
+        """Return entries by their dialogues."""
+        found: dict[str, list[int]] = {}
+        for at in matching:
+            found.setdefault(self.places[at][0], []).append(at)
+        return found
+
+    def first(self, filters: Filters, entries: Sequence[int]) -> int:
+        """Return the turn that a dialogue opens at: the first that diverges, or that meets the filters."""
+        diverging = () if filters.any else (at for at in entries if self.diverges(at))
+        return self.places[next(iter(diverging), entries[0])][1]
+
+    def changes(self, *entries: int) -> Iterator[tuple[str, str]]:
+        """Yield the values that changed in some entries, with the direction."""
+        for name, state in self.states.items():
+            found = {state[at] for at in entries}
+            words = label(name, "dialogues")
+            yield from ((each, words) for each in ("worse", "better") if _STATES[each] in found)
 
     def diverges(self, at: int) -> bool:
         """Say if replies differ, or if one run lacks the turn."""
         return self.replies[at] >= _REPLY
 
 
-def _is_changed(choice: Choice, reply: int, state: int) -> bool:
-    match choice.changed:
+def _is_changed(filters: Filters, reply: int, state: int) -> bool:
+    match changed := filters.values.get("changed", ""):
         case "reply":
             return reply == _REPLY
         case "missing":
             return reply == _MISSING
         case "better" | "worse":
-            return bool(state & _STATES[choice.changed])
+            return bool(state & _STATES[changed])
         case "same":
             unmoved = not state & (_BETTER | _WORSE)
-            return unmoved and (bool(choice.metric) or reply == _SAME)
-    return choice.any or reply >= _REPLY or bool(state & (_BETTER | _WORSE))
+            return unmoved and ("metric" in filters.values or reply == _SAME)
+    return filters.any or reply >= _REPLY or bool(state & (_BETTER | _WORSE))
+
+
+def _filters_of(query: Query) -> Filters:
+    """Read the filters of a query; an unknown change is ignored."""
+    fields = _FIELDS if query.get("changed") in CHANGES else TURNS
+    return Filters.of(query, fields, ("a", "b"))
+
+
+def _label(kind: str, value: str) -> str:
+    return tr(CHANGES[value]) if kind == "changed" else turn_label(kind, value)
 
 
 class Beside:
@@ -147,96 +131,87 @@ class Beside:
     def __init__(self, catalog: Catalog, indexes: Indexes) -> None:
         self._catalog = catalog
         self._indexes = indexes
-        self._pairs: dict[tuple[str, str], tuple[object, Pair]] = {}
-        self._lock = threading.Lock()
+        self._pairs = Recent[Pair](MAX_PAIRS)
 
     def overview(self, query: Query) -> Page:
         """Return the values of two runs with their differences, and the dialogues that differ."""
-        choice = Choice.of(query)
-        head = {"choice": choice, "comparable": self._catalog.comparable(), "changes": CHANGES, "pair": None}
-        if not (choice.a and choice.b):
+        filters = _filters_of(query)
+        head = {"filters": filters, "comparable": self._catalog.comparable(), "pair": None}
+        if not all(filters.base.values()):
             return "beside", head
-        files = self._files(choice)
-        pair = self._pair(choice, files)
-        names = pair.names()
-        with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
-            found = _by_dialog(pair, pair.matching(choice, _met(choice, (a, b))))
-            page = choice.filters.page
-            shown = list(found.items())[(page - 1) * PAGE : page * PAGE]
-            lines = [_line(pair, names, choice, (a, b), *each) for each in shown]
-            counts = [index.counts(Filters()) for index in (a, b)]
+        with self._open(filters) as (pair, indexes):
+            found = pair.by_dialog(pair.matching(filters, indexes))
+            shown = list(found.items())[(filters.page - 1) * PAGE : filters.page * PAGE]
+            lines = [_line(pair, filters, indexes, *each) for each in shown]
+            counts = [index.counts(Filters()) for index in indexes]
+        values = {kind: dict(value for each in counts for value in each[kind]) for kind in _FACETS}
+        facets = {kind: list(found.items()) for kind, found in values.items()}
         return "beside", {
             **head,
+            **list_of(filters, len(found), PAGE, _FIELDS, _label, facets),
             "pair": pair.comparison,
-            "rows": list(_rows(pair, names)),
-            "totals": [(kind, tr(words), pair.turns(kind)) for kind, words in CHANGES.items()],
-            "metrics": names,
-            "facets": [
-                (
-                    kind,
-                    tr(KINDS[kind]),
-                    {value: facet_label(kind, value) for each in counts for value, _ in each[kind]},
-                )
-                for kind in ("label", "scenario", "difficulty")
-            ],
-            "chosen": choice.chips(),
+            "rows": list(_rows(pair)),
+            "changes": {kind: tr(words) for kind, words in CHANGES.items()},
+            "totals": {kind: pair.turns(kind) for kind in CHANGES},
+            "metrics": {name: label(name, "dialogues") for name in pair.states},
             "lines": lines,
             "turns": sum(1 for entries in found.values() for at in entries if pair.places[at][1]),
-            "dialogs": len(found),
-            "pager": pager_of(page, len(found), PAGE, choice.address),
         }
 
     def dialog(self, query: Query, dialog: str) -> Page:
         """Return a dialogue with the replies of both runs; the filters decide which dialogues come next."""
-        choice = Choice.of(query)
-        files = self._files(choice)
-        pair = self._pair(choice, files)
-        names = pair.names()
-        with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
-            sides = [_side(index, dialog) for index in (a, b)]
-            matching = list(pair.matching(choice, _met(choice, (a, b))))
+        filters = _filters_of(query)
+        with self._open(filters) as (pair, indexes):
+            sides = [_side(index, dialog) for index in indexes]
+            matching = list(pair.matching(filters, indexes))
         own = {number: at for at, (name, number) in enumerate(pair.places) if name == dialog}
         if not own:
             raise not_found()
-        first, last = min(own.values()), max(own.values())
-        opens = {
-            name: (name, _first(pair, choice, each)) for name, each in _by_dialog(pair, matching).items()
-        }
-        before = [pair.places[at][0] for at in matching if at < first]
-        after = (pair.places[at][0] for at in matching if at > last)
-        numbers = {pair.places[at][1] for at in matching if first <= at <= last}
-        diverging = [number for number, at in own.items() if pair.diverges(at)]
+        low, high = min(own.values()), max(own.values())
+        found = pair.by_dialog(matching)
+        before = next((pair.places[at][0] for at in reversed(matching) if at < low), None)
+        after = next((pair.places[at][0] for at in matching if at > high), None)
+        numbers = {pair.places[at][1] for at in found.get(dialog, ())}
+        diverging = {number for number, at in own.items() if pair.diverges(at)}
         trace = next(side[0] for side in sides if side is not None)
-        difficulty = labels("difficulty").get(trace.difficulty or "")
         return "beside-dialog", {
-            "choice": choice,
-            "dialog": dialog,
-            "facts": [one_line(each, 80) for each in (trace.scenario_type, difficulty) if each],
-            "profile": profile_of(trace),
-            "lacking": [name for name, side in zip(choice[:2], sides, strict=True) if side is None],
+            **list_of(filters, 0, PAGE, _FIELDS, _label),
+            **head_of(trace),
+            "lacking": [run for run, side in zip(filters.base.values(), sides, strict=True) if side is None],
             "turns": [
                 {
                     **_turn(*(None if side is None else side[1].get(number) for side in sides)),
                     "number": number,
-                    "diverges": pair.diverges(at),
-                    "matches": choice.any and number in numbers,
-                    "moves": list(_moves(pair, names, at)),
+                    "diverges": number in diverging,
+                    "matches": filters.any and number in numbers,
+                    "moves": list(pair.changes(at)),
                 }
                 for number, at in own.items()
                 if number
             ],
-            "moves": list(_moves(pair, names, own[0])) if 0 in own else [],
-            "first": min((numbers if choice.any else diverging) or {0}),
-            "before": opens[before[-1]] if before else None,
-            "after": opens.get(next(after, "")),
-            "chosen": choice.chips(),
+            "moves": list(pair.changes(own[0])) if 0 in own else [],
+            "first": min((numbers if filters.any else diverging) or {0}),
+            "before": before and (quote(before, safe=""), pair.first(filters, found[before])),
+            "after": after and (quote(after, safe=""), pair.first(filters, found[after])),
         }
 
-    def _files(self, choice: Choice) -> tuple[Mapping[str, Path], Mapping[str, Path]]:
+    @contextmanager
+    def _open(self, filters: Filters) -> Iterator[tuple[Pair, tuple[Index, Index]]]:
+        """Open the indexes of both runs, and compare them unless that was done of the same files."""
+        names = tuple(filters.base.values())
+        files = self._files(*names)
+        state = state_of(path for each in files for _, path in sorted(each.items()))
+        with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
+            pair = self._pairs.get(names, state, lambda: _compared(names, files, (a, b)))
+            if not pair.comparison.pairs:
+                raise _refusal(marked("{a} and {b} have no dialogue in common."), a=names[0], b=names[1])
+            yield pair, (a, b)
+
+    def _files(self, *names: str) -> tuple[Mapping[str, Path], Mapping[str, Path]]:
         """Return the files of both runs; refuse what cannot be compared."""
         found: list[Mapping[str, Path]] = []
         datasets: list[tuple[str, object]] = []
-        for name in choice[:2]:
+        for name in names:
             run = self._catalog.summary(name)
             if run is None:
                 raise not_found()
@@ -257,24 +232,8 @@ class Beside:
                 "{sha_a}…), {b} of {path_b} ({sha_b}…). memfin compare compares the dialogues in both."
             )
             short = {"sha_a": str(sha_a)[:12], "sha_b": str(sha_b)[:12]}
-            raise _refusal(words, a=choice.a, b=choice.b, path_a=path_a, path_b=path_b, **short)
+            raise _refusal(words, a=names[0], b=names[1], path_a=path_a, path_b=path_b, **short)
         return found[0], found[1]
-
-    def _pair(self, choice: Choice, files: tuple[Mapping[str, Path], Mapping[str, Path]]) -> Pair:
-        """Return the comparison of two runs, made again once their files have changed."""
-        stats = [(name, path.stat()) for each in files for name, path in sorted(each.items())]
-        state = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-        with self._lock:
-            known = self._pairs.pop(choice[:2], None)
-            if known is None or known[0] != state:
-                with closing(self._indexes.open(files[0])) as a, closing(self._indexes.open(files[1])) as b:
-                    known = (state, _compared(choice, files, (a, b)))
-            self._pairs[choice[:2]] = known  # the latest is the last
-            if len(self._pairs) > MAX_PAIRS:
-                del self._pairs[next(iter(self._pairs))]
-        if not known[1].comparison.pairs:
-            raise _refusal(marked("{a} and {b} have no dialogue in common."), a=choice.a, b=choice.b)
-        return known[1]
 
 
 def _refusal(words: str, **names: str) -> Refusal:
@@ -282,7 +241,7 @@ def _refusal(words: str, **names: str) -> Refusal:
     return Refusal(400, "not_comparable", tr(words, **fields))
 
 
-def _compared(choice: Choice, files: Sequence[Mapping[str, Path]], indexes: Sequence[Index]) -> Pair:
+def _compared(names: Sequence[str], files: Sequence[Mapping[str, Path]], indexes: Sequence[Index]) -> Pair:
     """Compare two runs by value, and their replies turn by turn."""
     directories = [each[ROWS].parent for each in files]
     if any(each[SUMMARY].parent != directory for each, directory in zip(files, directories, strict=True)):
@@ -306,8 +265,8 @@ def _compared(choice: Choice, files: Sequence[Mapping[str, Path]], indexes: Sequ
     dialogs = [{name for name, _ in each} for each in replies]
     states = {name: _states_of(a.values[name], b.values[name], entries) for name in values}
     comparison = Comparison(
-        a=choice.a,
-        b=choice.b,
+        a=names[0],
+        b=names[1],
         suite="dialogues",
         pairs=len(dialogs[0] & dialogs[1]),
         only_a=len(dialogs[0] - dialogs[1]),
@@ -341,38 +300,11 @@ def _states_of(a: Measured, b: Measured, entries: Mapping[Place, int]) -> bytes:
     return bytes(found)
 
 
-def _met(choice: Choice, indexes: Sequence[Index]) -> set[Place] | None:
-    """Return the turns that meet the filters of single runs in either run, None without such filters."""
-    filters = choice.filters._replace(
-        values={kind: value for kind, value in choice.filters.values.items() if kind != "metric"}
-    )
-    return set().union(*(index.places(filters) for index in indexes)) if filters.any else None
-
-
-def _by_dialog(pair: Pair, matching: Iterable[int]) -> dict[str, list[int]]:
-    """Return entries by their dialogues."""
-    found: dict[str, list[int]] = {}
-    for at in matching:
-        found.setdefault(pair.places[at][0], []).append(at)
-    return found
-
-
-def _first(pair: Pair, choice: Choice, entries: Sequence[int]) -> int:
-    """Return the turn that a dialogue opens at: the first that diverges, with filters the first of all."""
-    diverging = () if choice.any else (at for at in entries if pair.diverges(at))
-    return pair.places[next(iter(diverging), entries[0])][1]
-
-
 def _line(
-    pair: Pair,
-    names: Mapping[str, str],
-    choice: Choice,
-    indexes: Sequence[Index],
-    name: str,
-    entries: Sequence[int],
+    pair: Pair, filters: Filters, indexes: Sequence[Index], name: str, entries: Sequence[int]
 ) -> dict[str, Any]:
     """Return a dialogue as the list shows it: its turns, and the texts of the one that it opens at."""
-    first = _first(pair, choice, entries)
+    first = pair.first(filters, entries)
     texts = [index.excerpt(name, first) for index in indexes]
     dialog = next(filter(None, (index.dialog(name) for index in indexes)))
     return {
@@ -382,20 +314,13 @@ def _line(
         "numbers": [pair.places[at][1] for at in entries],
         "user": next((text["user"] for text in texts if text), ""),
         "replies": [text and text["reply"] for text in texts],
-        "moves": list(_moves(pair, names, *entries)),
+        "moves": list(pair.changes(*entries)),
     }
 
 
-def _moves(pair: Pair, names: Mapping[str, str], *entries: int) -> Iterator[tuple[str, str]]:
-    """Yield the values that changed in some entries, with the direction."""
-    for name, state in pair.states.items():
-        found = {state[at] for at in entries}
-        yield from ((each, names[name]) for each in ("worse", "better") if _STATES[each] in found)
-
-
-def _rows(pair: Pair, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _rows(pair: Pair) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table of values, with the counts of places that changed."""
-    by_text = {text: name for name, text in names.items()}
+    by_text = {label(name, "dialogues"): name for name in pair.states}
     for text, a, b, difference, interval, _, verdict in comparison_rows(pair.comparison, all_values=False):
         name = by_text.get(text, "")
         state = pair.states.get(name, b"")
@@ -416,8 +341,8 @@ def _side(index: Index, name: str) -> tuple[DialogTrace, dict[int, dict[str, Any
     place = index.dialog(name)
     if place is None:
         return None
-    trace = index.trace(place)
-    return trace, {turn["number"]: turn for turn in turns_of(trace, index.rows(place), index.votes(place))}
+    records = index.records(place)
+    return records[0], {turn["number"]: turn for turn in turns_of(*records)}
 
 
 def _turn(a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any]:

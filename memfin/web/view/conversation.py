@@ -64,6 +64,16 @@ def profile_of(trace: DialogTrace) -> Pairs:
     return () if trace.profile_gt is UNSET else _pairs(dict(trace.profile_gt))
 
 
+def head_of(trace: DialogTrace) -> dict[str, Any]:
+    """Return id, facts and the client's true profile of a dialogue, for the template."""
+    difficulty = labels("difficulty").get(trace.difficulty or "")
+    return {
+        "dialog": trace.dialog_id,
+        "facts": [one_line(each, 80) for each in (trace.scenario_type, difficulty) if each],
+        "profile": profile_of(trace),
+    }
+
+
 def _turn(
     turn: TurnTrace, row: TurnEvalRow | None, votes: Sequence[Judgement], search: str
 ) -> dict[str, Any]:

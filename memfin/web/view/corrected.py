@@ -1,5 +1,6 @@
 """Corrected rates of runs with labels."""
 
+from pathlib import Path
 from typing import Final
 
 from memfin.contracts import CorrectedValue
@@ -7,7 +8,7 @@ from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
 from memfin.report.reader import CORRECTIONS, ROWS, SUMMARY, TRACES
 from memfin.text.lines import one_line
-from memfin.web.view.runs import Catalog
+from memfin.web.view.runs import Catalog, Recent, state_of
 
 Corrected = tuple[dict[str, CorrectedValue], str]
 """Rates by ``metric.value``, and why the labels of a run cannot be used."""
@@ -20,7 +21,7 @@ class CorrectedRates:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._known: dict[str, tuple[object, Corrected]] = {}
+        self._known = Recent[Corrected](100)
 
     def of(self, run: str) -> Corrected:
         """Return the corrected rates of a run; none of one whose files are links to other places."""
@@ -32,16 +33,15 @@ class CorrectedRates:
         own = [path for name in (LABELS, CORRECTIONS) if (path := directory / name).is_file()]
         if not own or any(path.is_symlink() for path in own):
             return _NONE
-        key = [(path, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in (*paths, *own)]
-        known = self._known.get(run)
-        if known is None or known[0] != key:
-            from memfin.validity.corrections import current_corrections  # noqa: PLC0415 - loads slowly
+        return self._known.get(run, state_of((*paths, *own)), lambda: _read(directory))
 
-            try:
-                found = current_corrections(directory, confined=True)
-                values = found.values if found is not None else {}
-                corrected = {name: value for name, value in values.items() if value is not None}, ""
-            except UsageError as problem:
-                corrected = {}, one_line(str(problem).replace(f"{directory}/", ""), 300)
-            self._known[run] = known = (key, corrected)
-        return known[1]
+
+def _read(directory: Path) -> Corrected:
+    from memfin.validity.corrections import current_corrections  # noqa: PLC0415 - loads slowly
+
+    try:
+        found = current_corrections(directory, confined=True)
+    except UsageError as problem:
+        return {}, one_line(str(problem).replace(f"{directory}/", ""), 300)
+    values = found.values if found is not None else {}
+    return {name: value for name, value in values.items() if value is not None}, ""

@@ -16,10 +16,11 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.language import Language, use_language
 from memfin.version import __version__
+from memfin.web.pages import Refusal, not_found
 from memfin.web.view.application import ASSETS, asset_text, page_routes, problem_words, render
 from memfin.web.view.index import Indexes
 from memfin.web.view.serving import catalog_of
-from memfin.web.view.views import Refusal, Views, not_found
+from memfin.web.view.views import Views
 
 MARKER: Final = "memfin-view.json"
 """File by which an export is recognised, and replaced by the next one."""
@@ -54,11 +55,8 @@ def export_pages(
 
     The files are written beside it and take its place at the end: until then it stays as it was.
 
-    Args:
-        runs: the directory of runs, or that of a single run.
-        out: the directory to write.
-        language: of the pages.
-        on_page: called after each page with the numbers of pages written and known so far.
+    ``runs`` is the directory of runs or that of a single one; ``on_page`` is called after each page with the
+    numbers of pages written and known so far.
 
     Raises:
         UsageError: there are no such runs, or the directory holds something else.

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add
 from typing import Any, Final, NamedTuple
 
 from memfin.language import tr
@@ -10,7 +11,7 @@ from memfin.report.glossary import format_value, labels
 from memfin.text.lines import one_line
 from memfin.web.view.filters import Filters, range_words
 from memfin.web.view.index import Index
-from memfin.web.view.runs import Value
+from memfin.web.view.runs import Value, leading
 
 MAX_GROUPS: Final = 30
 """Rows of a table, those of the most turns."""
@@ -25,12 +26,16 @@ _STEPS: Final = (1, 2, 5, 10)
 
 
 class Cell(NamedTuple):
-    """A number, the turns that it counts, and the address of their list."""
+    """A number, the address of the list of what it counts, the part of a bar from 0 to 1, the turns in it."""
 
     text: str
-    turns: int
     address: str
     share: float | None = None
+    turns: int = 0
+
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, list[Cell | None]]]]
+"""A title, headings, and the rows with their names."""
 
 
 class Bar(NamedTuple):
@@ -51,100 +56,86 @@ class Histogram(NamedTuple):
     bars: list[Bar]
 
 
-class _Sums:
-    """Turns, numerator and denominator."""
-
-    def __init__(self) -> None:
-        self.turns = 0
-        self.hits = self.of = 0.0
-
-    def add(self, turns: int, hits: float, of: float) -> None:
-        self.turns += turns
-        self.hits += hits
-        self.of += of
-
-
 def figures_of(
-    index: Index, values: Sequence[Value], missed: dict[str, int], profiles: Mapping[str, float]
+    index: Index, values: Sequence[Value], missed: Mapping[str, int], profiles: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the tables by group and by kind of key, and the histograms, of the values of a summary.
 
-    ``profiles`` are the profile scores (M2) by dialogue, which rows of turns do not have.
+    ``missed`` are the turns that miss a key by its kind, ``profiles`` the profile scores (M2) by dialogue,
+    which rows of turns do not have.
     """
     shown = {value.name: value for value in values if not value.missing}
-    groups: dict[str, dict[str, defaultdict[str, _Sums]]] = {"scenario": {}, "difficulty": {}}
-    keys: defaultdict[str, _Sums] = defaultdict(_Sums)
+    # turns, numerator and denominator by scenario, difficulty or key, by its name, and by value
+    groups: dict[str, dict[str, dict[str, list[float]]]] = {"scenario": {}, "difficulty": {}, "key": {}}
     dialogs: defaultdict[str, list[float]] = defaultdict(list)
-    measured: set[str] = set()
     for row in index.sums():
-        sums = row["turns"], row["hits"], row["of"]
-        profile = profiles.get(row["name"]) if row["value"] == PROFILE else None
-        if profile is not None:
-            sums = row["turns"], profile, 1.0
+        name, sums = row["value"], [row["turns"], row["hits"], row["of"]]
         if row["kind"] == "key":
-            keys[row["value"]].add(*sums)
-        elif row["value"] in shown and sums[-1]:
-            if profile is None:
-                dialogs[row["value"]].append(row["hits"] / row["of"])
-            measured.add(row["value"])
-            for kind, found in groups.items():
-                if row[kind]:
-                    found.setdefault(row[kind], defaultdict(_Sums))[row["value"]].add(*sums)
+            places = [("key", name)]
+        elif name not in shown:
+            continue
+        else:
+            places = [(kind, row[kind]) for kind in ("scenario", "difficulty") if row[kind]]
+            if name == PROFILE and row["name"] in profiles:
+                sums[1:] = profiles[row["name"]], 1.0
+            elif row["of"]:
+                dialogs[name].append(row["hits"] / row["of"])
+        for kind, group in places if sums[2] else ():
+            found = groups[kind].setdefault(group, {}).setdefault(name, [0, 0.0, 0.0])
+            found[:] = map(add, found, sums)
+    keys = {kind: sums[kind] for kind, sums in groups.pop("key").items()}
+    measured = {name for found in groups.values() for sums in found.values() for name in sums}
     columns = [value for value in shown.values() if value.name in measured]
-    names = {"scenario": tr("By scenario"), "difficulty": tr("By difficulty")}
-    turns = index.counts(Filters())
+    counts = index.counts(Filters())
     tables = [
-        (names[kind], list(_groups(kind, dict(turns[kind]), found, columns)))
-        for kind, found in groups.items()
-        if len(found) >= _LEAST
+        _groups(kind, dict(counts[kind]), groups[kind], columns)
+        for kind in ("scenario", "difficulty")
+        if len(groups[kind]) >= _LEAST
     ]
+    if keys and any(name.endswith(".key_coverage") for name in shown):
+        tables.append(_keys(keys, missed))
     return {
-        "measured": columns,
         "tables": tables,
-        "keys": list(_keys(keys, missed)) if any(name.endswith(".key_coverage") for name in shown) else (),
         "histograms": list(_histograms(index, shown, dialogs)),
     }
 
 
 def _groups(
-    kind: str,
-    turns: dict[str, int],
-    found: dict[str, defaultdict[str, _Sums]],
-    measured: Sequence[Value],
-) -> Iterator[tuple[str, Cell, list[Cell | None]]]:
-    """Yield name, turns and values of the largest groups, difficulties in their order."""
+    kind: str, turns: dict[str, int], found: dict[str, dict[str, list[float]]], columns: Sequence[Value]
+) -> Table:
+    """Return the values of the largest groups, difficulties in their order."""
     words = labels("difficulty") if kind == "difficulty" else {}
     largest = sorted(found, key=lambda group: (-turns.get(group, 0), group))[:MAX_GROUPS]
     order = {name: at for at, name in enumerate(words)}
+    rows = []
     for group in sorted(largest, key=lambda group: (order.get(group, len(order)), group)):
         count = turns.get(group, 0)
-        cells: list[Cell | None] = []
-        for value in measured:
-            sums = found[group].get(value.name)
+        cells: list[Cell | None] = [Cell(f"{count:,}", Filters({kind: group}).address(), None, count)]
+        for value in columns:
+            number, hits, of = found[group].get(value.name, (0, 0, 0))
+            text = format_value(value.name, hits / of) if of else ""
             address = Filters({"metric": value.name, kind: group}).address()
-            number = sums.hits / sums.of if sums else 0.0
-            text = format_value(value.name, number)
-            share = None if value.share is None else min(max(number, 0.0), 1.0)
-            cells.append(Cell(text, sums.turns, address, share) if sums else None)
-        yield (
-            words.get(group, one_line(group, 60)),
-            Cell(f"{count:,}", count, Filters({kind: group}).address()),
-            cells,
-        )
+            share = min(max(hits / of, 0.0), 1.0) if of and value.share is not None else None
+            cells.append(Cell(text, address, share, int(number)) if of else None)
+        rows.append((words.get(group, one_line(group, 60)), cells))
+    title = tr("By difficulty") if words else tr("By scenario")
+    return title, (tr("Group"), tr("Turns"), *(f"{value.code} {value.label}" for value in columns)), rows
 
 
-def _keys(keys: dict[str, _Sums], missed: dict[str, int]) -> Iterator[tuple[str, Cell, Cell, Cell | None]]:
-    """Yield the kinds of required keys: name, turns, the share that was found, turns that miss one."""
+def _keys(keys: dict[str, list[float]], missed: Mapping[str, int]) -> Table:
+    """Return the kinds of required keys: turns, the share that was found, turns that miss one."""
     names = labels("keys")
-    for kind, sums in sorted(keys.items(), key=lambda each: (-each[1].of, each[0])):
-        address, missing = Filters({"key": kind}).address(), missed.get(kind, 0)
-        share = sums.hits / sums.of
-        yield (
-            names.get(kind, one_line(kind, 80)),
-            Cell(f"{sums.turns:,}", sums.turns, address),
-            Cell(format_value("key_coverage", share), sums.turns, address, share),
-            Cell(f"{missing:,}", missing, Filters({"missed": kind}).address()) if missing else None,
-        )
+    rows: list[tuple[str, list[Cell | None]]] = []
+    for kind, (turns, hits, of) in sorted(keys.items(), key=lambda each: (-each[1][2], each[0])):
+        address, count, missing = Filters({"key": kind}).address(), int(turns), missed.get(kind, 0)
+        cells = [
+            Cell(f"{count:,}", address, None, count),
+            Cell(format_value("key_coverage", hits / of), address, hits / of, count),
+            Cell(f"{missing:,}", Filters({"missed": kind}).address(), None, missing) if missing else None,
+        ]
+        rows.append((names.get(kind, one_line(kind, 80)), cells))
+    headings = (tr("Key"), tr("Turns"), tr("Keys found"), tr("Turns that miss one"))
+    return tr("Required keys by kind"), headings, rows
 
 
 def _histograms(
@@ -158,10 +149,7 @@ def _histograms(
     if times := index.numbers("latency", Filters(answered)):
         title = tr("Latency in ms")
         yield _histogram(title, tr("turns"), times, _latencies(times), {**answered, "latency": ""})
-    leading: dict[str, Value] = {}
-    for value in shown.values():
-        leading.setdefault(value.code, value)
-    for value in leading.values():
+    for value in leading(shown.values()):
         if value.share is not None and len(numbers := dialogs.get(value.name, [])) >= _LEAST:
             edges = [at / _BINS for at in range(_BINS)]
             title = f"{value.code} {value.label}"

@@ -2,11 +2,17 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlencode
 
 from memfin.language import marked, tr
+from memfin.report.glossary import METRICS, labels, value_label, word
+from memfin.text.lines import one_line
+
+Query = Mapping[str, str]
+Page = tuple[str, dict[str, Any]]
+"""The name of a template, and its values."""
 
 KINDS: Final = {
     "failed": marked("Falls short in"),
@@ -31,6 +37,9 @@ RANGES: Final = {
     "value": marked("Value of the dialogue"),
 }
 """Ranges ``3..4``, from 3 to below 4, with their names for readers; either end may be left out."""
+
+TURNS: Final = KINDS | RANGES
+"""Fields of the filters of turns with their names for readers."""
 
 ANSWER: Final = "answer"
 """Value of ``failed`` for turns without an answer."""
@@ -58,25 +67,28 @@ _MAX_PAGE: Final = 1_000_000
 
 
 class Filters(NamedTuple):
-    """Values of the facets and ranges, a text to search for, and the page of the list, from 1.
+    """Values of fields, a text to search for, and the page of the list, from 1.
 
-    The range ``value`` is that of the value ``metric`` of a dialogue, and means nothing without it.
+    ``base`` are fields that every address keeps and that filter nothing. The range ``value`` is that of the
+    value ``metric`` of a dialogue, and means nothing without it.
     """
 
     values: Mapping[str, str] = {}
     q: str = ""
     page: int = 1
+    base: Mapping[str, str] = {}
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Self:
-        """Read the filters of a query; unknown fields, malformed ranges and pages are ignored."""
-        values = {kind: query[kind][:_MAX_TEXT] for kind in KINDS if query.get(kind)}
-        values |= {kind: query[kind] for kind in RANGES if bounds(query.get(kind, ""))}
-        if "metric" not in values:
-            values.pop("value", None)
+    def of(cls, query: Query, names: Iterable[str] = TURNS, base: Iterable[str] = ()) -> Self:
+        """Read the fields of a query; other fields, malformed ranges and pages are ignored."""
+        values = {kind: query[kind][:_MAX_TEXT] for kind in names if query.get(kind)}
+        for kind in RANGES.keys() & values.keys():
+            if not bounds(values[kind]) or (kind == "value" and "metric" not in values):
+                del values[kind]
         page = query.get("page", "")
         number = int(page) if page.isascii() and page.isdigit() and len(page) < len(str(_MAX_PAGE)) else 1
-        return cls(values, query.get("q", "").strip()[:_MAX_TEXT], max(1, number))
+        kept = {name: query.get(name, "") for name in base}
+        return cls(values, query.get("q", "").strip()[:_MAX_TEXT], max(1, number), kept)
 
     @property
     def any(self) -> bool:
@@ -84,14 +96,17 @@ class Filters(NamedTuple):
         return bool(self.values or self.q)
 
     def address(self, **changes: object) -> str:
-        """Return the query string with changes, beginning with ``?``; without filters it is empty.
+        """Return the query string with changes, beginning with ``?``; without fields it is empty.
 
         Every change but that of the page leads to the first page.
         """
-        fields: dict[str, object] = dict.fromkeys((*KINDS, *RANGES)) | dict(self.values)
-        fields |= {"q": self.q, **changes}
+        fields = {**self.base, **self.values, "q": self.q, **changes}
         query = urlencode({name: str(value) for name, value in fields.items() if value})
         return f"?{query}" if query else ""
+
+    def without(self, *kinds: str) -> Self:
+        """Return the filters but for those of some fields."""
+        return self._replace(values={kind: self.values[kind] for kind in self.values if kind not in kinds})
 
     def condition(self, without: str = "") -> tuple[str, list[Any]]:
         """Return the condition on ``turns t`` and its parameters; one kind can be left out."""
@@ -132,3 +147,60 @@ def range_words(text: str) -> str:
     if low and high:
         return tr("{low} to below {high}", low=low, high=high)
     return tr("{low} and above", low=low) if low else tr("below {high}", high=high or "∞")
+
+
+def turn_label(kind: str, value: str) -> str:
+    """Return the value of a filter of turns in words."""
+    if kind in ("failed", "metric"):
+        if value == ANSWER:
+            return tr("No answer")
+        metric, _, key = value.partition(".")
+        code = next((text.code for text in METRICS if text.name == metric), metric)
+        return one_line(f"{code} {value_label(key)}", 80)
+    if kind in RANGES:
+        return range_words(value)
+    known = {
+        "difficulty": labels("difficulty"),
+        "status": labels("turn_status"),
+        "unsure": {ANY: tr("anything"), VOTES: tr("the judge"), CONTRADICTION: tr("a constraint")},
+        **dict.fromkeys(("key", "missed"), labels("keys")),
+    }.get(kind, {})
+    return known.get(value) or (word(value) if kind in ("label", "unsure") else one_line(value, 80))
+
+
+def list_of(
+    filters: Filters,
+    total: int,
+    size: int,
+    names: Mapping[str, str] = TURNS,
+    label: Callable[[str, str], str] = turn_label,
+    counts: Mapping[str, Sequence[tuple[str, int]]] = {},
+) -> dict[str, Any]:
+    """Return a list with filters for the templates.
+
+    ``chosen`` has the filters that are set (name, value in words, query string without each), ``facets`` the
+    values that can be set with their counts, ``pager`` the query strings of the pages before and after.
+    """
+    chosen = [
+        (tr(names[kind]), label(kind, value), filters.address(**{kind: None}))
+        for kind, value in filters.values.items()
+    ]
+    if filters.q:
+        chosen.append((tr("Text"), one_line(filters.q, 80), filters.address(q=None)))
+    page, pages = filters.page, max(1, -(-total // size))
+    return {
+        "filters": filters,
+        "total": total,
+        "chosen": chosen,
+        "facets": [
+            (kind, tr(name), [(value, label(kind, value), count) for value, count in counts[kind]])
+            for kind, name in names.items()
+            if kind in counts
+        ],
+        "pager": {
+            "page": page,
+            "pages": pages,
+            "before": filters.address(page=page - 1) if 1 < page <= pages + 1 else None,
+            "after": filters.address(page=page + 1) if page < pages else None,
+        },
+    }

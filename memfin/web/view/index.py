@@ -76,6 +76,8 @@ _OWN: Final = {metric.name for metric in METRICS}
 _MAX_INTEGER: Final = 2**63 - 1
 
 T = TypeVar("T")
+Counts = dict[str, list[tuple[str, int]]]
+"""Values of facets with the number of their turns."""
 
 
 class Indexes:
@@ -121,17 +123,13 @@ class Index:
         """Close the connection."""
         self._db.close()
 
-    def unreadable(self) -> int:
-        """Return the number of lines that fit no contract."""
-        return sum(int(row[0]) for row in self._all("SELECT value FROM meta WHERE key = 'unreadable'", []))
+    def meta(self, key: str) -> str:
+        """Return ``unreadable``, the number of lines that fit no contract, or ``key``, the files' state."""
+        return str(self._all("SELECT value FROM meta WHERE key = ?", [key])[0][0])
 
-    def key(self) -> str:
-        """Return the state of the files that it was built of."""
-        return str(self._all("SELECT value FROM meta WHERE key = 'key'", [])[0][0])
-
-    def counts(self, filters: Filters) -> dict[str, list[tuple[str, int]]]:
+    def counts(self, filters: Filters) -> Counts:
         """Return the turns by the values of each facet, under the filters of the other facets."""
-        found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in KINDS}
+        found: Counts = {kind: [] for kind in KINDS}
         for without in ("", *(kind for kind in filters.values if kind in KINDS)):
             where, parameters = filters.condition(without)
             kinds = (without,) if without else [kind for kind in KINDS if kind not in filters.values]
@@ -139,23 +137,19 @@ class Index:
                 f"WITH met AS MATERIALIZED (SELECT t.id FROM turns t WHERE {where}) "
                 "SELECT f.kind, f.value, m.n FROM facets f JOIN (SELECT facet, count(*) AS n FROM members "
                 f"{'WHERE turn IN met' if parameters else ''} GROUP BY facet) m ON m.facet = f.id "
-                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) ORDER BY m.n DESC, f.value",
-                [*parameters, *kinds],
+                f"WHERE f.kind IN ({', '.join('?' * len(kinds))}) ORDER BY "
+                "CASE WHEN f.kind IN ('failed', 'metric') THEN f.value != ? ELSE -m.n END, f.value",
+                [*parameters, *kinds, ANSWER],
             ):
                 found[kind].append((value, count))
         return found
 
-    def total(self, filters: Filters) -> int:
-        """Return the number of turns that meet the filters."""
+    def totals(self, filters: Filters) -> tuple[int, int]:
+        """Return the numbers of turns that meet the filters, and of their dialogues."""
         where, parameters = filters.condition()
-        ((total,),) = self._all(f"SELECT count(*) FROM turns t WHERE {where}", parameters)
-        return int(total)
-
-    def dialogs(self, filters: Filters) -> int:
-        """Return the number of dialogues with turns that meet the filters."""
-        where, parameters = filters.condition()
-        ((total,),) = self._all(f"SELECT count(DISTINCT t.dialog) FROM turns t WHERE {where}", parameters)
-        return int(total)
+        query = f"SELECT count(*), count(DISTINCT t.dialog) FROM turns t WHERE {where}"
+        turns, dialogs = self._all(query, parameters)[0]
+        return turns, dialogs
 
     def sums(self) -> Iterator[sqlite3.Row]:
         """Yield ``turns``, ``hits`` and ``of`` by dialogue and value of a metric, or kind of required key."""
@@ -215,9 +209,9 @@ class Index:
             "JOIN dialogs d ON d.id = t.dialog JOIN texts x ON x.rowid = t.id ORDER BY t.id"
         )
 
-    def places(self, filters: Filters) -> set[tuple[str, int]]:
-        """Return dialogue and number of every turn that meets the filters."""
-        where, parameters = filters.condition()
+    def places(self, filters: Filters, without: str = "") -> set[tuple[str, int]]:
+        """Return dialogue and number of every turn that meets the filters; one kind can be left out."""
+        where, parameters = filters.condition(without)
         query = f"SELECT d.name, t.number FROM turns t JOIN dialogs d ON d.id = t.dialog WHERE {where}"
         return {(name, number) for name, number in self._all(query, parameters)}
 
@@ -230,40 +224,36 @@ class Index:
             [name, number],
         )
 
-    def trace(self, dialog: sqlite3.Row) -> DialogTrace:
-        """Return the trace of a dialogue."""
-        return _record(self._files[layout.DIALOG_TRACE], dialog["start"], dialog["length"], DialogTrace)
-
-    def rows(self, dialog: sqlite3.Row) -> dict[int, TurnEvalRow]:
-        """Return the rows of a dialogue by their turns."""
-        query = "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0"
-        return {
-            number: _record(self._files[layout.TURN_EVAL], start, length, TurnEvalRow)
-            for number, start, length in self._all(query, [dialog["id"]])
-        }
-
-    def votes(self, dialog: sqlite3.Row) -> dict[int, list[Judgement]]:
-        """Return the votes of the judge on a dialogue by their turns."""
-        found: dict[int, list[Judgement]] = {}
-        query = (
-            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn WHERE dialog = ?"
+    def records(
+        self, dialog: sqlite3.Row
+    ) -> tuple[DialogTrace, dict[int, TurnEvalRow], dict[int, list[Judgement]]]:
+        """Return the trace of a dialogue, and by turn its row and the votes of the judge."""
+        rows = self._all(
+            "SELECT number, start, length FROM turns WHERE dialog = ? AND length > 0", [dialog["id"]]
         )
-        for number, start, length in self._all(query, [dialog["id"]]):
-            vote = _record(self._files[layout.JUDGEMENTS], start, length, Judgement)
-            found.setdefault(number, []).append(vote)
-        return found
+        votes = defaultdict[int, list[Judgement]](list)
+        for number, *place in self._all(
+            "SELECT t.number, v.start, v.length FROM votes v JOIN turns t ON t.id = v.turn WHERE dialog = ?",
+            [dialog["id"]],
+        ):
+            votes[number].append(self._record(layout.JUDGEMENTS, place, Judgement))
+        return (
+            self._record(layout.DIALOG_TRACE, (dialog["start"], dialog["length"]), DialogTrace),
+            {number: self._record(layout.TURN_EVAL, place, TurnEvalRow) for number, *place in rows},
+            votes,
+        )
+
+    def _record(self, name: str, place: Sequence[int], kind: type[T]) -> T:
+        start, length = place
+        with open_input(self._files[name]) as file:
+            file.seek(start)
+            return decode_part(file.read(length), kind, self._files[name])
 
     def _all(self, query: str, parameters: list[Any]) -> list[sqlite3.Row]:
         return self._db.execute(query, parameters).fetchall()
 
     def _one(self, query: str, parameters: list[Any]) -> sqlite3.Row | None:
         return next(iter(self._all(query, parameters)), None)
-
-
-def _record(path: Path, start: int, length: int, kind: type[T]) -> T:
-    with open_input(path) as file:
-        file.seek(start)
-        return decode_part(file.read(length), kind, path)
 
 
 class _Source(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import anyio
 import msgspec
@@ -23,14 +23,14 @@ from memfin.errors import MemfinError
 from memfin.journal import layout
 from memfin.journal.commits import COMMITS, CommitRecord, decode_line
 from memfin.journal.lock import LOCK, is_locked
-from memfin.language import tr
+from memfin.language import marked, tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.rag.aggregation import RagState
 from memfin.report.glossary import METRICS, format_value, labels, value_label, word
 from memfin.report.reader import CONFIG, SUMMARY, Figures, ScannedDialog
 from memfin.report.soak_report import LINES as SOAK_LINES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
-from memfin.web.view.runs import Catalog, Summary, Value, rag_values, values_of
+from memfin.web.view.runs import Catalog, Recent, Summary, Value, rag_values, values_of
 
 POLL: Final = 1.0
 """Seconds between two looks at the files of a run."""
@@ -48,6 +48,10 @@ QUIET: Final = 15.0
 _LIVE: Final = ("unfinished", "running", "interrupted")
 _RUN_EVENT: Final = b'{"event":"run_'
 _RUN_EVENTS: Final = msgspec.json.Decoder(RunStarted | RunResumed | RunInterrupted)
+
+
+class _Stamp(msgspec.Struct):
+    ts: str = ""
 
 
 class Failure(NamedTuple):
@@ -103,9 +107,8 @@ class Snapshot(NamedTuple):
             key = f"{metric.name}.{name}"
             values = [epoch.headline_values.get(key) for epoch in self.epochs]
             if any(value is not None for value in values):
-                found.append(
-                    (f"{metric.code} {value_label(name)}", [format_value(key, value) for value in values])
-                )
+                texts = [format_value(key, value) for value in values]
+                found.append((f"{metric.code} {value_label(name)}", texts))
         return found
 
     @property
@@ -122,11 +125,8 @@ class Snapshot(NamedTuple):
         if seconds < 60:  # noqa: PLR2004 - a minute
             return tr("{seconds} s", seconds=seconds)
         hours, minutes = divmod(-(-seconds // 60), 60)
-        return (
-            tr("{hours} h {minutes} min", hours=hours, minutes=minutes)
-            if hours
-            else tr("{minutes} min", minutes=minutes)
-        )
+        words = marked("{hours} h {minutes} min") if hours else marked("{minutes} min")
+        return tr(words, hours=hours, minutes=minutes)
 
 
 class LiveRuns:
@@ -134,23 +134,18 @@ class LiveRuns:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._runs: dict[str, LiveRun | LiveSoak] = {}
-        self._lock = threading.Lock()
+        self._runs = Recent[LiveRun | LiveSoak](MAX_RUNS)
 
     def read(self, summary: Summary) -> Snapshot | None:
         """Return the state of a run, None for one that has finished."""
         name, files = summary.name, self._catalog.files(summary.name)
         if summary.state not in _LIVE or not files.keys() & {COMMITS, SOAK_SUMMARY}:
             return None
-        with self._lock:
-            run = self._runs.pop(name, None)
-            if run is None:
-                soak = SOAK_SUMMARY in files
-                run = LiveSoak(files) if soak else LiveRun(files, self._catalog.progress(name))
-            self._runs[name] = run  # at the end: the first is the one that was not asked for longest
-            if len(self._runs) > MAX_RUNS:
-                del self._runs[next(iter(self._runs))]
-        return run.read()
+
+        def opened() -> LiveRun | LiveSoak:
+            return LiveSoak(files) if SOAK_SUMMARY in files else LiveRun(files, self._catalog.progress(name))
+
+        return self._runs.get(name, None, opened).read()
 
     def state(self, summary: Summary) -> tuple[str, Snapshot | None]:
         """Return the state of a run for a list, and that of its progress if it goes on."""
@@ -161,11 +156,6 @@ class LiveRuns:
         if is_locked(path.with_name(LOCK)):
             return "running", self.read(summary)
         return "interrupted", None
-
-    def values(self, summary: Summary) -> dict[str, Any] | None:
-        """Return the content of the live part of a run's page, None for a run that has finished."""
-        snapshot = self.read(summary)
-        return snapshot and {"live": snapshot, "command": self._catalog.command(summary.name)}
 
 
 class Streams:
@@ -336,9 +326,8 @@ class LiveRun:
             row = decode_part(line, TurnEvalRow, name)
             self._turns += 1
             self._metrics.add_row(row)
-            severe = row.pred_compliance_label == "severe_violation"
             for kind, field, holds in (
-                ("severe_violation", "compliance", severe),
+                ("severe_violation", "compliance", row.pred_compliance_label == "severe_violation"),
                 ("constraint_contradiction", "constraint_contradiction", row.constraint_contradiction),
             ):
                 if holds:
@@ -354,16 +343,23 @@ class LiveRun:
             self._rag.add(decode_part(line, RagResult, name))
 
     def _taken(self, state: str) -> Snapshot:
-        last = _timestamp(self._last)
-        done, seconds = self._done - self._done_before, _seconds(self._begun, last)
+        last = ""
+        with suppress(msgspec.DecodeError):
+            last = msgspec.json.decode(self._last, type=_Stamp).ts
+        seconds_each = None
+        if (done := self._done - self._done_before) > 0:
+            with suppress(ValueError):  # a time that is missing
+                seconds_each = (
+                    datetime.fromisoformat(last) - datetime.fromisoformat(self._begun)
+                ).total_seconds() / done
         left = None if self._total is None else max(0, self._total - self._done)
         return Snapshot(
             state,
             self._done,
             self._total,
             self._turns,
-            60 * done / seconds if seconds and done > 0 else None,
-            left * seconds / done if left and seconds and done > 0 else None,
+            60 / seconds_each if seconds_each else None,
+            left * seconds_each if left and seconds_each else None,
             last,
             self._reason,
             tuple(self._newest),
@@ -395,20 +391,3 @@ class LiveSoak:
                 done, ended = (last.epoch, last.ended_at) if last else (0, "")
                 self._snapshot = Snapshot(state, done, total, last=ended, epochs=tuple(self._epochs))
             return self._snapshot
-
-
-class _Stamp(msgspec.Struct):
-    ts: str = ""
-
-
-def _timestamp(line: bytes) -> str:
-    with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(line, type=_Stamp).ts
-    return ""
-
-
-def _seconds(begun: str, last: str) -> float:
-    """Return the seconds between two times, 0 where one of them is none."""
-    with suppress(ValueError):
-        return (datetime.fromisoformat(last) - datetime.fromisoformat(begun)).total_seconds()
-    return 0.0

@@ -2,9 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from memfin.contracts import BenchConfigFile, ConfigFile, RunManifest, SoakSummary
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
@@ -20,6 +21,7 @@ from memfin.report.reader import CONFIG, MANIFEST, SUMMARY, Figures, SummaryFile
 from memfin.report.soak_report import LINES as SOAK_LINES
 from memfin.report.soak_report import SUMMARY as SOAK_SUMMARY
 
+T = TypeVar("T")
 Suite = Literal["dialogues", "rag", "soak"]
 
 _FILES: Final = (
@@ -69,6 +71,31 @@ class Summary(NamedTuple):
     problem: str = ""
 
 
+class Recent(Generic[T]):
+    """Values that are made again once what they were made of has changed; the latest used are kept."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._known: dict[object, tuple[object, T]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: object, state: object, make: Callable[[], T]) -> T:
+        """Return the value of a key, which ``make`` returns if it is not known of this state."""
+        with self._lock:
+            known = self._known.pop(key, None)
+            if known is None or known[0] != state:
+                known = (state, make())
+            self._known[key] = known  # the latest is the last
+            if len(self._known) > self._size:
+                del self._known[next(iter(self._known))]
+            return known[1]
+
+
+def state_of(paths: Iterable[Path]) -> list[tuple[Path, int, int]]:
+    """Return sizes and times of files, by which a change of them is noticed."""
+    return [(path, (stat := path.stat()).st_size, stat.st_mtime_ns) for path in paths]
+
+
 class Catalog:
     """Runs below a directory; all paths stay below it, symbolic links included."""
 
@@ -77,8 +104,7 @@ class Catalog:
         self._root: Final = root.resolve()
         self._only = only
         self._base: Final = self._root / only if only else self._root
-        self._known: dict[tuple[str, str], tuple[object, Summary]] = {}
-        """The summaries in a language, with the state of the files that they were read from."""
+        self._known = Recent[Summary](10_000)
 
     def files(self, name: str) -> dict[str, Path]:
         """Return the regular files of a run by their names; nothing for what is no run of this directory.
@@ -113,8 +139,6 @@ class Catalog:
         """Return all runs, the newest first."""
         names: Iterable[str] = [self._only] if self._only else [each.name for each in self._root.iterdir()]
         found = [run for name in names if (run := self.summary(name)) is not None]
-        names = {run.name for run in found}
-        self._known = {key: known for key, known in list(self._known.items()) if key[0] in names}
         return sorted(found, key=lambda run: (run.started, run.name), reverse=True)
 
     def comparable(self, run: Summary | None = None) -> dict[str, list[Summary]]:
@@ -129,21 +153,15 @@ class Catalog:
         """Return a run, None where there is none; the files are read again once they have changed."""
         if not (files := self.files(name)):
             return None
-        key = tuple(
-            (each, (stat := path.stat()).st_size, stat.st_mtime_ns)
-            for each, path in files.items()
-            if each not in _GROWING
-        )
-        place = (name, current_language())
-        known = self._known.get(place)
-        if known is None or known[0] != key:
-            try:
-                summary = _read(name, files)
-            except UsageError as problem:
-                reason = str(problem).replace(f"{self._root}/", "")
-                summary = Summary(name, "dialogues", "", None, "", "", "failed", problem=reason)
-            self._known[place] = known = (key, summary)
-        return known[1]
+        state = state_of(path for each, path in files.items() if each not in _GROWING)
+        return self._known.get((name, current_language()), state, lambda: self._read(name, files))
+
+    def _read(self, name: str, files: Mapping[str, Path]) -> Summary:
+        try:
+            return _read(name, files)
+        except UsageError as problem:
+            reason = str(problem).replace(f"{self._root}/", "")
+            return Summary(name, "dialogues", "", None, "", "", "failed", problem=reason)
 
 
 def _read(name: str, files: Mapping[str, Path]) -> Summary:
@@ -191,3 +209,11 @@ def rag_values(sums: RagSummary) -> Iterator[Value]:
     """Yield the values of a benchmark."""
     yield Value("score", "", tr("Score"), sums.overall_percentage / 100, sums.ci95.get("score"))
     yield Value("pass_rate", "", tr("Passed"), sums.pass_rate, sums.ci95.get("pass_rate"))
+
+
+def leading(values: Iterable[Value]) -> list[Value]:
+    """Return the first value of each metric."""
+    found: dict[str, Value] = {}
+    for value in values:
+        found.setdefault(value.code or value.name, value)
+    return list(found.values())

@@ -33,13 +33,8 @@ def serve(
 ) -> None:
     """Serve the pages of runs until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
-    Args:
-        runs: the directory of runs, or that of a single run.
-        host: the address to listen on.
-        port: the port; 0 takes a free one, which the line names.
-        names: further host names under which the viewer may be asked for.
-        token: required of visitors; on an address that the network can reach one is made if it is missing.
-        language: of visitors whose browser asks for no known one.
+    Port 0 takes a free one, and on an address that the network can reach a missing token is made; the line
+    has both. ``names`` are further host names, ``language`` is for browsers that ask for no known one.
 
     Raises:
         UsageError: there is no such directory, the token is too short, or the address cannot be listened on.

@@ -1,51 +1,34 @@
 """Content of the viewer's pages, read in worker threads: runs, a run, its turns, a dialogue."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from memfin.contracts.reading import read_json
 from memfin.journal import layout
-from memfin.language import marked, tr
-from memfin.report.glossary import METRICS, format_corrected, labels, value_label, word
+from memfin.language import tr
+from memfin.report.glossary import METRICS, format_corrected, labels, word
 from memfin.report.model import moment
 from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
-from memfin.web.view.benchmark import PAGE as QUESTIONS
+from memfin.web.pages import not_found
 from memfin.web.view.benchmark import questions_page
-from memfin.web.view.conversation import excerpt, profile_of, turns_of
+from memfin.web.view.conversation import excerpt, head_of, turns_of
 from memfin.web.view.corrected import CorrectedRates
 from memfin.web.view.figures import PROFILE, figures_of
-from memfin.web.view.filters import ANSWER, ANY, CONTRADICTION, KINDS, RANGES, VOTES, Filters, range_words
-from memfin.web.view.index import PAGE, Index, Indexes
+from memfin.web.view.filters import Filters, Page, Query, list_of
+from memfin.web.view.index import PAGE, Counts, Index, Indexes
 from memfin.web.view.live import LiveRuns, Snapshot
-from memfin.web.view.runs import Catalog, Summary, Value
+from memfin.web.view.runs import Catalog, Recent, Summary, Value, leading
 from memfin.web.view.soak import soak_page
 
 RUNS_PAGE: Final = 100
 TREND: Final = 30
 """Runs in a trend, the newest ones."""
-
-Query = Mapping[str, str]
-Page = tuple[str, dict[str, Any]]
-"""The name of a template, and its values."""
-
-
-class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
-    """A request that is not answered with a page; ``status`` is that of HTTP."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        del code
-        super().__init__(message)
-        self.status = status
-
-
-def not_found() -> Refusal:
-    """Return the refusal of what is no run or dialogue of the directory."""
-    return Refusal(404, "not_found", marked("There is nothing here."))
 
 
 class Views:
@@ -56,7 +39,7 @@ class Views:
         self._indexes = indexes
         self.live = LiveRuns(catalog)
         self._corrected = CorrectedRates(catalog)
-        self._counted: tuple[object, dict[str, list[tuple[str, int]]]] | None = None
+        self._counted = Recent[Counts](1)
 
     @property
     def sources(self) -> tuple[Catalog, Indexes]:
@@ -66,14 +49,15 @@ class Views:
     def runs(self, query: Query) -> Page:
         """Return the list of runs, and the trends of their datasets."""
         runs = self._catalog.summaries()
-        page = Filters.of(query).page
-        shown = runs[(page - 1) * RUNS_PAGE : page * RUNS_PAGE]
+        filters = Filters.of(query, ())._replace(q="")
+        shown = runs[(filters.page - 1) * RUNS_PAGE : filters.page * RUNS_PAGE]
         return "runs", {
             "runs": [(run, *self.live.state(run)) for run in shown],
-            "leading": _leading,
+            "live": True,
+            "leading": leading,
             "suites": {"dialogues": tr("dialogues"), "rag": tr("benchmark"), "soak": tr("soak")},
-            "trends": _trends(runs),
-            "pager": _pager(page, len(runs), RUNS_PAGE, Filters()),
+            "trends": list(_trends(runs)),
+            **list_of(filters, len(runs), RUNS_PAGE),
             "moment": moment,
             "states": _states(),
             "comparable": self._catalog.comparable(),
@@ -88,9 +72,7 @@ class Views:
             return "soak", {**self._head(summary), **soak_page(self._catalog, run)}
         if summary.problem:
             return "problem", {"words": summary.problem}
-        found = questions_page(self._catalog.files(run), query)
-        pager = _pager(found["filters"].page, found["total"], QUESTIONS, found["filters"])
-        return "benchmark", {**self._head(summary), **found, "pager": pager}
+        return "benchmark", {**self._head(summary), **questions_page(self._catalog.files(run), query)}
 
     def live_state(self, run: str) -> Snapshot | None:
         """Return the state of a run that goes on, None for one that has finished."""
@@ -112,30 +94,26 @@ class Views:
             place = index.dialog(dialog)
             if place is None:
                 raise not_found()
-            trace = index.trace(place)
-            turns = turns_of(trace, index.rows(place), index.votes(place), filters.q)
+            trace, rows, votes = index.records(place)
             matching = index.matching(place, filters)
-            before, after = (index.neighbour(place, filters, after=each) for each in (False, True))
-        difficulty = labels("difficulty").get(trace.difficulty or "")
+            neighbours = [index.neighbour(place, filters, after=each) for each in (False, True)]
+            before, after = (each and (quote(each["name"], safe=""), each["number"]) for each in neighbours)
         return "dialog", {
             "run": run,
-            "dialog": dialog,
-            "facts": [one_line(each, 80) for each in (trace.scenario_type, difficulty) if each],
-            "profile": profile_of(trace),
-            "turns": turns,
+            **head_of(trace),
+            "turns": turns_of(trace, rows, votes, filters.q),
             "matching": matching if filters.any else set(),
             "before": before,
             "after": after,
-            "filters": filters,
-            "chosen": chosen_filters(filters, filters.address),
+            **list_of(filters, 0, PAGE),
         }
 
     def _turns(self, query: Query, summary: Summary, *, whole: bool) -> Page:
         filters = Filters.of(query)
         with closing(self._indexes.open(self._files(summary.name))) as index:
-            total, lines = index.total(filters), index.lines(filters)
+            (total, dialogs), lines = index.totals(filters), index.lines(filters)
             counts = self._counts(summary.name, index, filters)
-            unreadable, dialogs = index.unreadable(), index.dialogs(filters)
+            unreadable = int(index.meta("unreadable"))
             whole = whole and not filters.any and filters.page == 1
             figures = (
                 figures_of(index, summary.values, dict(counts["missed"]), self._profiles(summary))
@@ -153,26 +131,19 @@ class Views:
             "comparable": self._catalog.comparable(summary) if whole and summary.values else {},
             "dialogs": dialogs,
             "counted": dict(counts["metric"]),
-            "filters": filters,
-            "chosen": chosen_filters(filters, filters.address),
-            "facets": [(kind, tr(name), _labelled(kind, counts[kind])) for kind, name in KINDS.items()],
-            "total": total,
+            **list_of(filters, total, PAGE, counts=counts),
             "lines": lines,
             "unreadable": unreadable,
             "missed": dict(counts["failed"]),
-            "pager": _pager(filters.page, total, PAGE, filters),
             "word": word,
             "excerpt": excerpt,
             "statuses": labels("turn_status"),
         }
 
-    def _counts(self, run: str, index: Index, filters: Filters) -> dict[str, list[tuple[str, int]]]:
+    def _counts(self, run: str, index: Index, filters: Filters) -> Counts:
         """Return the counts of the facets, which are slow to make and the same on all pages of a list."""
-        key = (run, index.key(), filters._replace(page=1))
-        known = self._counted
-        if known is None or known[0] != key:
-            self._counted = known = (key, index.counts(filters))
-        return known[1]
+        state = (run, index.meta("key"), filters._replace(page=1))
+        return self._counted.get(None, state, lambda: index.counts(filters))
 
     def _profiles(self, summary: Summary) -> dict[str, float]:
         """Return the profile score of each dialogue."""
@@ -183,15 +154,11 @@ class Views:
 
     def _head(self, summary: Summary) -> dict[str, Any]:
         """Return facts and values of a run; those so far where it goes on."""
-        live = self.live.values(summary)
-        if live is None:
-            return {**_head(summary), "live": None}
-        snapshot: Snapshot = live["live"]
-        return (
-            _head(summary._replace(values=snapshot.values or summary.values, state="", ended=None))
-            | live
-            | {"moment": moment}
-        )
+        live = self.live.read(summary)
+        if live is not None:
+            summary = summary._replace(values=live.values or summary.values, state="", ended=None)
+        command = self._catalog.command(summary.name)
+        return {**_head(summary), "live": live, "command": command, "moment": moment}
 
     def _summary(self, run: str) -> Summary:
         summary = self._catalog.summary(run)
@@ -218,89 +185,34 @@ def _head(summary: Summary) -> dict[str, Any]:
     if not any(code for code, _ in cards):
         cards = [("", [value]) for value in summary.values]
     shown = [(name, one_line(value, 300)) for name, value in facts if value]
-    titles = {metric.code: metric.title for metric in METRICS}
-    return {"run": summary, "facts": shown, "cards": cards, "titles": titles}
+    home = f"/runs/{quote(summary.name)}"
+    addresses = {value.name: f"{home}/turns?metric={quote(value.name)}" for value in summary.values}
+    if summary.suite == "rag":
+        addresses = {"score": "#questions", "pass_rate": f"{home}?result=passed"}
+    return {
+        "run": summary,
+        "facts": shown,
+        "cards": cards,
+        "titles": {metric.code: metric.title for metric in METRICS},
+        "addresses": addresses,
+    }
 
 
 def _states() -> dict[str, str]:
     return {**labels("soak_states"), "unfinished": tr("not finished")}
 
 
-def facet_label(kind: str, value: str) -> str:
-    """Return the value of a filter in words."""
-    if kind in ("failed", "metric"):
-        if value == ANSWER:
-            return tr("No answer")
-        metric, _, key = value.partition(".")
-        code = next((text.code for text in METRICS if text.name == metric), metric)
-        return one_line(f"{code} {value_label(key)}", 80)
-    if kind in RANGES:
-        return range_words(value)
-    known = {
-        "difficulty": labels("difficulty"),
-        "status": labels("turn_status"),
-        "unsure": {ANY: tr("anything"), VOTES: tr("the judge"), CONTRADICTION: tr("a constraint")},
-        **dict.fromkeys(("key", "missed"), labels("keys")),
-    }.get(kind, {})
-    return known.get(value) or (word(value) if kind in ("label", "unsure") else one_line(value, 80))
-
-
-def _labelled(kind: str, counts: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
-    """Return values, labels and counts of a facet, those of metrics in their order."""
-    found = [(value, facet_label(kind, value), count) for value, count in counts]
-    by_name = kind in ("failed", "metric")
-    return sorted(found, key=lambda each: (each[0] != ANSWER, each[0])) if by_name else found
-
-
-def chosen_filters(filters: Filters, address: Callable[..., str]) -> list[tuple[str, str, str]]:
-    """Return the filters that are set: name, value in words, and the query string without each."""
-    chosen = [
-        (tr((KINDS | RANGES)[kind]), facet_label(kind, value), address(**{kind: None}))
-        for kind, value in filters.values.items()
-    ]
-    if filters.q:
-        chosen.append((tr("Text"), one_line(filters.q, 80), address(q=None)))
-    return chosen
-
-
-def _pager(page: int, total: int, size: int, filters: Filters) -> dict[str, Any]:
-    return pager_of(page, total, size, filters.address)
-
-
-def pager_of(page: int, total: int, size: int, address: Callable[..., str]) -> dict[str, Any]:
-    """Return the number of a page, and the query strings of the pages before and after it."""
-    pages = max(1, -(-total // size))
-    return {
-        "page": page,
-        "pages": pages,
-        "before": address(page=page - 1) if 1 < page <= pages + 1 else None,
-        "after": address(page=page + 1) if page < pages else None,
-    }
-
-
-def _trends(runs: list[Summary]) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return the courses of the leading values of each dataset with several finished runs."""
+def _trends(runs: list[Summary]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the courses of the leading values of each dataset with several finished runs."""
     finished = [run for run in runs if run.values and run.dataset]
-    found = []
     for dataset in dict.fromkeys(run.dataset for run in finished):
-        same = [run for run in finished if run.dataset == dataset][:TREND][::-1]
         courses: dict[str, list[Value]] = {}
-        for run in same:
-            for value in _leading(run):
+        for run in [run for run in finished if run.dataset == dataset][:TREND][::-1]:
+            for value in leading(run.values):
                 if value.number is not None:
                     courses.setdefault(value.name, []).append(value)
-        trends = [_trend(values) for values in courses.values() if len(values) > 1]
-        if trends:
-            found.append((one_line(dataset, 200), trends))
-    return found
-
-
-def _leading(run: Summary) -> list[Value]:
-    """Return the first value of each metric."""
-    found: dict[str, Value] = {}
-    for value in run.values:
-        found.setdefault(value.code or value.name, value)
-    return list(found.values())
+        if trends := [_trend(values) for values in courses.values() if len(values) > 1]:
+            yield one_line(dataset, 200), trends
 
 
 def _trend(values: list[Value]) -> dict[str, str]:
