@@ -169,6 +169,13 @@ async def test_each_dialogue_opens_at_its_first_turn_that_differs(viewer: Viewer
     name = next(name for name, number in differing if name != gone and (name, number) in changed)
     page = (await viewer.get(f"/compare/dialogs/{name}?a=before&b=changed")).text
     assert '<ins><span class="vh">[only in b: </span>市场有风险。<span class="vh">]</span></ins>' in page
+    trace = next(
+        each
+        for _, each in iter_jsonl(runs / "before" / "dialog_trace.jsonl", DialogTrace)
+        if each.dialog_id == name
+    )
+    asked = re.findall(r"<b lang=.en.>Client</b><p><bdi>(.*?)</bdi>", page)
+    assert [unescape(each) for each in asked] == [each.user_text for each in trace.turns]
 
 
 async def test_changes_combine_with_the_filters_of_turns(viewer: Viewer, runs: Path) -> None:
