@@ -28,7 +28,7 @@ from adviser import before
 turns = itertools.count()
 
 def reply(text):
-    if next(turns) > 40:
+    if next(turns) > 48:
         time.sleep(60)
     return before(text)
 """
@@ -84,13 +84,13 @@ def browser() -> Iterator[webdriver.Chrome]:
 
 def save(driver: webdriver.Chrome, name: str, height: int, start: str = "body") -> None:
     """Save a picture of the page that begins at the element of a selector."""
-    metrics = {"width": WIDTH, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
+    metrics = {"width": WIDTH, "height": height, "deviceScaleFactor": 1.25, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     top = driver.execute_script(
         "return document.querySelector(arguments[0]).getBoundingClientRect().top + window.scrollY", start
     )
     clip = {"x": 0, "y": max(0, top - 16), "width": WIDTH, "height": height, "scale": 1}
-    picture = {"format": "webp", "quality": 60, "clip": clip, "captureBeyondViewport": True}
+    picture = {"format": "webp", "quality": 45, "clip": clip, "captureBeyondViewport": True}
     data = driver.execute_cdp_cmd("Page.captureScreenshot", picture)["data"]
     (IMAGES / f"{name}.webp").write_bytes(base64.b64decode(data))
 
@@ -102,8 +102,10 @@ def in_progress(folder: Path) -> Iterator[None]:
     line = "run --agent slow:reply --run-id slow --workers-dialog 1 --quiet"
     words = [sys.executable, "-m", "memfin", *line.split()]
     with subprocess.Popen(words, cwd=folder) as run:  # noqa: S603
-        yield
-        run.kill()
+        try:
+            yield
+        finally:
+            run.kill()
 
 
 def label(driver: webdriver.Chrome, address: str) -> None:
