@@ -15,11 +15,24 @@ from urllib.request import Request, urlopen
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 WIDTH: Final = 1080
 FILTER: Final = "failed=m4_compliance.severe_violation_rate"
+SLOW: Final = """
+import itertools, time
+from adviser import before
+
+turns = itertools.count()
+
+def reply(text):
+    if next(turns) > 48:
+        time.sleep(60)
+    return before(text)
+"""
+"""An agent whose run is still in progress when it is looked at."""
 
 
 def memfin(folder: Path, line: str) -> str:
@@ -71,15 +84,37 @@ def browser() -> Iterator[webdriver.Chrome]:
 
 def save(driver: webdriver.Chrome, name: str, height: int, start: str = "body") -> None:
     """Save a picture of the page that begins at the element of a selector."""
-    metrics = {"width": WIDTH, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
+    metrics = {"width": WIDTH, "height": height, "deviceScaleFactor": 1.25, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     top = driver.execute_script(
         "return document.querySelector(arguments[0]).getBoundingClientRect().top + window.scrollY", start
     )
     clip = {"x": 0, "y": max(0, top - 16), "width": WIDTH, "height": height, "scale": 1}
-    picture = {"format": "webp", "quality": 80, "clip": clip, "captureBeyondViewport": True}
+    picture = {"format": "webp", "quality": 45, "clip": clip, "captureBeyondViewport": True}
     data = driver.execute_cdp_cmd("Page.captureScreenshot", picture)["data"]
     (IMAGES / f"{name}.webp").write_bytes(base64.b64decode(data))
+
+
+@contextlib.contextmanager
+def in_progress(folder: Path) -> Iterator[None]:
+    """Start a run that does not end within the block."""
+    (folder / "slow.py").write_text(SLOW, "utf-8")
+    line = "run --agent slow:reply --run-id slow --workers-dialog 1 --quiet"
+    words = [sys.executable, "-m", "memfin", *line.split()]
+    with subprocess.Popen(words, cwd=folder) as run:  # noqa: S603
+        try:
+            yield
+        finally:
+            run.kill()
+
+
+def label(driver: webdriver.Chrome, address: str) -> None:
+    """Label a turn as a severe violation, and open it again."""
+    driver.get(address)
+    for choice in ("compliance'][value='3", "contradiction'][value='none", "forbidden'][value='保本保收益"):
+        driver.find_element(By.CSS_SELECTOR, f"[name='{choice}']").click()
+    driver.find_element(By.CSS_SELECTOR, ".send button").click()
+    driver.get(address)
 
 
 def main() -> None:
@@ -121,6 +156,20 @@ def main() -> None:
             ):
                 driver.get(f"{url}/runs/oracle/{page}")
                 save(driver, name, 760)
+            driver.get(f"{url}/compare/dialogs/en-boundary-sure-thing?a=echo&b=builtin")
+            save(driver, "view-beside", 760)
+            with in_progress(folder):
+                driver.get(f"{url}/runs/slow")
+                WebDriverWait(driver, 60).until(
+                    lambda _: driver.find_elements(By.CSS_SELECTOR, "#done[value='5']")
+                )
+                save(driver, "view-live", 760)
+        with served(folder, "label runs/before --port 0 --draw 125 --reader ann") as url:
+            label(driver, f"{url}/turns/zh-product-idle-cash/4")
+            save(driver, "label-turn", 860)
+        memfin(folder, "signoff runs/before")
+        driver.get((folder / "runs/before/signoff.html").as_uri())
+        save(driver, "signoff", 620, "#violations")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,12 @@ from memfin.language import Language, use_language
 from memfin.report import render_html_report, write_reports
 from memfin.report.comparison import compare_runs
 from memfin.report.comparison_report import comparison_report
+from memfin.report.signoff import render_signoff
+from memfin.validity.evidence import label_files, read_readings
 from tests.report.test_soak_report import write_soak as write_soak_of_epochs
 from tests.support import LONG
 from tests.web.browsers import chromium, needs_chromium
+from tests.web.label_runs import Form, Labelling, labelling, write_label_run
 from tests.web.memory_service import serving
 from tests.web.test_memory_browser import EN, Person
 from tests.web.view_runs import viewing, write_benchmark, write_soak, write_various
@@ -152,4 +155,39 @@ def memory_pages(folder: Path, url: str, token: str) -> list[str]:
                 person.open("settings?lang=en")
                 person.field(EN["sign_in"]["token"]).send_keys(token)
                 person.press(EN["sign_in"]["submit"])
+    return found
+
+
+async def test_pages_of_labels_and_sign_off(tmp_path: Path) -> None:
+    run = write_label_run(tmp_path / "runs" / "r")
+    async with labelling(run, tmp_path / "spare", number=6, readers=2) as pages:
+        first, second, third, *_ = pages.places()
+        for place, reader, label in ((first, "ann", "1"), (first, "bob", "3"), (second, "ann", "1")):
+            form = Form((await pages.get(place, reader)).text).fields
+            sent = await pages.post(place, [*form, ("compliance", label)], reader)
+            assert sent.status == 303, sent.text
+        paths = ["", first, second, third, "/agreement", first.replace("turns", "adjudicate"), "/none"]
+        assert await anyio.to_thread.run_sync(label_pages, tmp_path, pages, run, paths) == []
+
+
+def label_pages(folder: Path, pages: Labelling, run: Path, paths: list[str]) -> list[str]:
+    """Open the pages of labels before and after a name is given, and the sign-off page of the run."""
+    found: list[str] = []
+    page = folder / "signoff.html"
+    readings = read_readings(run, label_files(run, ()), None)
+    with looking(folder) as (browser, prefer):
+        for scheme, language in LOOKS:
+            prefer(scheme)
+            browser.get(f"{pages.url}/?lang={language}")
+            browser.delete_cookie("memfin_label_reader")
+            browser.get(f"{pages.url}/")
+            found += findings(browser)
+            browser.add_cookie({"name": "memfin_label_reader", "value": "ann"})
+            for path in paths:
+                browser.get(f"{pages.url}{path}")
+                found += findings(browser)
+            with use_language(language):
+                page.write_text(render_signoff(run, readings, "1"), "utf-8")
+            browser.get(page.as_uri())
+            found += findings(browser)
     return found
