@@ -16,8 +16,9 @@ from memfin.language import Language, use_language
 from memfin.report import render_html_report, write_reports
 from memfin.report.comparison import compare_runs
 from memfin.report.comparison_report import comparison_report
+from memfin.report.reader import label_files
 from memfin.report.signoff import render_signoff
-from memfin.validity.evidence import label_files, read_readings
+from memfin.validity.evidence import read_readings
 from tests.report.test_soak_report import write_soak as write_soak_of_epochs
 from tests.support import LONG
 from tests.web.browsers import chromium, needs_chromium
@@ -174,7 +175,7 @@ def label_pages(folder: Path, pages: Labelling, run: Path, paths: list[str]) -> 
     """Open the pages of labels before and after a name is given, and the sign-off page of the run."""
     found: list[str] = []
     page = folder / "signoff.html"
-    readings = read_readings(run, label_files(run, ()), None)
+    readings = read_readings(run, label_files(run), None)
     with looking(folder) as (browser, prefer):
         for scheme, language in LOOKS:
             prefer(scheme)
