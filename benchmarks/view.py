@@ -88,7 +88,7 @@ def measure(command: Sequence[str], port: int, pages: Sequence[tuple[str, str]])
 
 def main() -> None:
     """Measure both viewers and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dialogs", type=int, default=1000)
     dialogs = parser.parse_args().dialogs
     with tempfile.TemporaryDirectory() as folder:

@@ -96,8 +96,8 @@ def write_bundle(
             file.write(_checksum(file, size).encode())
             file.flush()
             os.fsync(file.fileno())
-            file.seek(0)
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        with partial.open("rb") as written:
+            found = hashlib.file_digest(written, "sha256").hexdigest()
         partial.chmod(0o644 & path.parent.stat().st_mode)
         partial.replace(path)
     except zipfile.LargeZipFile:

@@ -172,8 +172,9 @@ def _differences(first: Any, second: Any, path: str = "") -> list[str]:
         return [
             each for name, place in places for each in _differences(first.get(name), second.get(name), place)
         ]
-    numbers = isinstance(first, int | float) and isinstance(second, int | float)
-    same = math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) if numbers else first == second
+    same = first == second
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        same = math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     return [] if same else [path]
 
 

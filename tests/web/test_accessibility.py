@@ -37,9 +37,9 @@ PATHS = ("/", "/none", f"/runs/r/turns?q={quote('第3')}", "/runs/r/turns?label=
 """Pages of the viewer that a crawl does not find, or from which it starts."""
 
 # Every template, colour and language is in one of the two; a long run has all four.
-LOOKS: list[tuple[str, Language]] = [("light", "en"), ("dark", "zh")]
-if LONG:
-    LOOKS += [("light", "zh"), ("dark", "en")]
+LOOKS: list[tuple[str, Language]] = [("light", "en"), ("dark", "zh"), ("light", "zh"), ("dark", "en")]
+if not LONG:
+    del LOOKS[2:]
 
 FINDINGS = """
 const done = arguments[0];

@@ -271,13 +271,14 @@ class _Source(NamedTuple):
     @classmethod
     def of(cls, files: Mapping[str, Path]) -> Self:
         """Return the present state of the files of a run."""
+        log = b""
         if COMMITS in files:
             log, ends = _committed(files[COMMITS])
             if SUMMARY not in files:
                 return cls(files, json.dumps([_PROGRAM, digest(log)]), log, ends)
         states = {name: path.stat() for name, path in sorted(files.items()) if name in _SOURCES}
         sizes = {name: [each.st_size, each.st_mtime_ns] for name, each in states.items()}
-        return cls(files, json.dumps([_PROGRAM, sizes]), log if COMMITS in files else b"", None)
+        return cls(files, json.dumps([_PROGRAM, sizes]), log, None)
 
     def read_before(self, path: Path) -> dict[str, int] | None:
         """Return the sizes that an index was built of, None if it cannot grow to one of this source."""

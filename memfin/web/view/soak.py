@@ -52,11 +52,13 @@ def _errors(errors: SoakErrors) -> list[tuple[str, str]]:
 
 def _cells(epoch: SoakEpoch, names: dict[str, str], kinds: list[str]) -> list[str]:
     values, latency = epoch.headline_values, epoch.turn_latency_ms
-    known = ((soak_report.unit_of(name), values.get(name)) for name in names)
     return [
         moment(epoch.ended_at) or "",
         duration(epoch.wall_seconds),
-        *("-" if value is None else soak_report.in_unit(unit, value) for unit, value in known),
+        *(
+            "-" if value is None else soak_report.in_unit(soak_report.unit_of(name), value)
+            for name, value in zip(names, map(values.get, names), strict=True)
+        ),
         *map(milliseconds, (latency.p50, latency.p99)),
         *(grouped(epoch.errors[kind]) for kind in kinds),
     ]
