@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from _pytest.mark.structures import ParameterSet
 from anyio.lowlevel import checkpoint
 
 LONG = bool(os.environ.get("TESTS_LONG"))
@@ -32,7 +33,8 @@ def each_case(
     del ids
     fields = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
     rows = [
-        case.values if hasattr(case, "marks") else (case,) if len(fields) == 1 else case for case in cases
+        case.values if isinstance(case, ParameterSet) else (case,) if len(fields) == 1 else case
+        for case in cases
     ]
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:

@@ -227,7 +227,7 @@ def _checks(directory: Path, manifest: BundleManifest) -> Iterator[tuple[str, bo
     made = {manifest.memfin_version, config.memfin_version if config else __version__} - {__version__}
     if made:
         yield f"figures and pages: made by MemFin {', '.join(sorted(made))}, this is {__version__}", False
-    known = {f"run/{name}" for name in (*_RUN_FILES, DATASET)} | {
+    known = {f"run/{name}" for name in (*_RUN_FILES, DATASET, LABELS)} | {
         f"signoff.{each}.html" for each in LANGUAGES
     }
     known |= {f"logs/progress_{manifest.run_id}.jsonl"}
