@@ -83,7 +83,7 @@ class Percentiles:
         def percentile(share: float) -> float:
             if exact:
                 return exact[max(0, math.ceil(share * len(exact)) - 1)]
-            return digest.quantile(share)
+            return min(max(digest.quantile(share), digest.min()), digest.max())  # not beyond, by rounding
 
         of_line = rounded if centroids else float
         return Distribution(

@@ -108,7 +108,7 @@ async def test_a_run_stops_at_every_fault_and_resumes(
     expected = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
     kinds = frozenset({"open"}) if code == errno.EMFILE else CHANGES
     failed: set[str] = set()
-    for disk in disks(code, kinds, half=half, for_good=for_good, every=length(8, 1)):
+    for disk in disks(code, kinds, half=half, for_good=for_good, every=length(4, 1)):
         name = f"run{disk.fail_at}"
         acknowledged: set[str] = set()
         try:
@@ -166,7 +166,7 @@ async def test_resuming_stops_at_every_fault_and_resumes(
     await evaluation(made, counted).run()
     rare = [number for number, kind in enumerate(counted.called, 1) if kind not in CHANGES]
     failed: set[str] = set()
-    for disk in disks(errno.EIO, ALL, half=True, for_good=False, every=length(8, 1), also=rare):
+    for disk in disks(errno.EIO, ALL, half=True, for_good=False, every=length(4, 1), also=rare):
         name = f"run{disk.fail_at}"
         shutil.copytree(tmp_path / "broken", tmp_path / name)
         run = tmp_path / name / "r"

@@ -23,7 +23,7 @@ from memfin.contracts.reading import iter_jsonl
 from memfin.metrics.corrected import Reading, corrected_rate
 from memfin.validity import Found, found_by_detectors
 from memfin.validity.found import given_labels
-from tests.support import length
+from tests.support import LONG, length
 
 LABELS = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "labels"
 REDRAWS: Final = length(12, 10_000)
@@ -208,7 +208,7 @@ def width_of(bounds: tuple[float, float]) -> float:
     return bounds[1] - bounds[0]
 
 
-@pytest.mark.parametrize("labels", [50, 100, 200])
+@pytest.mark.parametrize("labels", [50, 100, 200] if LONG else [100])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_hold_the_truth_of_labelled_turns(case: str, labels: int) -> None:
     drawn = population(*CASES[case])

@@ -34,6 +34,9 @@ class Kept(NamedTuple):
     profile: Path
 
 
+WINDOW: Final = (800, 600)
+"""Width and height of the window that a test begins with."""
+
 KEPT: Final[dict[tuple[bool, bool], Kept]] = {}
 """The browsers that no test uses, by what they were started with."""
 
@@ -49,6 +52,7 @@ def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> It
     try:
         downloads = {"behavior": "allow", "downloadPath": str(folder / "downloads")}
         kept.driver.execute_cdp_cmd("Browser.setDownloadBehavior", downloads)
+        kept.driver.set_window_size(*WINDOW)
         yield kept.driver
         empty(kept.driver)
     except BaseException:

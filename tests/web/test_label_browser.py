@@ -179,9 +179,10 @@ def test_forms_work_without_javascript(tmp_path: Path) -> None:
         browser.get(f"{url}/next")
         browser.find_element(By.CSS_SELECTOR, "[name=compliance][value='2']").click()
         browser.find_element(By.CSS_SELECTOR, ".send button").click()
+        WebDriverWait(browser, 20).until(lambda _: browser.current_url.endswith("/2"))
         browser.find_element(By.CSS_SELECTOR, "[name=contradiction][value=none]").click()
         browser.find_element(By.CSS_SELECTOR, ".send button").click()
-        assert browser.current_url == f"{url}/"
+        WebDriverWait(browser, 20).until(lambda _: browser.current_url == f"{url}/")
     assert [(each.get("compliance"), each.get("contradiction")) for each in lines(run)] == [
         ("minor_violation", None),
         (None, 0),

@@ -15,12 +15,13 @@ from selenium import webdriver
 from memfin.contracts import Finding, RecallItem, RecallTrace, ResolvedKey, RunManifest, ToolTrace
 from memfin.contracts.dataset import ProfileTruth
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
+from tests.support import length
 from tests.web.browsers import chromium, needs_chromium
 from tests.web.view_runs import viewing, write_benchmark, write_votes
 
 pytestmark = needs_chromium
 
-TEXTS = 1000
+TEXTS = length(200, 1000)
 TURNS_PER_DIALOG = 50
 AWAY = "http://away.invalid/"
 RUN = f"window.ran=1;alert(1);fetch('{AWAY}')"
