@@ -32,7 +32,9 @@ def test_line_ends_of_every_kind_become_line_feeds() -> None:
 
 def test_every_character_there_is_gets_the_closer_look_it_needs() -> None:
     lowest = 0x30000  # above it, characters stand in a few blocks: the borders of each, and some
-    codes = [*range(lowest), *range(0xE0000, 0xE1000), *range(lowest, 0x110000, length(97, 1)), 0x10FFFF]
+    common = length(0x10000, lowest)
+    codes = [*range(common), *range(common, lowest, length(7, 1)), *range(0xE0000, 0xE1000)]
+    codes += [*range(lowest, 0x110000, length(97, 1)), 0x10FFFF]
     for code in codes:
         character = chr(code)
         shown = visible(character, kept=frozenset())
