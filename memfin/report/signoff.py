@@ -31,7 +31,7 @@ Span = tuple[int, int, str]
 
 
 class Readings(NamedTuple):
-    """What people's labels say of a run: the labels with their turns, agreement of readers, corrected rates.
+    """People's labels of a run with their turns, agreement of readers, corrected rates.
 
     Labels of readers who contradict each other (``contradict``) correct nothing.
     """
