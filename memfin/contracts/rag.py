@@ -98,6 +98,7 @@ PASS_THRESHOLD: Final = 0.7
 """The share of its score that passes a question, where the file says nothing else."""
 
 RagType = Literal["fact_exact", "evidence_set", "conflict_gap"]
+RagBaselineName = Literal["builtin", "bm25s"]
 RagSection = Literal["qa_pair", "header"]
 RagSpeaker = Literal["question", "answer"]
 

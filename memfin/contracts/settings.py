@@ -230,7 +230,7 @@ class BenchConfig(RunConfig):
     """
 
     agent: Annotated[
-        str, _system("System: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory.", key="rag")
+        str, _system("System: builtin, bm25s, oracle, http(s)://..., openai:MODEL or pkg.module:factory.", key="rag")
     ] = "builtin"
     judge: Annotated[
         str,
