@@ -1,6 +1,7 @@
 """The system bm25s, and baselines beside the system of a benchmark run."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from memfin.runtime.bench_plan import make_bench_plan, make_bench_resume_plan
 from memfin.runtime.run import Run
 from memfin.validation import validate_run
 from tests.rag.bench_support import DOCUMENT, Counting, benchmark, fact, mixed
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PROSE = """<!-- page 1 -->
 The branch in Eastling closed in May after forty years.
@@ -143,3 +146,34 @@ def test_unusable_baselines_are_refused(tmp_path: Path) -> None:
     path = benchmark(tmp_path / "c", [fact("f1")], document=None)
     with pytest.raises(UsageError, match="--baseline: reads the document, and there is none"):
         make_bench_plan(path, rag="oracle", baselines=["bm25s"])
+
+
+# --- the table of benchmarks/rag_systems.py
+
+
+def rag_systems(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "benchmarks/rag_systems.py", *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+
+
+def test_the_table_has_every_benchmark_and_all_together(tmp_path: Path) -> None:
+    mixed(tmp_path / "b", facts=2)
+    mixed(tmp_path / "c", facts=1)
+    done = rag_systems(str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
+    assert rows[0][-4:] == ["@1", "@3", "@5", "gaps @1"]
+    names = ["builtin", "bm25s", "always abstains"]
+    assert [row[:2] for row in rows[2:]] == [[place, name] for place in ("b", "c", "all") for name in names]
+    assert rows[3][-4:] == ["1.00", "1.00", "1.00", "1.00"]
+    assert rows[4][3:] == ["0.0", "0.0", "80.0", "-", "-", "-", "-"]
+    own = run(tmp_path, "r", "bm25s")
+    assert own.overall_percentage > 0
+    alone = rag_systems(str(tmp_path / "b")).stdout.splitlines()
+    assert f"| b | bm25s | {own.overall_percentage:.1f} |" in "\n".join(alone)
+
+
+def test_a_folder_without_benchmarks_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = rag_systems(str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"rag_systems: {tmp_path}: holds no benchmark, a directory with questions/*.json\n"

@@ -7,7 +7,7 @@ from memfin.contracts.rag import RagAnswer, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of, plain
-from memfin.rag.passages import joined, passages_of
+from memfin.rag.passages import Hit, joined, passages_of
 from memfin.rag.systems.protocol import KnownSystem
 
 try:
@@ -36,16 +36,17 @@ class Bm25sRag(KnownSystem):
             self._index = bm25s.BM25()
             self._index.index(texts, show_progress=False)
 
-    def search(self, question: str) -> list[int]:
-        """Return the numbers of the passages that share a term with the question, the best first."""
+    def search(self, question: str) -> list[Hit]:
+        """Rank the passages that share a term with the question."""
         if self._index is None or not (words := _terms(question)):
             return []
-        scores = self._index.get_scores(words).tolist()
-        return sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: -scores[at])
+        scores = zip(self._passages, self._index.get_scores(words).tolist(), strict=True)
+        hits = [Hit(number, passage, score) for number, (passage, score) in enumerate(scores) if score > 0]
+        return sorted(hits, key=lambda hit: -hit.score)
 
     async def query(self, question: str) -> RagAnswer:
         """Return the best passage as the answer; decline if none shares a term with the question."""
-        best = [self._passages[number].quotes() for number in self.search(question)[:MAX_PASSAGES]]
+        best = [hit.passage.quotes() for hit in self.search(question)[:MAX_PASSAGES]]
         if not best:
             return RagAnswer(answer=_NONE[language_of(question)], abstained=True)
         return RagAnswer(
