@@ -5,7 +5,7 @@ set -eu
 compile="uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links"
 $compile --output-file requirements/run.txt pyproject.toml requirements/build.in
 $compile --output-file requirements/test.txt --constraint requirements/run.txt --group test pyproject.toml requirements/build.in
-$compile --output-file requirements/adapters.txt --constraint requirements/test.txt --extra langchain --extra langgraph --extra mcp --extra mem0 --extra otel --extra parquet --group adapters pyproject.toml
+$compile --output-file requirements/adapters.txt --constraint requirements/test.txt --extra bm25s --extra langchain --extra langgraph --extra mcp --extra mem0 --extra otel --extra parquet --group adapters pyproject.toml
 $compile --output-file requirements/lint.txt --constraint requirements/adapters.txt --constraint requirements/test.txt --group test --group lint pyproject.toml requirements/build.in
 $compile --output-file requirements/llama.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --group llama pyproject.toml
 $compile --output-file requirements/inspect.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --extra inspect pyproject.toml

@@ -199,7 +199,7 @@ def _show_warnings(summary: RagSummary, directory: Path, stats: RunStats, plan: 
 def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool) -> None:
     """Print the table and where the report is."""
     if not quiet:
-        from memfin.report.tables import judge_line, rag_table  # noqa: PLC0415 - rich loads slowly
+        from memfin.report.tables import baseline_lines, judge_line, rag_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(rag_table(summary))
         click.echo(
@@ -213,6 +213,8 @@ def _present(summary: RagSummary, stats: RunStats, report: Path, *, quiet: bool)
                 failed=total_errors(stats),
             )
         )
+        for baseline in baseline_lines(summary):
+            click.echo(baseline)
         if line := judge_line(summary):
             click.echo(line)
     click.echo(tr("report: {path}", path=report))

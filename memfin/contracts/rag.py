@@ -98,6 +98,7 @@ PASS_THRESHOLD: Final = 0.7
 """The share of its score that passes a question, where the file says nothing else."""
 
 RagType = Literal["fact_exact", "evidence_set", "conflict_gap"]
+RagBaselineName = Literal["builtin", "bm25s"]
 RagSection = Literal["qa_pair", "header"]
 RagSpeaker = Literal["question", "answer"]
 
@@ -385,6 +386,23 @@ class RagGroup(Record):
     ci95: dict[str, tuple[Finite, Finite]] = {}
 
 
+class RagBaseline(Record):
+    """The result of a baseline on the questions of a run; intervals as in `RagGroup`.
+
+    ``difference`` is the system's percentage minus the baseline's, in points; ``difference_by_type`` is the
+    same for each type.
+    """
+
+    passed_tests: Count
+    overall_score: Finite
+    max_score: Finite
+    overall_percentage: Finite
+    difference: Finite
+    by_type: dict[str, RagGroup] = {}
+    difference_by_type: dict[str, Finite] = {}
+    ci95: dict[str, tuple[Finite, Finite]] = {}
+
+
 class RagSummary(Record):
     """``rag_summary.json``: the same bytes for the same answers (spec section 9).
 
@@ -393,7 +411,7 @@ class RagSummary(Record):
     system failed. ``type_filter`` is the one type that was asked, None for all.
     ``judge`` is there when a judge read the answers; ``ci95`` is that of all questions, see `RagGroup`.
     ``unfounded`` counts the evidence and quotes of the question files that the document does not hold; it is
-    left out where there are none.
+    left out where there are none. ``baselines`` are those of ``--baseline``, by name.
     """
 
     schema_version: str
@@ -417,6 +435,7 @@ class RagSummary(Record):
     judge: RagJudgeSummary | msgspec.UnsetType = msgspec.UNSET
     ci95: dict[str, tuple[Finite, Finite]] = {}
     unfounded: Count | msgspec.UnsetType = msgspec.UNSET
+    baselines: dict[str, RagBaseline] | msgspec.UnsetType = msgspec.UNSET
     individual_results: list[RagIndividual] = []
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
 from memfin.contracts.judgement import JudgeScope
-from memfin.contracts.rag import RagType
+from memfin.contracts.rag import RagBaselineName, RagType
 from memfin.errors import UsageError
 
 S = TypeVar("S", bound=Record)
@@ -230,7 +230,10 @@ class BenchConfig(RunConfig):
     """
 
     agent: Annotated[
-        str, _system("System: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory.", key="rag")
+        str,
+        _system(
+            "System: builtin, bm25s, oracle, http(s)://..., openai:MODEL or pkg.module:factory.", key="rag"
+        ),
     ] = "builtin"
     judge: Annotated[
         str,
@@ -274,6 +277,14 @@ class BenchConfig(RunConfig):
         ),
     ] = None
     type: Annotated[RagType | None, _evaluation("Ask only the questions of one type.")] = None
+    baselines: Annotated[
+        list[RagBaselineName],
+        _evaluation(
+            "Baseline that answers the same questions for comparison. Repeatable.",
+            key="baseline",
+            form="list",
+        ),
+    ] = []
     fail_on_regression: Annotated[
         str | None,
         _gate(
@@ -365,8 +376,9 @@ class Setting(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Return the values of a setting that is one of a few; nothing for any other."""
-        return get_args(self.type) if get_origin(self.type) is Literal else ()
+        """Return the values of a setting that is one of a few, or a list of them; nothing for any other."""
+        kind = get_args(self.type)[0] if get_origin(self.type) is list else self.type
+        return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def settings_of(kind: type[Record]) -> Iterator[Setting]:

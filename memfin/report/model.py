@@ -300,6 +300,11 @@ def percent(share: float) -> str:
     return tr("{value:.1f} %", value=100 * share)
 
 
+def points(difference: float) -> str:
+    """Write a difference of percentages with its sign."""
+    return f"{round(difference, 1) + 0.0:+.1f}"  # no -0.0
+
+
 def moment(text: str | None) -> str | None:
     """Write a time of an artifact as ``2026-11-24 02:10 UTC``."""
     try:

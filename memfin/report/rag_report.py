@@ -136,6 +136,7 @@ def load_rag_report(run_dir: Path) -> model.Report:
             model.section("results", tr("Results"), model.Block("cards", tuple(_cards(summary, stats)))),
             model.warnings_section(warnings),
             model.section("figures", tr("Figures"), _scores("", tr("Type"), types)),
+            _baselines(summary),
             _judge(summary, config, run_stats, controls),
             model.section("groups", tr("By kind of question"), *_groups(summary), nav=tr("Groups")),
             _cases(run_dir, summary, stats),
@@ -321,6 +322,32 @@ def plain(value: object) -> str:
     if isinstance(value, bool):
         return tr("yes") if value else tr("no")
     return "-" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _baselines(summary: RagSummary) -> model.Section | None:
+    """Return the shares of the system and of each baseline, None for a run without one."""
+    found = summary.baselines or {}
+    if not found:
+        return None
+    rows: list[tuple[model.Value, ...]] = []
+    for text, group in _asked(summary):
+        cells = [
+            (percent(_share(one.by_type[text.name])), one.difference_by_type[text.name])
+            for one in found.values()
+        ]
+        rows.append((text.title, percent(_share(group)), *_beside(cells)))
+    cells = [(percent(one.overall_percentage / 100), one.difference) for one in found.values()]
+    rows.append((tr("All questions"), percent(summary.overall_percentage / 100), *_beside(cells)))
+    titles = [title for name in found for title in (name, tr("Difference"))]
+    note = tr("Shares of the score on the same questions; differences are the system's, in points.")
+    table = model.table("", (tr("Type"), tr("System"), *titles), "lr" + "rr" * len(found), rows, note)
+    return model.section("baselines", tr("Baselines"), table)
+
+
+def _beside(cells: Iterable[tuple[str, float]]) -> Iterator[str]:
+    for share, difference in cells:
+        yield share
+        yield model.points(difference)
 
 
 def _judge(

@@ -25,7 +25,7 @@ from memfin.report.glossary import (
     is_score,
     labels,
 )
-from memfin.report.model import grouped, percent
+from memfin.report.model import grouped, percent, points
 from memfin.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -300,6 +300,20 @@ def rag_table(summary: RagSummary) -> "Table":
         tr("95 % interval"),
     )
     return text_table(tr("Run {run_id}", run_id=one_line(summary.run_id, 128)), "", headings, rows)
+
+
+def baseline_lines(summary: RagSummary) -> Iterator[str]:
+    """Yield a line for each baseline, with the system's differences to it overall and by type."""
+    for name, baseline in (summary.baselines or {}).items():
+        differences = baseline.difference_by_type
+        types = ((text.title, differences[text.name]) for text in TYPES if text.name in differences)
+        yield tr(
+            "baseline {name}: {share:.1f} % of the score; difference {difference} points ({types})",
+            name=name,
+            share=baseline.overall_percentage,
+            difference=points(baseline.difference),
+            types=tr(", ").join(f"{title} {points(value)}" for title, value in types),
+        )
 
 
 def judge_line(summary: RagSummary) -> str | None:

@@ -22,6 +22,7 @@ from memfin.journal import JUDGED_QUESTIONS, QUESTIONS, RAG_JUDGE_CONTROLS, RAG_
 from memfin.judges.protocol import RecordingJudge
 from memfin.judges.registry import JudgeLike
 from memfin.rag.aggregation import headline_values, individual_results
+from memfin.rag.baselines import baseline_summaries, with_baselines
 from memfin.rag.benchmark import SAMPLE, Benchmark, Packed, load_benchmark, unfounded, unknown_fields
 from memfin.rag.document import Document, load_document
 from memfin.rag.judging import RagControl, RagTask, rag_controls
@@ -68,6 +69,7 @@ class BenchPlan(Plan[RagSummary]):
         questions: their places in the benchmark, from 1, and the questions.
         index: the document's index, where there is one.
         unfounded: how much evidence and how many quotes of the questions the document does not hold.
+        baselines: the summaries of ``--baseline``, by name.
         before: the fact questions that the run of ``fail_on_regression`` answered right, by id.
     """
 
@@ -80,6 +82,7 @@ class BenchPlan(Plan[RagSummary]):
     document: Document | None
     index: DocumentIndex | None
     unfounded: int
+    baselines: Mapping[str, RagSummary]
     before: RightFacts
 
     def suite(self) -> Suite[RagSummary]:
@@ -111,7 +114,7 @@ class BenchPlan(Plan[RagSummary]):
         """Return what the answers are worth; raise `UsageError` where there was no question."""
         if not totals.rows:
             raise UsageError(f"{self.source}: holds no question")
-        return totals.state.summary(
+        summary = totals.state.summary(
             self.run_id,
             benchmark_path=self.dataset_path,
             document=self.document.name if self.document is not None else None,
@@ -120,6 +123,7 @@ class BenchPlan(Plan[RagSummary]):
             config_fingerprint=self.fingerprint,
             unfounded=self.unfounded or msgspec.UNSET,
         )
+        return with_baselines(summary, self.baselines)
 
     @property
     def abandoned(self) -> int:
@@ -181,6 +185,11 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
             f"judge {resolved.name}: cannot tell whether a document bears answers out that it is not "
             "given; name it with --document"
         )
+    baselines: dict[str, RagSummary] = {}
+    if config.baselines:
+        if loaded is None or index is None:
+            raise UsageError("--baseline: reads the document, and there is none; name it with --document")
+        baselines = baseline_summaries(config.baselines, questions, loaded, index)
     warnings, unfounded = _warnings(benchmark, index, None if config.document or spool else chosen)
     controls: list[RagControl] = []
     if index is not None and isinstance(resolved, RecordingJudge):
@@ -210,11 +219,13 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
             "rag_settings": system.inputs,
             "seed": config.seed,
             "memfin_version": __version__,
+            **({"baselines": sorted(baselines)} if baselines else {}),
             **({} if resolved is None else judge_inputs(resolved)),
         },
         questions=questions,
         document=loaded,
         index=index,
+        baselines=baselines,
         before=right_facts(config.fail_on_regression),
     )
 

@@ -298,6 +298,10 @@ def _summary(record: RagSummary) -> Iterator[Row]:
     percent = 100 * record.overall_score / record.max_score if record.max_score else 0.0
     for name, found in (("pass_rate", share), ("overall_percentage", percent)):
         yield not _close(record[name], found), name, f"{record[name]}, but the sums amount to {found}"
+    for name, baseline in (record.baselines or {}).items():
+        found = percent - baseline.overall_percentage
+        message = f"{baseline.difference}, but the percentages differ by {found}"
+        yield not _close(baseline.difference, found), ("baselines", name, "difference"), message
 
 
 def _sums(stated: RagGroup, listed: Sequence[RagIndividual], names: tuple[str, str, str]) -> Iterator[Row]:

@@ -75,7 +75,10 @@ def refusal(given: Any, **options: Any) -> str:
 @each_case(
     ("given", "said"),
     [
-        ("nonsense", "known forms: builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"),
+        (
+            "nonsense",
+            "known forms: builtin, bm25s, oracle, http(s)://..., openai:MODEL or pkg.module:factory",
+        ),
         ("no.such.module:x", "cannot be imported"),
         ("memfin:nothing", "has no 'nothing'"),
         ("memfin:__version__", "is not callable"),

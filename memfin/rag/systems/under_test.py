@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import anyio
 
@@ -13,7 +13,7 @@ from memfin.agents.calls import FIRST_BACKOFF, TransportError, UsageTotal, with_
 from memfin.agents.observer import scrubber_of_replies
 from memfin.agents.protocol import AgentSettings
 from memfin.contracts import ModelUsage, ParameterChange, Record
-from memfin.contracts.rag import RagAnswer, RagQuestion
+from memfin.contracts.rag import RagAnswer, RagBaselineName, RagQuestion
 from memfin.errors import UsageError
 from memfin.rag.document import Document
 from memfin.rag.systems.protocol import KnownSystem, RagReply, as_reply, masked
@@ -309,7 +309,7 @@ def _text(problem: BaseException) -> str:
     return one_line(str(problem)) or "CallFailed" if isinstance(problem, CallFailed) else describe(problem)
 
 
-FORMS: Final = "builtin, oracle, http(s)://..., openai:MODEL or pkg.module:factory"
+FORMS: Final = "builtin, bm25s, oracle, http(s)://..., openai:MODEL or pkg.module:factory"
 
 EXPECTED: Final = (
     "a class, or a factory function (document), that gives an object with a method query(question); "
@@ -373,16 +373,29 @@ def _known_system(reference: str, document: Document | None, settings: AgentSett
             return HttpRag(reference, timeout=settings.turn_timeout)
         if _ADDRESS.match(reference):
             raise UsageError(f"rag {reference!r}: an address needs its scheme, as in http://{reference}")
-        if reference != "builtin":
+        if reference not in get_args(RagBaselineName):
             return None
     if document is None:
         raise UsageError(
             f"rag {reference!r}: reads the document itself, and there is none; name it with --document"
         )
-    if reference == "builtin":
-        from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
-
-        return BuiltinRag(document)
+    if not reference.startswith(OPENAI):
+        return baseline_system(reference, document)
     from memfin.rag.systems.openai import OpenAIRag  # noqa: PLC0415 - aiohttp loads slowly
 
     return OpenAIRag.from_settings(reference.removeprefix(OPENAI), document, settings)
+
+
+def baseline_system(name: str, document: Document) -> KnownSystem:
+    """Return a baseline, which answers from the document alone, without a pause.
+
+    Raises:
+        UsageError: the package of an extra is missing.
+    """
+    if name == "bm25s":
+        from memfin.rag.systems.bm25s import Bm25sRag  # noqa: PLC0415 - an extra
+
+        return Bm25sRag(document)
+    from memfin.rag.systems.builtin import BuiltinRag  # noqa: PLC0415 - loads its rules only when used
+
+    return BuiltinRag(document)
