@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from memfin.agents.bm25 import terms
 from memfin.contracts.rag import RagAnswer, RagCitation, RagEvidence
 from memfin.errors import UsageError
 from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of, plain
 from memfin.rag.passages import Hit, joined, passages_of
 from memfin.rag.systems.protocol import KnownSystem
+from memfin.text.bm25 import terms
 
 try:
     import bm25s
