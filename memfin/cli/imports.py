@@ -1,7 +1,8 @@
-"""``memfin import`` and ``export``: recorded conversations as traces, and exports of runs."""
+"""``memfin import`` and ``export``: conversations as traces, question sets as benchmarks; exports of runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -17,6 +18,7 @@ from memfin.exchange.langfuse import import_langfuse
 from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.phoenix import import_phoenix
+from memfin.exchange.ragbench import Shape, import_ragbench
 from memfin.journal.disk import Disk
 from memfin.sandbox.references import one_line
 from memfin.validation.findings import file_text
@@ -24,7 +26,7 @@ from memfin.validation.findings import file_text
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Turn recorded conversations into a trace or a dataset.
+    """Turn recorded conversations into a trace or a dataset, and question sets into benchmarks.
 
     \b
     memfin import otel spans.jsonl --out dialog_trace.jsonl
@@ -32,6 +34,7 @@ def command() -> None:
     memfin import phoenix spans.parquet --out dialog_trace.jsonl
     memfin import inspect logs/task.eval --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
+    memfin import ragbench questions.jsonl --out benchmarks
 
     memfin import COMMAND --help has the details.
     """
@@ -186,6 +189,30 @@ def chat(file: Path, out: Path) -> None:
     if unread:
         raise GateFailed(f"{line}; {counted(unread, 'part')} of {file} not read")
     note(line)
+
+
+@command.command("ragbench")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Directory or NAME.json to create."
+)
+@click.option("--shape", type=click.Choice(get_args(Shape)), help="Shape of the files, if not by its fields.")
+def ragbench(files: tuple[Path, ...], out: Path, shape: Shape | None) -> None:
+    """Turn questions in the shape of FinanceBench or RAGAS into benchmarks for memfin bench.
+
+    \b
+    memfin import ragbench questions.jsonl --out benchmarks    a question file per document
+    memfin import ragbench testset.csv --out testset.json      all about one document
+    memfin bench testset.json --rag mypackage.rag:create
+
+    Files are JSON, JSONL, CSV or Parquet. The text of pages or reference contexts becomes the document. What
+    is left out or scored in another way is named as file:line with its reason.
+    """
+    found = import_ragbench(files, out, shape)
+    for remark, places in found.remarks.items():
+        note(f"warning: {places[0]}: {counted(len(places), 'question')} {remark} (this the first)")
+    for path, content in found.written.items():
+        click.echo(f"{one_line(str(path))}: {content}")
 
 
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
