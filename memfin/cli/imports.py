@@ -208,10 +208,10 @@ def ragbench(files: tuple[Path, ...], out: Path, shape: Shape | None) -> None:
     Files are JSON, JSONL, CSV or Parquet. The text of pages or reference contexts becomes the document. What
     is left out or scored in another way is named as file:line with its reason.
     """
-    found = import_ragbench(files, out, shape)
-    for remark, places in found.remarks.items():
+    written, remarks = import_ragbench(files, out, shape)
+    for remark, places in remarks.items():
         note(f"warning: {places[0]}: {counted(len(places), 'question')} {remark} (this the first)")
-    for path, content in found.written.items():
+    for path, content in written.items():
         click.echo(f"{one_line(str(path))}: {content}")
 
 

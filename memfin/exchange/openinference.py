@@ -4,14 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from memfin.exchange.conversations import Part
-from memfin.exchange.messages import (
-    content_of,
-    list_of,
-    messages_in,
-    recall_part,
-    tool_part,
-    turn_part,
-)
+from memfin.exchange.messages import content_of, list_of, messages_in, recall_part, tool_part, turn_part
 
 KIND: Final = "openinference.span.kind"
 SESSION: Final = "session.id"

@@ -22,6 +22,8 @@ from memfin.rag.passages import stemmed, vocabulary
 from memfin.rag.scoring import DocumentIndex
 
 Shape = Literal["financebench", "ragas"]
+Remarks = defaultdict[str, list[str]]
+"""Remarks on questions, with the places of these as ``file:line``."""
 
 _SHORT: Final = 60  # characters of an answer that may be a value
 _MAX_PHRASES: Final = 3  # that a set of evidence requires of one piece
@@ -35,12 +37,11 @@ _RAGAS: Final = frozenset({"user_input", *_TRUTHS, *_CONTEXTS})
 _YES: Final = frozenset({"yes", "true", "是", "是的", "有"})
 _NO: Final = frozenset({"no", "false", "否", "不是", "没有"})
 _LEAD: Final = re.compile(r"(?i)\s*(?:yes|no|是的?|否|不是)\s*[,.;:，。；：]")
-_INEXACT: Final = re.compile(
-    r"(?i)\b(?:about|approx(?:imately)?|around|roughly|nearly)\b\.?|[约~≈]|大约|左右"
-)
+_INEXACT: Final = re.compile(r"(?i)\b(?:about|approx(?:imately)?|around|roughly)\b\.?|[约~≈]|大约|左右")
 _BESIDE: Final = re.compile(r"(?i)\b(?:from|us)\b|从")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _NEGATIVE: Final = re.compile(r"[-−–(]\s*[$¥€£]?\s*$")
+_FIGURE: Final = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _TOKEN: Final = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.,&-][^\W_\u3400-\u9fff]+)*")
 
@@ -53,17 +54,12 @@ class _Evidence(msgspec.Struct):
     evidence_page_num: Annotated[int, msgspec.Meta(ge=0, lt=10**9)] | None = None
     evidence_text_full_page: str | None = None
 
-    def piece(self) -> "_Piece":
-        """Return the evidence with its page counted from 1."""
-        page, whole = self.evidence_page_num, self.evidence_text_full_page or ""
-        return _Piece(self.evidence_text or whole, None if page is None else page + 1, whole)
-
 
 class _Piece(NamedTuple):
-    """A passage, its page, and the text of that page; one that is not ``sure`` may support nothing."""
+    """A passage, its page from 1 (0 if unknown), and the page's text; ``sure`` if it supports the answer."""
 
     text: str
-    page: int | None
+    page: int
     whole: str = ""
     sure: bool = True
 
@@ -80,72 +76,73 @@ class _Sample(NamedTuple):
     metadata: dict[str, Any]
 
 
-class BenchImport(NamedTuple):
-    """Written files with their contents in numbers, and remarks on questions with the places of these."""
-
-    written: dict[Path, str]
-    remarks: defaultdict[str, list[str]]
-
-
-def import_ragbench(paths: Iterable[Path], out: Path, shape: Shape | None = None) -> BenchImport:
+def import_ragbench(
+    paths: Iterable[Path], out: Path, shape: Shape | None = None
+) -> tuple[dict[Path, str], Remarks]:
     """Write the questions of files as benchmarks, one per document, and the documents as far as known.
 
-    ``out`` is a directory to create, or a file ``*.json`` if all questions are about one document.
+    ``out`` is a directory to create, or a file ``*.json`` if all questions are about one document. Returns
+    the written files, each with its content in numbers, and the remarks.
 
     Raises:
         UsageError: a file cannot be read, a record is invalid, no question can be used, or ``out`` exists.
         RunFault: the file system refuses.
     """
-    found = BenchImport({}, defaultdict(list))
-    groups: dict[str, list[_Sample]] = {}
-    for path in paths:
-        for where, record in read_records(path):
-            with errors_at(where):
-                sample = _sample(path, where, record, shape)
-            if isinstance(sample, str):
-                found.remarks[f"left out, {sample}"].append(where)
-            else:
-                groups.setdefault(sample.document, []).append(sample)
-                if record.keys() & {"answer", "response"} and not record.keys() & _FINANCEBENCH:
-                    found.remarks["with a system's answer, which is not read"].append(where)
-    contents: dict[Path, bytes] = {}
+    remarks: Remarks = defaultdict(list)
+    groups: dict[str, list[_Sample]] = defaultdict(list)
+    for sample in _samples(paths, shape, remarks):
+        groups[sample.document].append(sample)
+    files: dict[Path, tuple[bytes, str]] = {}
     for document, samples in groups.items():
-        _add(document, samples, out, contents, found)
-    if not contents:
-        reasons = "; ".join(f"{places[0]}: {remark}" for remark, places in found.remarks.items())
+        for file, content in _files(document, samples, out, remarks).items():
+            if file in files:
+                cure = "give a directory as --out" if file == out else f"rename {document!r}"
+                raise UsageError(f"{file}: for the questions of several documents; {cure}")
+            files[file] = content
+    if not files:
+        reasons = "; ".join(f"{places[0]}: {remark}" for remark, places in remarks.items())
         raise UsageError(f"no question can be used; {reasons or 'there is none'}")
-    if taken := next((path for path in (out, *contents) if path.exists()), None):
+    if taken := next((path for path in (out, *files) if path.exists()), None):
         raise UsageError(f"{taken} exists; remove it or name another --out")
     try:
-        for path, data in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Disk().write_whole(path, data)
+        for file, (data, _) in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Disk().write_whole(file, data)
     except OSError as problem:
         raise RunFault(f"cannot write {out}: {problem.strerror or problem}") from problem
-    return found
+    return {file: counted for file, (_, counted) in files.items()}, remarks
 
 
-def _add(
-    document: str, samples: list[_Sample], out: Path, contents: dict[Path, bytes], found: BenchImport
-) -> None:
-    """Add the files of a document to the contents; none if no question of it can be used."""
+def _files(
+    document: str, samples: list[_Sample], out: Path, remarks: Remarks
+) -> dict[Path, tuple[bytes, str]]:
+    """Return the files of a document with their contents in numbers; none if no question can be used."""
     name, pages = re.sub(r"[^\w.-]+", "_", document).strip("._-")[:100] or "document", _pages(samples)
-    questions = list(_questions(samples, DocumentIndex(Document(name, pages)), found.remarks))
-    file = out if (single := out.suffix == ".json") else out / f"{name}.json"
-    if file in contents and questions:
-        cure = "give a directory as --out" if single else f"rename {document!r}"
-        raise UsageError(f"{file}: for the questions of several documents; {cure}")
-    if questions:
-        content = {"description": f"Imported from {document}", "document": name, "questions": questions}
-        contents[file] = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-        types = Counter(question["type"] for question in questions)
-        found.written[file] = ", ".join(f"{number} {kind}" for kind, number in sorted(types.items()))
-        if not any(piece.whole for sample in samples for piece in sample.pieces):
-            found.written[file] += f"; put the document {name} beside it, of which no page is given"
-            return
-        file = file.with_name(f"{name}.md")
-        contents[file] = "".join(f"<!-- page {page.number} -->\n{page.text}\n" for page in pages).encode()
-        found.written[file] = f"pages {', '.join(str(page.number) for page in pages)}"
+    questions = list(_questions(samples, DocumentIndex(Document(name, pages)), remarks))
+    content = {"description": f"Imported from {document}", "document": name, "questions": questions}
+    types = Counter(question["type"] for question in questions)
+    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(types.items()))
+    file = out if out.suffix == ".json" else out / f"{name}.json"
+    data = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+    if not any(piece.whole for sample in samples for piece in sample.pieces):
+        counted += f"; put the document {name} beside it, of which no page is given"
+        return {file: (data, counted)} if questions else {}
+    text = "".join(f"<!-- page {page.number} -->\n{page.text}\n" for page in pages)
+    numbers = f"pages {', '.join(str(page.number) for page in pages)}"
+    both = {file: (data, counted), file.with_name(f"{name}.md"): (text.encode(), numbers)}
+    return both if questions else {}
+
+
+def _samples(paths: Iterable[Path], shape: Shape | None, remarks: Remarks) -> Iterator[_Sample]:
+    for path, where, record in ((file, *each) for file in paths for each in read_records(file)):
+        with errors_at(where):
+            sample = _sample(path, where, record, shape)
+        if isinstance(sample, str):
+            remarks[f"left out, {sample}"].append(where)
+            continue
+        if record.keys() & {"answer", "response"} and not record.keys() & _FINANCEBENCH:
+            remarks["with a system's answer, which is not read"].append(where)
+        yield sample
 
 
 def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | None) -> _Sample | str:
@@ -168,12 +165,16 @@ def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | No
         pieces = [_Piece(text, 1, text, bool(texts["reference_contexts"])) for text in contexts]
         metadata: dict[str, Any] = {"category": _text(record, "synthesizer_name")}
     else:
-        given, answer = record.get("evidence", []), _text(record, "answer")
-        evidence = msgspec.convert(list_of(given) if isinstance(given, str) else given, list[_Evidence])
+        answer = _text(record, "answer")
+        evidence = msgspec.convert(_list(record, "evidence"), list[_Evidence], strict=False)
         documents = {_text(record, "doc_name"), *((each.doc_name or "").strip() for each in evidence)} - {""}
         if len(documents) != 1:
             return "with evidence of several documents" if documents else "without doc_name"
-        document, pieces = documents.pop(), [each.piece() for each in evidence]
+        document, pieces = documents.pop(), []
+        for text, whole, page in (
+            (e.evidence_text, e.evidence_text_full_page, e.evidence_page_num) for e in evidence
+        ):
+            pieces.append(_Piece(text or whole or "", 0 if page is None else page + 1, whole or ""))
         tags = [tag for tag in (_text(record, "question_reasoning"), _text(record, "company")) if tag]
         metadata = {"category": _text(record, "question_type"), "tags": tags}
         metadata["notes"] = _text(record, "justification")
@@ -183,12 +184,16 @@ def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | No
     return _Sample(where, name, question, answer, document, pieces, metadata)
 
 
-def _texts(record: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts of a field that are not blank; in CSV a list is JSON or Python text."""
+def _list(record: Mapping[str, Any], name: str) -> Any:
+    """Return the list in a field, in CSV of its JSON or Python text; other values as they are."""
     value = record.get(name, [])
-    if isinstance(value, str):
-        value = list_of(value) or ([] if value.strip() == "[]" else [value])
-    return [each.strip() for each in msgspec.convert(value, list[str]) if each.strip()]
+    return list_of(value) or ([] if value == "[]" else value)
+
+
+def _texts(record: Mapping[str, Any], name: str) -> list[str]:
+    value = _list(record, name)
+    texts = [value] if isinstance(value, str) else msgspec.convert(value, list[str])
+    return [each.strip() for each in texts if each.strip()]
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -198,55 +203,41 @@ def _text(record: Mapping[str, Any], name: str) -> str:
 
 
 def _pages(samples: list[_Sample]) -> tuple[Page, ...]:
-    """Return the known pages of a document: the longest text of the whole page, or the pieces on it."""
-    pages: dict[int, list[_Piece]] = {}
-    for piece in (piece for sample in samples for piece in sample.pieces):
-        if piece.page is not None:
-            pages.setdefault(piece.page, []).append(piece)
-    found = []
-    for number, pieces in sorted(pages.items()):
-        whole = max((piece.whole for piece in pieces if piece.whole != piece.text), key=len, default="")
-        text = whole or "\n\n".join(dict.fromkeys(piece.text.strip() for piece in pieces))
-        found.append(Page(number, text.replace("<!--", "<! --")))  # no other markers of pages
-    return tuple(found)
+    """Return the known pages of a document, of which some are known by their evidence only."""
+    texts: dict[int, dict[str, None]] = defaultdict(dict)
+    for piece in (piece for sample in samples for piece in sample.pieces if piece.page):
+        text = (piece.whole or piece.text).strip().replace("<!--", "<! --")  # no other markers of pages
+        texts[piece.page][text] = None
+    return tuple(Page(number, "\n\n".join(texts[number])) for number in sorted(texts))
 
 
-def _questions(
-    samples: list[_Sample], index: DocumentIndex, remarks: defaultdict[str, list[str]]
-) -> Iterator[dict[str, Any]]:
+def _questions(samples: list[_Sample], index: DocumentIndex, remarks: Remarks) -> Iterator[dict[str, Any]]:
     """Yield the questions of a document in the form of question files."""
     seen: set[str] = set()
     for sample in samples:
-        answer, remark = sample.answer, ""
-        question: dict[str, Any] = {"id": sample.id, "question": sample.question, "metadata": sample.metadata}
-        expected, scoring = typed_answer(
-            answer, sample.question, "\n".join(piece.text for piece in sample.pieces)
-        )
+        where, name, asked, answer, _, pieces, metadata = sample
+        declines = not _LEAD.match(answer) and recognize_abstention(answer, asked).abstains
+        known = "" if declines else "\n".join(piece.text for piece in pieces)
+        expected, scoring = typed_answer(answer, asked, known)
+        question: dict[str, Any] = {"id": name, "question": asked, "metadata": metadata}
+        if name in seen:
+            remarks["left out, with the id of an earlier question"].append(where)
+            continue
+        seen.add(name)
+        if declines and not expected:
+            remarks["to which the answer is that there is none: the system is to decline"].append(where)
+            yield question | {"type": "conflict_gap", "should_abstain": True, "expected_behavior": answer}
+            continue
         required = _required(sample, index, 1 if expected else _MAX_PHRASES, remarks)
-        evidence: dict[str, Any] = {
-            "expected": expected | {"key_points": [answer]},
-            "required_evidence": required,
-        }
-        if sample.id in seen:
-            remark = "left out, with the id of an earlier question"
-        elif expected:
-            scoring["citation_required"] = bool(required)
-            question |= {"type": "fact_exact", "scoring": scoring, **evidence}
-        elif not _LEAD.match(answer) and recognize_abstention(answer, sample.question).abstains:
-            remark = "to which the answer is that there is none: the system is to decline"
-            question |= {"type": "conflict_gap", "should_abstain": True, "expected_behavior": answer}
-        elif not required:
-            remark = "left out, with an answer that is no value, and no evidence on a page"
-        else:
-            remark = (
-                "" if len(answer) > _SHORT else "with a short answer that is no value: evidence is scored"
-            )
-            question |= {"type": "evidence_set", **evidence}
-        if remark:
-            remarks[remark].append(sample.where)
-        if "type" in question:
-            seen.add(sample.id)
-            yield question
+        if not expected and not required:
+            remarks["left out, with an answer that is no value, and no evidence on a page"].append(where)
+            continue
+        if not expected and len(answer) <= _SHORT:
+            remarks["with a short answer that is no value: evidence is scored"].append(where)
+        question |= {"type": "evidence_set", "expected": expected | {"key_points": [answer]}}
+        if expected:
+            question |= {"type": "fact_exact", "scoring": scoring | {"citation_required": bool(required)}}
+        yield question | {"required_evidence": required}
 
 
 def typed_answer(answer: str, question: str, evidence: str = "") -> tuple[dict[str, Any], dict[str, bool]]:
@@ -264,14 +255,13 @@ def typed_answer(answer: str, question: str, evidence: str = "") -> tuple[dict[s
     kinds, beside = [fact.kind for fact in facts], len(_WORD.findall(after))
     period = find_ranges(text, facts) if kinds == ["date", "date"] else []
     if beside > 2 * (kinds == ["count"]) or _WORD.search(before) or len(facts) - len(period) != 1:
-        found = short and contains(folded, fold(evidence))
-        return {"entity" if is_name(words) else "text_answer": words} if found else {}, {}
+        stands = short and contains(folded, fold(evidence))
+        return {"entity" if is_name(words) else "text_answer": words} if stands else {}, {}
     kind, value, start, end, _ = facts[0]
     ends = [each.iso() for each in (period[0] if period else (value,) if kind == "date" else ())]
     if ends and all(map(iso_span, ends)):
-        return {"date_range": {"start": ends[0], "end": ends[1]}} if period else {"date": ends[0]}, {
-            "date_exact": True
-        }
+        found = {"date_range": {"start": ends[0], "end": ends[1]}} if period else {"date": ends[0]}
+        return found, {"date_exact": True}
     whole = isinstance(value, float) and value.is_integer()
     is_text = kind not in ("amount", "number") and not (kind == "count" and whole)
     if is_text or _NEGATIVE.search(before) or _YEAR.fullmatch(text[start:end]):
@@ -281,43 +271,45 @@ def typed_answer(answer: str, question: str, evidence: str = "") -> tuple[dict[s
     return {"count": int(value)} if counted else {"amount_total": value}, exact
 
 
-def _required(
-    sample: _Sample, index: DocumentIndex, limit: int, remarks: defaultdict[str, list[str]]
-) -> list[dict[str, Any]]:
+def _required(sample: _Sample, index: DocumentIndex, limit: int, remarks: Remarks) -> list[dict[str, Any]]:
     """Return phrases on pages by which evidence is recognized, at most ``limit`` of each piece.
 
     1. Figures and words that the answer has too; only long ones, if the evidence is not sure.
     2. Without them words of the question, or the first line, of evidence that is sure.
     """
-    known = {fact.value for fact in find_facts(sample.answer, names=False)}
+    known = {value for _, values in _figures(sample.answer) for value in values}
     required: dict[tuple[int, str], dict[str, Any]] = {}
     for text, page, _, sure in sample.pieces:
-        masked, facts = ordering_masked(text), find_facts(text, names=False) if known and page else []
-        figures = [masked[fact.start : fact.end].strip() for fact in facts if fact.value in known]
+        if not page:
+            remarks["with evidence without a page, which is not required"].append(sample.where)
+            continue
+        figures = [words for words, values in _figures(text) if values & known] if known else []
         words = [each for each in _shared(sample.answer, text) if sure or len(each.encode()) >= _MIN_UNSURE]
-        phrases, remark = _on_page([*figures, *words], page, index), ""
-        if page is None:
-            remark = "with evidence without a page, which is not required"
-        elif sure and not phrases:
+        phrases = _on_page([*figures, *words], page, index)
+        if sure and not phrases:
             phrases = _on_page([*_shared(sample.question, text), text.split("\n")[0]], page, index)[:1]
-            remark = "with evidence that shares nothing with the answer: other words of it are required"
-            remark = remark if phrases else "with evidence that is not on its page, which is not required"
-        if remark:
-            remarks[remark].append(sample.where)
+            remark = "shares nothing with the answer: other words of it are required"
+            remark = remark if phrases else "is not on its page, which is not required"
+            remarks[f"with evidence that {remark}"].append(sample.where)
         for phrase in phrases[:limit]:
-            required.setdefault((page or 0, fold(phrase)), {"page": page, "must_include": phrase})
+            required.setdefault((page, fold(phrase)), {"page": page, "must_include": phrase})
     return list(required.values())
 
 
-def _on_page(phrases: Iterable[str], page: int | None, index: DocumentIndex) -> list[str]:
+def _figures(text: str) -> Iterator[tuple[str, set[Any]]]:
+    """Yield the figures of a text with their values, the written one too: 1,577 of 1,577 million."""
+    masked = ordering_masked(text)
+    for fact in find_facts(text, names=False):
+        words = masked[fact.start : fact.end].strip()
+        written = _FIGURE.findall(words) if isinstance(fact.value, float) else []
+        yield words, {fact.value, *(float(each.replace(",", "")) for each in written)}
+
+
+def _on_page(phrases: Iterable[str], page: int, index: DocumentIndex) -> list[str]:
     """Return the phrases that are on a page, first those that are there once."""
-    if page is None:
-        return []
-    places = {
-        phrase: len(index.required_spans(RequiredEvidence(page=page, must_include=phrase)))
-        for phrase in phrases
-    }
-    return sorted((phrase for phrase in places if places[phrase]), key=lambda phrase: places[phrase] > 1)
+    sought = {each: RequiredEvidence(page=page, must_include=each) for each in phrases}
+    places = {each: len(index.required_spans(required)) for each, required in sought.items()}
+    return sorted((each for each in places if places[each]), key=lambda each: places[each] > 1)
 
 
 def _shared(other: str, text: str) -> list[str]:

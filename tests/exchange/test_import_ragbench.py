@@ -149,16 +149,16 @@ def test_ragas_is_imported_validated_and_run(
 ) -> None:
     path = (csv_of if name.endswith("csv") else jsonl)(tmp_path / name, given)
     out = tmp_path / "bench.json"
-    found = import_ragbench([path], out)
+    _, remarks = import_ragbench([path], out)
     (question,) = questions(out).values()
     assert question["question"] == given.get("user_input", given.get("question"))
     if given is RAGAS_2:
         assert (question["type"], question["metadata"]) == ("evidence_set", {"category": "single_hop"})
-        assert list(found.remarks) == ["with a system's answer, which is not read"]
+        assert list(remarks) == ["with a system's answer, which is not read"]
     else:
         assert question["expected"]["date"] == "2021-03-03"
         assert question["required_evidence"] == [{"page": 1, "must_include": "March 3, 2021"}]
-        assert not found.remarks
+        assert not remarks
     assert [page.text.strip() for page in load_document(tmp_path / f"{path.stem}.md").pages] == [text]
     assert not [*check_benchmark(out)]
     assert score(out, "oracle", tmp_path / "runs")["overall_percentage"] == 100
@@ -200,8 +200,26 @@ def test_a_rounded_amount_is_not_compared_exactly() -> None:
     assert typed_answer("about $3.2 million", "")[1] == {"numeric_exact": False}
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("$5,300 million were earned in Asia, more than in any of the years before that one.", "5,300"),
+        ("Asia grew by 3.9%, which is less than what the other regions reported together.", "3.9"),
+        ("Nobody explains it, and no word of this sentence is anywhere on that sheet.", "Why so in Asia"),
+    ],
+)
+def test_evidence_is_recognized_by_what_it_shares(tmp_path: Path, answer: str, words: str) -> None:
+    evidence = {"evidence_text": "Why so in Asia: 5,300 5,100 3.9", "evidence_page_num": "0"}
+    path = jsonl(
+        tmp_path / "fb.jsonl", {"doc_name": "d", "question": "?", "answer": answer, "evidence": [evidence]}
+    )
+    import_ragbench([path], tmp_path / "out.json")
+    (question,) = questions(tmp_path / "out.json").values()
+    assert words in question["required_evidence"][0]["must_include"]
+
+
 def test_documents_are_apart_and_what_cannot_be_used_is_named(tmp_path: Path) -> None:
-    other = {
+    other: dict[str, Any] = {
         "doc_name": "Other/10Q",
         "evidence": [{"evidence_text": "It was $8.70bn.", "evidence_page_num": 0}],
     }
@@ -224,10 +242,9 @@ def test_documents_are_apart_and_what_cannot_be_used_is_named(tmp_path: Path) ->
         row(9, "What else?", "$77.00", "not in there at all"),
         row(10, "And?", "$77.00", evidence=[{"evidence_text": "77", "evidence_page_num": None}]),
     )
-    found = import_ragbench([path], tmp_path / "out")
+    written, remarks = import_ragbench([path], tmp_path / "out")
     assert {
-        remark: [int(place.rpartition(":")[2]) for place in places]
-        for remark, places in found.remarks.items()
+        remark: [int(place.rpartition(":")[2]) for place in places] for remark, places in remarks.items()
     } == {
         "left out, with the id of an earlier question": [2],
         "left out, with an answer that is no value, and no evidence on a page": [3],
@@ -240,7 +257,7 @@ def test_documents_are_apart_and_what_cannot_be_used_is_named(tmp_path: Path) ->
         "with evidence that is not on its page, which is not required": [10],
         "with evidence without a page, which is not required": [11],
     }
-    assert {path.name: content for path, content in found.written.items()} == {
+    assert {path.name: content for path, content in written.items()} == {
         "PELLWORM_2021_10K.json": "1 evidence_set, 3 fact_exact",
         "PELLWORM_2021_10K.md": "pages 5",
         "Other_10Q.json": "1 fact_exact; put the document Other_10Q beside it, of which no page is given",
