@@ -203,10 +203,9 @@ def ragbench(files: tuple[Path, ...], out: Path, shape: Shape | None) -> None:
     \b
     memfin import ragbench questions.jsonl --out benchmarks    a question file per document
     memfin import ragbench testset.csv --out testset.json      all about one document
-    memfin bench testset.json --rag mypackage.rag:create
 
-    Files are JSON, JSONL, CSV or Parquet. The text of pages or reference contexts becomes the document. What
-    is left out or scored in another way is named as file:line with its reason.
+    Files are JSON, JSONL, CSV or Parquet. Texts of pages or contexts become the document. The questions left
+    out, and those to look at, are counted by reason, each with the first file:line.
     """
     written, remarks = import_ragbench(files, out, shape)
     for remark, places in remarks.items():

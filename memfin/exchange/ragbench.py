@@ -95,10 +95,9 @@ def import_ragbench(
     files: dict[Path, tuple[bytes, str]] = {}
     for document, samples in groups.items():
         for file, content in _files(document, samples, out, remarks).items():
-            if file in files:
+            if files.setdefault(file, content) is not content:
                 cure = "give a directory as --out" if file == out else f"rename {document!r}"
                 raise UsageError(f"{file}: for the questions of several documents; {cure}")
-            files[file] = content
     if not files:
         reasons = "; ".join(f"{places[0]}: {remark}" for remark, places in remarks.items())
         raise UsageError(f"no question can be used; {reasons or 'there is none'}")
@@ -118,19 +117,18 @@ def _files(
 ) -> dict[Path, tuple[bytes, str]]:
     """Return the files of a document with their contents in numbers; none if no question can be used."""
     name, pages = re.sub(r"[^\w.-]+", "_", document).strip("._-")[:100] or "document", _pages(samples)
-    questions = list(_questions(samples, DocumentIndex(Document(name, pages)), remarks))
+    if not (questions := list(_questions(samples, DocumentIndex(Document(name, pages)), remarks))):
+        return {}
     content = {"description": f"Imported from {document}", "document": name, "questions": questions}
+    data = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
     types = Counter(question["type"] for question in questions)
     counted = ", ".join(f"{number} {kind}" for kind, number in sorted(types.items()))
     file = out if out.suffix == ".json" else out / f"{name}.json"
-    data = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
     if not any(piece.whole for sample in samples for piece in sample.pieces):
-        counted += f"; put the document {name} beside it, of which no page is given"
-        return {file: (data, counted)} if questions else {}
+        return {file: (data, f"{counted}; put the document {name} beside it, of which no page is given")}
     text = "".join(f"<!-- page {page.number} -->\n{page.text}\n" for page in pages)
-    numbers = f"pages {', '.join(str(page.number) for page in pages)}"
-    both = {file: (data, counted), file.with_name(f"{name}.md"): (text.encode(), numbers)}
-    return both if questions else {}
+    numbers = ", ".join(str(page.number) for page in pages)
+    return {file: (data, counted), file.with_name(f"{name}.md"): (text.encode(), f"pages {numbers}")}
 
 
 def _samples(paths: Iterable[Path], shape: Shape | None, remarks: Remarks) -> Iterator[_Sample]:
@@ -181,7 +179,9 @@ def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | No
     if not question or not answer:
         return f"without a {'reference answer' if question else 'question'}"
     metadata = {name: value for name, value in metadata.items() if value}
-    return _Sample(where, name, question, answer, document, pieces, metadata)
+    sample = _Sample(where, name, question, answer, document, pieces, metadata)
+    msgspec.json.encode(sample)  # refuses characters that are none, such as half a pair of surrogates
+    return sample
 
 
 def _list(record: Mapping[str, Any], name: str) -> Any:

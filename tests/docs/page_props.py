@@ -69,7 +69,7 @@ FINANCEBENCH: Final = {
     "answer": "42000",
     "evidence": [EVIDENCE],
 }
-RAGAS: Final = 'user_input,reference,reference_contexts\nHow much?,42000,"[\'I paid 42000 yuan.\']"\n'
+RAGAS: Final = "user_input,reference,reference_contexts\nHow much?,42000,\"['I paid 42000 yuan.']\"\n"
 REPLY: Final = "净值会波动，不保本。\n"
 ALWAYS: Final = ("my_dialogs.jsonl", "my_agent.py", "my_rag.py")
 NAMED: Final = {

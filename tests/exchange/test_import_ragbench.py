@@ -275,6 +275,10 @@ def test_documents_are_apart_and_what_cannot_be_used_is_named(tmp_path: Path) ->
             '{"doc_name": "d", "evidence": [{"evidence_page_num": -1}]}',
             r":1: Expected `int` >= 0 - at `\$\[0\]",
         ),
+        (
+            json.dumps({"contexts": r"['\ud800']", "question": "q", "reference": "a"}),
+            r":1: .* surrogates not allowed",
+        ),
         ('{"question": "q", "contexts": 3}', r":1: Expected `array`, got `int`"),
         ('{"doc_name": "d"}\nnone', r":2: no JSON"),
         ("[3]", r":1: no JSON object"),
@@ -307,6 +311,22 @@ def test_nothing_is_overwritten_and_a_file_holds_one_document(tmp_path: Path) ->
     same = jsonl(tmp_path / "same.jsonl", ROWS[0], {**ROWS[1], "doc_name": "PELLWORM 2021 10K"})
     with pytest.raises(UsageError, match=r"several documents; rename 'PELLWORM 2021 10K'"):
         import_ragbench([same], tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "answer", ["Not disclosed.", "N/A", "文件没有说明。", "There is no information on that."]
+)
+def test_an_answer_of_no_answer_is_to_be_declined_whatever_the_evidence_has(
+    tmp_path: Path, answer: str
+) -> None:
+    given = {
+        "user_input": "What is the bonus?",
+        "reference": answer,
+        "reference_contexts": [f"Bonus: {answer}"],
+    }
+    import_ragbench([jsonl(tmp_path / "q.jsonl", given)], tmp_path / "bench.json")
+    (question,) = questions(tmp_path / "bench.json").values()
+    assert (question["type"], question["expected_behavior"]) == ("conflict_gap", answer)
 
 
 def test_shape_is_forced(tmp_path: Path) -> None:
