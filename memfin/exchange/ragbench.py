@@ -29,7 +29,6 @@ _SHORT: Final = 60  # characters of an answer that may be a value
 _MAX_PHRASES: Final = 3  # that a set of evidence requires of one piece
 _MAX_TOKENS: Final = 12  # of a phrase
 _MIN_UNSURE: Final = 12  # bytes of a phrase of evidence that may not support the answer
-_MIN_LETTERS: Final = 4  # of a word that marks a passage
 _FINANCEBENCH: Final = frozenset({"financebench_id", "doc_name", "evidence"})
 _CONTEXTS: Final = ("reference_contexts", "retrieved_contexts", "contexts")
 _TRUTHS: Final = ("reference", "ground_truth", "ground_truths")
@@ -43,6 +42,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _NEGATIVE: Final = re.compile(r"[-−–(]\s*[$¥€£]?\s*$")
 _FIGURE: Final = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
+_RARE: Final = re.compile(r"[\u3400-\u9fff]|.{4,}")
 _TOKEN: Final = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.,&-][^\W_\u3400-\u9fff]+)*")
 
 
@@ -147,8 +147,8 @@ def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | No
     """Return the sample of a record, or the reason why it cannot be asked or scored."""
     record = {name: value for name, value in record.items() if value is not None}
     if shape is None and not record.keys() & (_FINANCEBENCH | _RAGAS):
-        names = ", ".join(sorted(_FINANCEBENCH)), ", ".join(sorted(_RAGAS))
-        raise ValueError(f"no question of FinanceBench ({names[0]}) or RAGAS ({names[1]})")
+        known = ", ".join(sorted(_FINANCEBENCH | _RAGAS))
+        raise ValueError(f"no question of FinanceBench or RAGAS, which have at least one of {known}")
     of_ragas = shape == "ragas" or (shape is None and not record.keys() & _FINANCEBENCH)
     if of_ragas and isinstance(record.get("user_input"), list):
         return "of several turns"
@@ -169,10 +169,9 @@ def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | No
         if len(documents) != 1:
             return "with evidence of several documents" if documents else "without doc_name"
         document, pieces = documents.pop(), []
-        for text, whole, page in (
-            (e.evidence_text, e.evidence_text_full_page, e.evidence_page_num) for e in evidence
-        ):
-            pieces.append(_Piece(text or whole or "", 0 if page is None else page + 1, whole or ""))
+        for each in evidence:
+            page, whole = each.evidence_page_num, each.evidence_text_full_page or ""
+            pieces.append(_Piece(each.evidence_text or whole, 0 if page is None else page + 1, whole))
         tags = [tag for tag in (_text(record, "question_reasoning"), _text(record, "company")) if tag]
         metadata = {"category": _text(record, "question_type"), "tags": tags}
         metadata["notes"] = _text(record, "justification")
@@ -314,18 +313,18 @@ def _on_page(phrases: Iterable[str], page: int, index: DocumentIndex) -> list[st
 
 def _shared(other: str, text: str) -> list[str]:
     """Return the runs of words of a text that another text has, the longest first, without everyday words."""
-    tokens, words = (list(_TOKEN.finditer(each)) for each in (text, other))
+    one, two = (
+        [(each.group().casefold(), each.span()) for each in _TOKEN.finditer(t)] for t in (other, text)
+    )
+    matcher = SequenceMatcher(None, [word for word, _ in one], [word for word, _ in two], autojunk=False)
     found: set[str] = set()
-    one, two = ([token.group().casefold() for token in each] for each in (words, tokens))
-    for block in SequenceMatcher(None, one, two, autojunk=False).get_matching_blocks():
-        run = [token.span() for token in tokens[block.b : block.b + block.size] if _is_rare(token.group())]
-        if run:
+    for block in matcher.get_matching_blocks():
+        if run := [span for word, span in two[block.b : block.b + block.size] if _is_rare(word)]:
             found.add(text[run[0][0] : run[:_MAX_TOKENS][-1][1]])
     return sorted((phrase for phrase in found if len(phrase) > 1), key=lambda phrase: (-len(phrase), phrase))
 
 
 def _is_rare(word: str) -> bool:
-    """Return True for a Chinese character or a longer word, without those of any question."""
-    if word[0] >= "\u3400":
-        return vocabulary().idle.fullmatch(word) is None
-    return len(word) >= _MIN_LETTERS and stemmed(word) not in vocabulary().idle_english
+    known = vocabulary()
+    everyday = known.idle.fullmatch(word) or stemmed(word) in known.idle_english
+    return _RARE.fullmatch(word) is not None and not everyday
