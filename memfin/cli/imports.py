@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Literal
 
 import click
 import msgspec
@@ -18,7 +18,6 @@ from memfin.exchange.langfuse import import_langfuse
 from memfin.exchange.openinference import SESSION
 from memfin.exchange.otel import CONVERSATION, import_otel
 from memfin.exchange.phoenix import import_phoenix
-from memfin.exchange.ragbench import Shape, import_ragbench
 from memfin.journal.disk import Disk
 from memfin.sandbox.references import one_line
 from memfin.validation.findings import file_text
@@ -196,8 +195,10 @@ def chat(file: Path, out: Path) -> None:
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Directory or NAME.json to create."
 )
-@click.option("--shape", type=click.Choice(get_args(Shape)), help="Shape of the files, if not by its fields.")
-def ragbench(files: tuple[Path, ...], out: Path, shape: Shape | None) -> None:
+@click.option(
+    "--shape", type=click.Choice(("financebench", "ragas")), help="Shape of the files, if not by its fields."
+)
+def ragbench(files: tuple[Path, ...], out: Path, shape: Literal["financebench", "ragas"] | None) -> None:
     """Turn questions in the shape of FinanceBench or RAGAS into benchmarks for memfin bench.
 
     \b
@@ -207,6 +208,8 @@ def ragbench(files: tuple[Path, ...], out: Path, shape: Shape | None) -> None:
     Files are JSON, JSONL, CSV or Parquet. Texts of pages or contexts become the document. The questions left
     out, and those to look at, are counted by reason, each with the first file:line.
     """
+    from memfin.exchange.ragbench import import_ragbench  # noqa: PLC0415 - compiles its patterns slowly
+
     written, remarks = import_ragbench(files, out, shape)
     for remark, places in remarks.items():
         note(f"warning: {places[0]}: {counted(len(places), 'question')} {remark} (this the first)")
