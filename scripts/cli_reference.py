@@ -37,12 +37,13 @@ CHINESE_HEADER: Final = """# 命令行
 |---|---|"""
 CHINESE: Final = {
     "init": "在 DIRECTORY（默认为当前目录）中写出一个小数据集、一个智能体和 memfin.toml。",
-    "import": "把录制的对话转换为轨迹或数据集。",
+    "import": "把录制的对话转换为轨迹或数据集，把题目集转换为基准测试。",
     "import chat": "把聊天记录 FILE 转换为对话；其中的回复成为不带标签的参考回复。",
     "import inspect": "把 inspect_ai 日志 LOG（.eval、.json）的样本转换为对话轨迹。",
     "import langfuse": "把从 Langfuse 导出的 FILE 转换为对话轨迹。",
     "import otel": "把 OTLP 文件 FILE 中的 OpenTelemetry span 转换为对话轨迹。",
     "import phoenix": "把从 Arize Phoenix 导出的 FILE 转换为对话轨迹。",
+    "import ragbench": "把 FinanceBench 或 RAGAS 形状的题目转换为 memfin bench 的基准测试。",
     "dataset": "维护对话数据集。",
     "dataset add": "向数据集 FILE 追加一段对话；没有给出 --user 或 --from 时，在提示符下输入。",
     "dataset check": "报告 memfin validate 的发现，以及不起作用的记忆键和风险标签；统计各类标签。",

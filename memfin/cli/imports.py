@@ -1,7 +1,8 @@
-"""``memfin import`` and ``export``: recorded conversations as traces, and exports of runs."""
+"""``memfin import`` and ``export``: conversations as traces, question sets as benchmarks; exports of runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -24,7 +25,7 @@ from memfin.validation.findings import file_text
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Turn recorded conversations into a trace or a dataset.
+    """Turn recorded conversations into a trace or a dataset, and question sets into benchmarks.
 
     \b
     memfin import otel spans.jsonl --out dialog_trace.jsonl
@@ -32,6 +33,7 @@ def command() -> None:
     memfin import phoenix spans.parquet --out dialog_trace.jsonl
     memfin import inspect logs/task.eval --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
+    memfin import ragbench questions.jsonl --out benchmarks
 
     memfin import COMMAND --help has the details.
     """
@@ -186,6 +188,33 @@ def chat(file: Path, out: Path) -> None:
     if unread:
         raise GateFailed(f"{line}; {counted(unread, 'part')} of {file} not read")
     note(line)
+
+
+@command.command("ragbench")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Directory or NAME.json to create."
+)
+@click.option(
+    "--shape", type=click.Choice(("financebench", "ragas")), help="Shape of the files, if not by its fields."
+)
+def ragbench(files: tuple[Path, ...], out: Path, shape: Literal["financebench", "ragas"] | None) -> None:
+    """Turn questions in the shape of FinanceBench or RAGAS into benchmarks for memfin bench.
+
+    \b
+    memfin import ragbench questions.jsonl --out benchmarks    a question file per document
+    memfin import ragbench testset.csv --out testset.json      all about one document
+
+    Files are JSON, JSONL, CSV or Parquet. Texts of pages or contexts become the document. The questions left
+    out, and those to look at, are counted by reason, each with the first file:line.
+    """
+    from memfin.exchange.ragbench import import_ragbench  # noqa: PLC0415 - compiles its patterns slowly
+
+    written, remarks = import_ragbench(files, out, shape)
+    for remark, places in remarks.items():
+        note(f"warning: {places[0]}: {counted(len(places), 'question')} {remark} (this the first)")
+    for path, content in written.items():
+        click.echo(f"{one_line(str(path))}: {content}")
 
 
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})

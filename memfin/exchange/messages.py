@@ -1,6 +1,9 @@
 """Messages, tools and recalls from inputs and outputs in the shapes that frameworks record."""
 
+import ast
+import contextlib
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -35,6 +38,19 @@ def json_value(value: object) -> Any:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
         return value
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list, also of its JSON or Python text; an empty one for anything else."""
+    value = json_value(value)
+    if isinstance(value, str):
+        with (
+            contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(value)
+    return value if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:

@@ -1,13 +1,10 @@
 """Parts of a dialogue in OpenInference attributes."""
 
-import ast
-import contextlib
-import warnings
 from collections.abc import Mapping
 from typing import Any, Final
 
 from memfin.exchange.conversations import Part
-from memfin.exchange.messages import content_of, json_value, messages_in, recall_part, tool_part, turn_part
+from memfin.exchange.messages import content_of, list_of, messages_in, recall_part, tool_part, turn_part
 
 KIND: Final = "openinference.span.kind"
 SESSION: Final = "session.id"
@@ -97,12 +94,4 @@ def value_at(attributes: Mapping[str, Any], path: str) -> Any:
 
 def _items(attributes: Mapping[str, Any], path: str) -> list[Any]:
     """Return a list; in CSV of a data frame it is its Python text."""
-    value = json_value(value_at(attributes, path))
-    if isinstance(value, str):
-        with (
-            contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            value = ast.literal_eval(value)
-    return nested(value) if isinstance(value, list) else []
+    return [nested(each) for each in list_of(value_at(attributes, path))]

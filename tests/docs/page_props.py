@@ -58,6 +58,18 @@ CHAT: Final = {
         {"role": "assistant", "content": "净值会波动，不保本。"},
     ]
 }
+EVIDENCE: Final = {
+    "evidence_text": "I paid 42000 yuan.",
+    "evidence_page_num": 0,
+    "evidence_text_full_page": RECORD[0],
+}
+FINANCEBENCH: Final = {
+    "doc_name": "PELLWORM_2021_10K",
+    "question": "How much did you pay?",
+    "answer": "42000",
+    "evidence": [EVIDENCE],
+}
+RAGAS: Final = "user_input,reference,reference_contexts\nHow much?,42000,\"['I paid 42000 yuan.']\"\n"
 REPLY: Final = "净值会波动，不保本。\n"
 ALWAYS: Final = ("my_dialogs.jsonl", "my_agent.py", "my_rag.py")
 NAMED: Final = {
@@ -102,6 +114,8 @@ class Props:
             "labels.jsonl": text("".join(labels()[:5])),
             "more.jsonl": text("".join(labels()[5:10])),
             "log.jsonl": lines(CHAT),
+            "financebench.jsonl": lines(FINANCEBENCH),
+            "ragas.csv": text(RAGAS),
             "dialog.json": lines(json.loads(dialogs.splitlines()[0]) | {"dialog_id": "new"}),
             "my.jsonl": text(dialogs),
             "spans.jsonl": self._spans,
