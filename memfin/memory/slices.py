@@ -6,7 +6,7 @@ line, ``name: value``; texts of people are JSON strings, and characters of tags 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -48,6 +48,7 @@ class SliceForm(Record, forbid_unknown_fields=True):
     budget: int
     default: str | None = None
     written: bool = False
+    united: bool = False
 
 
 class _Tables(Record, forbid_unknown_fields=True):
@@ -208,7 +209,7 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     missing: list[SliceName] = []
     blocked: list[SliceName] = []
     for name in plan.wanted:
-        found = _first(name, open_, material, task)
+        found = _found(name, open_, material, task)
         condition = MATRIX[plan.route].optional.get(name)
         if found and condition == "of_thread" and found[0] != "thread":  # §6.3
             found = None
@@ -232,10 +233,22 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     )
 
 
-def _first(
+def _found(
     name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
 ) -> tuple[Source, Any] | None:
-    """Return the first value among a slice's sources, in order of precedence."""
+    """Return the first value among a slice's sources; a united slice adds the items of the later ones."""
+    values = _values(name, open_, material, task)
+    first = next(values, None)
+    if first is None or not SLICES[name].united:
+        return first
+    source, items = first
+    return source, list(dict.fromkeys([*items, *(item for _, more in values for item in more)]))
+
+
+def _values(
+    name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
+) -> Iterator[tuple[Source, Any]]:
+    """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
     contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
     profile = material.profile if material.profile and not material.profile.consent_blocked else None
@@ -257,8 +270,7 @@ def _first(
             case "default":
                 value = form.default
         if value:
-            return source, value
-    return None
+            yield source, value
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:
