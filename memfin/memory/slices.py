@@ -30,7 +30,7 @@ from memfin.memory.tokens import estimate_tokens, fitted_items, fitted_text
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
+Source = Literal["task", "thread", "profile", "threads", "drift", "items", "default"]
 
 
 class RoutePlan(Record, forbid_unknown_fields=True):
@@ -173,12 +173,16 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first."""
+    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first.
+
+    ``items`` holds the texts of remembered items, the most relevant first.
+    """
 
     profile: UserContext | None = None
     thread: Sequence[UserContext] = ()
     threads: Sequence[ThreadHeader] = ()
     drift_signals: int = 0
+    items: Sequence[str] = ()
     thread_forgotten: bool = False
 
 
@@ -250,7 +254,6 @@ def _values(
 ) -> Iterator[tuple[Source, Any]]:
     """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
-    contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
     profile = material.profile if material.profile and not material.profile.consent_blocked else None
     for source in form.sources:
         if source not in open_ and source in CONSENT:
@@ -260,17 +263,25 @@ def _values(
             case "task":
                 value = task and task[form.label]
             case "thread":
-                value = next((value for each in contexts if (value := each[form.label])), None)
+                value = _newest(material.thread, form.label)
             case "profile":
                 value = profile and profile[form.label]
             case "threads":
                 value = _recent(material.threads)
             case "drift":
                 value = material.drift_signals
+            case "items":
+                value = list(material.items)
             case "default":
                 value = form.default
         if value:
             yield source, value
+
+
+def _newest(contexts: Sequence[UserContext], field: str) -> Any:
+    """Return the last value of a field among a thread's contexts, oldest first; None without any."""
+    open_ = (each for each in reversed(contexts) if not each.consent_blocked)
+    return next((value for each in open_ if (value := each[field])), None)
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:
