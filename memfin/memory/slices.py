@@ -254,7 +254,6 @@ def _values(
 ) -> Iterator[tuple[Source, Any]]:
     """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
-    profile = material.profile if material.profile and not material.profile.consent_blocked else None
     for source in form.sources:
         if source not in open_ and source in CONSENT:
             continue
@@ -265,7 +264,7 @@ def _values(
             case "thread":
                 value = _newest(material.thread, form.label)
             case "profile":
-                value = profile and profile[form.label]
+                value = material.profile and _newest((material.profile,), form.label)
             case "threads":
                 value = _recent(material.threads)
             case "drift":
@@ -279,7 +278,7 @@ def _values(
 
 
 def _newest(contexts: Sequence[UserContext], field: str) -> Any:
-    """Return the last value of a field among a thread's contexts, oldest first; None without any."""
+    """Return the last value of a field among contexts, oldest first, that are not blocked."""
     open_ = (each for each in reversed(contexts) if not each.consent_blocked)
     return next((value for each in open_ if (value := each[field])), None)
 
