@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from memfin.memory.package import verify_package
 from memfin.memory.reading import load_skills
+from tests.docs.pages import ROOT, blocks
 from tests.web.memory_service import FEEDBACK, PREFERENCES, SCOPES, THREAD, Service, serving
 
 LASTING = {
@@ -146,19 +147,18 @@ async def test_an_account_is_deleted_with_its_tokens_once_confirmed(service: Ser
 
 
 async def test_skills_are_recommended_by_the_latest_threads(tmp_path: Path) -> None:
-    (tmp_path / "skills.toml").write_text(
-        '[[skills]]\nskill_id = "bonds"\ntopics = ["债券"]\n'
-        '[[skills]]\nskill_id = "solar"\ntopics = ["光伏"]\n'
-    )
+    (example,) = (each for each in blocks(ROOT / "docs" / "memory-service.md") if each.language == "toml")
+    (tmp_path / "skills.toml").write_text(example.text, "utf-8")
+    in_order = ["bond-ladder", "solar-supply-chain"]
     async with serving(tmp_path / "data", skills=load_skills(tmp_path / "skills.toml")) as service:
         consent_id = await service.grant()
-        suggested = (await service.ask("GET", "/api/tasks/suggestions")).json
-        assert suggested["skills"] == ["bonds", "solar"]
-        await service.save_thread(consent_id)
-        suggested = (await service.ask("GET", "/api/tasks/suggestions")).json
-        assert suggested["skills"] == ["solar", "bonds"]
+        for saved, expected in ((False, in_order), (True, in_order[::-1])):
+            if saved:
+                await service.save_thread(consent_id)
+            suggested = (await service.ask("GET", "/api/tasks/suggestions")).json
+            assert suggested["skills"] == expected
         bobs = (await service.ask("GET", "/api/tasks/suggestions", user="bob")).json
-        assert bobs["skills"] == ["bonds", "solar"]
+        assert bobs["skills"] == in_order
 
 
 async def test_a_thread_is_saved_refreshed_blocked_and_closed(service: Service) -> None:

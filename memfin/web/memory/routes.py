@@ -83,3 +83,8 @@ class Route:
     body: type[Record] | None = None
     query: tuple[Field, ...] = ()
     errors: tuple[int, ...] = ()
+
+
+def deletion(path: str, name: str, summary: str, work: Work) -> Route:
+    """Return the route of a deletion, which answers without a body."""
+    return Route("DELETE", path, name, summary, work, answer=None, status=204, errors=(410,))

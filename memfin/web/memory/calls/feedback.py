@@ -4,7 +4,7 @@ from typing import Final
 
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import DriftList, FeedbackList, GivenFeedback, TakenFeedback
-from memfin.web.memory.routes import Call, Route
+from memfin.web.memory.routes import Call, Route, deletion
 
 
 def record(store: MemoryStore, call: Call) -> TakenFeedback:
@@ -60,15 +60,11 @@ ROUTES: Final = (
         work=every,
         answer=FeedbackList,
     ),
-    Route(
-        method="DELETE",
-        path="/api/feedback/{feedback_id}",
-        name="deleteFeedback",
-        summary="Delete feedback, and the drift records that quote it.",
-        work=delete,
-        status=204,
-        answer=None,
-        errors=(410,),
+    deletion(
+        "/api/feedback/{feedback_id}",
+        "deleteFeedback",
+        "Delete feedback, and the drift records that quote it.",
+        delete,
     ),
     Route(
         method="GET",
@@ -78,24 +74,16 @@ ROUTES: Final = (
         work=drift,
         answer=DriftList,
     ),
-    Route(
-        method="DELETE",
-        path="/api/drift",
-        name="deleteAllDrift",
-        summary="Delete the drift log; its signals are not recorded again.",
-        work=delete_drift,
-        status=204,
-        answer=None,
-        errors=(410,),
+    deletion(
+        "/api/drift",
+        "deleteAllDrift",
+        "Delete the drift log; its signals are not recorded again.",
+        delete_drift,
     ),
-    Route(
-        method="DELETE",
-        path="/api/drift/{drift_id}",
-        name="deleteDrift",
-        summary="Delete a drift record; its signal is not recorded again.",
-        work=delete_drift,
-        status=204,
-        answer=None,
-        errors=(410,),
+    deletion(
+        "/api/drift/{drift_id}",
+        "deleteDrift",
+        "Delete a drift record; its signal is not recorded again.",
+        delete_drift,
     ),
 )

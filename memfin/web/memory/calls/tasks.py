@@ -5,7 +5,7 @@ from typing import Final
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd, Tasks
-from memfin.web.memory.routes import Call, Route
+from memfin.web.memory.routes import Call, Route, deletion
 
 
 def begin(store: MemoryStore, call: Call) -> Task:
@@ -99,14 +99,5 @@ ROUTES: Final = (
         work=every,
         answer=Tasks,
     ),
-    Route(
-        method="DELETE",
-        path="/api/tasks/{task_id}",
-        name="deleteTask",
-        summary="Delete the context of a task.",
-        work=delete,
-        status=204,
-        answer=None,
-        errors=(410,),
-    ),
+    deletion("/api/tasks/{task_id}", "deleteTask", "Delete the context of a task.", delete),
 )

@@ -16,7 +16,7 @@ from memfin.web.memory.bodies import (
     Threads,
 )
 from memfin.web.memory.problems import Problem
-from memfin.web.memory.routes import Call, Route
+from memfin.web.memory.routes import Call, Route, deletion
 
 
 def save(store: MemoryStore, call: Call) -> SavedThread:
@@ -125,25 +125,17 @@ ROUTES: Final = (
         work=show,
         answer=ThreadView,
     ),
-    Route(
-        method="DELETE",
-        path="/api/threads/{thread_id}",
-        name="deleteThread",
-        summary="Delete a thread with its contexts, refreshes and drift records; nothing of it is kept.",
-        work=delete,
-        status=204,
-        answer=None,
-        errors=(410,),
+    deletion(
+        "/api/threads/{thread_id}",
+        "deleteThread",
+        "Delete a thread with its contexts, refreshes and drift records; nothing of it is kept.",
+        delete,
     ),
-    Route(
-        method="DELETE",
-        path="/api/threads/{thread_id}/contexts/{context_id}",
-        name="deleteThreadContext",
-        summary="Delete one saved context of a thread.",
-        work=delete_context,
-        status=204,
-        answer=None,
-        errors=(410,),
+    deletion(
+        "/api/threads/{thread_id}/contexts/{context_id}",
+        "deleteThreadContext",
+        "Delete one saved context of a thread.",
+        delete_context,
     ),
     Route(
         method="POST",
