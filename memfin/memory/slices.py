@@ -271,7 +271,7 @@ def _values(
                 value = material.drift_signals
             case "items":
                 value = list(material.items)
-            case "default":
+            case _:
                 value = form.default
         if value:
             yield source, value
