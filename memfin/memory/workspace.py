@@ -220,16 +220,18 @@ class Workspace:
         consent = on_file.consent
         if on_file.data is not None and consent is None:
             return
-        # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be;
+        #    and the drift log with the last one.
         profiles = paths.profiles(user_id)
         kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
         if kept is None:
             yield RemoveTree(profiles)
+            yield RemoveTree(paths.drift(user_id))
         else:
             yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
-        # 2. The drift log.
-        if on_file.in_force is None:
-            yield RemoveTree(paths.drift(user_id))
+        # 2. Feedback.
+        if not allows(consent, "create_task"):
+            yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
             for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
@@ -249,6 +251,17 @@ class Workspace:
             if not found.consent_blocked:
                 name = found.thread_id if isinstance(found, ThreadHeader) else found.context_id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
+
+    def allowed_since(self, consent: ProfileConsent, scope: ConsentScope) -> datetime:
+        """Return the time from which a consent in force has allowed a scope without a break."""
+        since = consent.updated_at
+        for version in range(consent.version - 1, 0, -1):
+            data = self.files.load(self.paths.version(consent.user_id, version))
+            earlier = None if data is None else _consent_of(data)
+            if not allows(earlier, scope) or earlier is None:
+                break
+            since = earlier.updated_at
+        return since
 
     def has_files(self, user_id: str) -> bool:
         """Return True if a user has any file but a stub."""
