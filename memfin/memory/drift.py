@@ -36,6 +36,7 @@ from memfin.contracts.reading import read_toml
 from memfin.errors import RunFault, UsageError
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
+from memfin.memory.deletions import deleted_drift, signal_of
 from memfin.memory.errors import AccountDeleted, MemoryRefusal
 from memfin.memory.paths import is_id, new_id
 from memfin.memory.records import Append, Checked, Put, load_sound
@@ -555,10 +556,12 @@ class DriftLog:
         """Return the steps that add signals to the log and update its index."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
-        taken = {record.drift_id for record in log}
+        deleted = list(deleted_drift(workspace.files, paths, user_id))
+        taken = {record.drift_id for record in log} | {each.drift_id for each in deleted}
+        known = {each.signal for each in deleted}
         new: list[DriftRecord] = []
         checked: Checked = []
-        for signal in unrecorded(signals, log):
+        for signal in unrecorded((each for each in signals if signal_of(each) not in known), log):
             drift_id = new_id("drift", user_id, now, taken.__contains__)
             alerts = signal.signal_kind in self._thresholds.downstream.alerting
             record = signal.replace(drift_id=drift_id, triggers_alert=alerts)

@@ -23,6 +23,7 @@ from memfin.contracts.memory import (
     UserContext,
 )
 from memfin.errors import RunFault
+from memfin.memory.deletions import prune_drift_index, remaining_steps
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
@@ -353,6 +354,8 @@ class Workspace:
             if consent is not None:  # a version that was to be superseded, and was not
                 strays.append(paths.version(user_id, consent.version))
             self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
+            self._writer.do(self.check(remaining_steps(self.files, paths, user_id, self.now())))
+            prune_drift_index(self.files, paths, user_id)
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 
