@@ -21,20 +21,21 @@ from memfin.contracts.memory import (
     MemoryItem,
     ProfileConsent,
     Route,
-    SliceName,
 )
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
 from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, Remove, load, load_sound
-from memfin.memory.slices import MATRIX, wanted_slices
+from memfin.memory.slices import MATRIX, SLICES, wanted_slices
 from memfin.memory.workspace import Workspace, allows
 from memfin.text.bm25 import K1, B, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
 MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
-SLICE_OF: Final[Mapping[ItemKind, SliceName]] = {"position": "S7", "constraint": "S8", "note": "S11"}
+SLICE_OF: Final = {form.kind: name for name, form in SLICES.items() if form.kind}
+NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
+NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
 _TICK: Final = timedelta(microseconds=1)
 _UNKNOWN: Final = "item: there is none with that id"
 
@@ -272,6 +273,14 @@ def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
             found.append((score, len(exact), item.updated_at, item.item_id, item))
     found.sort(key=lambda each: each[:4], reverse=True)
     return [ItemMatch(item=each[4], score=each[0]) for each in found]
+
+
+def remembered(items: Sequence[MemoryItem], prompt: str) -> list[MemoryItem]:
+    """Return the items for a task's prompt: all but the notes, and the notes that match it best."""
+    notes = [each for each in items if each.kind == "note"]
+    matched = [each.item for each in ranked(notes, prompt)[:NOTES_MATCHED]]
+    newest = sorted(notes, key=_age, reverse=True)[:NOTES_NEWEST]
+    return [*(each for each in items if each.kind != "note"), *(matched or newest)]
 
 
 def _age(item: MemoryItem) -> tuple[datetime, str]:

@@ -5,8 +5,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import msgspec
-
 from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import (
     ContextFields,
@@ -21,9 +19,10 @@ from memfin.contracts.memory import (
 from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
 from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
-from memfin.memory.errors import InvalidInput, invalid_value
+from memfin.memory.errors import InvalidInput
+from memfin.memory.items import Items, remembered
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.records import Put, RecordDamaged, load, load_sound
+from memfin.memory.records import Put, RecordDamaged, context_fields, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace
@@ -154,9 +153,10 @@ class Reading:
     """Service of reads for tasks; it takes no lock and writes nothing but the time of a hint."""
 
     def __init__(
-        self, workspace: Workspace, tasks: Tasks, telemetry: "MemoryTelemetry | None" = None
+        self, workspace: Workspace, tasks: Tasks, items: Items, telemetry: "MemoryTelemetry | None" = None
     ) -> None:
         self._workspace = workspace
+        self._items = items
         self._tasks = tasks
         self._telemetry = telemetry
         self._threads = ThreadFiles(workspace)
@@ -179,7 +179,7 @@ class Reading:
         if thread_id is not None:
             check_id(thread_id, "thread id")
         _check_route(route)
-        task = _fields(overrides, "overrides")
+        task = context_fields(overrides, "overrides")
         memory = self._workspace.consistently(
             user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
         )
@@ -198,7 +198,7 @@ class Reading:
     ) -> StartedTask:
         """Start a task and return it with its memory; see `Tasks.begin_task` for its errors."""
         _check_route(route)
-        given = _fields(fields, "fields")
+        given = context_fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
         memory = self.load_memory_slices(user_id, route, thread_id, given, prompt=prompt)
         return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
@@ -253,7 +253,7 @@ class Reading:
         scopes = None if consent is None else consent.scopes
         plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
         with self._workspace.faults():
-            return slices.assemble(plan, self._material(user_id, plan, consent), task)
+            return slices.assemble(plan, self._material(user_id, plan, consent, prompt), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
         """Return the routes of a user's last tasks, the latest first."""
@@ -269,7 +269,9 @@ class Reading:
         found.sort(key=lambda each: (each.created_at, each.context_id), reverse=True)
         return [each.route for each in found if each.route and each.created_at >= consent.granted_at]
 
-    def _material(self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None) -> Material:
+    def _material(
+        self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None, prompt: str
+    ) -> Material:
         """Read only the sources that a plan opens; damaged records count as missing."""
         workspace = self._workspace
         files, paths = workspace.files, workspace.paths
@@ -288,11 +290,19 @@ class Reading:
         if "threads" in plan.open:
             headers = load_sound(files, paths.threads(user_id), ThreadHeader)
             threads = [each for each in headers if each.user_id == user_id]
+        places = [("thread_items", plan.thread_id), ("profile_items", None)]
+        items = [
+            each
+            for source, place in places
+            if source in plan.open
+            for each in self._items.readable(user_id, consent, place)
+        ]
         return Material(
             profile=workspace.profile_of(consent) if "profile" in plan.open else None,
             thread=contexts,
             threads=threads,
             drift_signals=self._drift_signals(user_id) if "drift" in plan.open else 0,
+            items=remembered(items, prompt),
             thread_forgotten=forgotten,
         )
 
@@ -306,12 +316,3 @@ class Reading:
 def _check_route(route: Route) -> None:
     if route not in slices.MATRIX:
         raise InvalidInput(f"route: unknown; known routes: {', '.join(slices.MATRIX)}")
-
-
-def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:
-    if given is None or isinstance(given, ContextFields):
-        return given
-    try:
-        return msgspec.convert(dict(given), ContextFields)
-    except msgspec.ValidationError as problem:
-        raise invalid_value(problem, f"{name}.") from None

@@ -62,7 +62,7 @@ class MemoryStore:
         self.threads = Threads(workspace, self.drift)
         self.tasks = Tasks(workspace, telemetry)
         self.items = Items(workspace)
-        self.reading = Reading(workspace, self.tasks, telemetry)
+        self.reading = Reading(workspace, self.tasks, self.items, telemetry)
         self.packages = Packages(workspace)
 
         # The operations of the services under their flat names.
