@@ -290,7 +290,7 @@ class Reading:
         if "threads" in plan.open:
             headers = load_sound(files, paths.threads(user_id), ThreadHeader)
             threads = [each for each in headers if each.user_id == user_id]
-        places = [("thread_items", plan.thread_id), ("profile_items", None)]
+        places = [("thread_items", plan.thread_id), ("items", None)]
         items = [
             each
             for source, place in places

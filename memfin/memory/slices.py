@@ -32,7 +32,7 @@ from memfin.memory.tokens import estimate_tokens, fitted_items, fitted_text
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-Source = Literal["task", "thread", "profile", "threads", "drift", "thread_items", "profile_items", "default"]
+Source = Literal["task", "thread", "profile", "threads", "drift", "thread_items", "items", "default"]
 
 
 class RoutePlan(Record, forbid_unknown_fields=True):
@@ -177,7 +177,10 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first."""
+    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first.
+
+    ``items`` holds those of the thread and of no thread: the notes with the most relevant first.
+    """
 
     profile: UserContext | None = None
     thread: Sequence[UserContext] = ()
@@ -255,8 +258,6 @@ def _values(
 ) -> Iterator[tuple[Source, Any]]:
     """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
-    contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
-    profile = material.profile if material.profile and not material.profile.consent_blocked else None
     for source in form.sources:
         if source not in open_ and source in CONSENT:
             continue
@@ -265,19 +266,25 @@ def _values(
             case "task":
                 value = task and task[form.label]
             case "thread":
-                value = next((value for each in contexts if (value := each[form.label])), None)
+                value = _newest(material.thread, form.label)
             case "profile":
-                value = profile and profile[form.label]
+                value = material.profile and _newest((material.profile,), form.label)
             case "threads":
                 value = _recent(material.threads)
             case "drift":
                 value = material.drift_signals
-            case "thread_items" | "profile_items":
+            case "thread_items" | "items":
                 value = _texts(form, material.items, of_thread=source == "thread_items")
-            case "default":
+            case _:
                 value = form.default
         if value:
             yield source, value
+
+
+def _newest(contexts: Sequence[UserContext], field: str) -> Any:
+    """Return the last value of a field among contexts, oldest first, that are not blocked."""
+    open_ = (each for each in reversed(contexts) if not each.consent_blocked)
+    return next((value for each in open_ if (value := each[field])), None)
 
 
 def _texts(form: SliceForm, items: Sequence[MemoryItem], *, of_thread: bool) -> list[str] | str:

@@ -12,6 +12,7 @@ from memfin.contracts.memory import ContextFields
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING, ImpersonalPrompt
 from memfin.memory.slices import (
+    CONSENT,
     SLICES,
     LoadedMemory,
     Material,
@@ -21,7 +22,7 @@ from memfin.memory.slices import (
     injected,
     plan_reads,
 )
-from tests.memory.stored_contexts import ALL, thread, thread_context
+from tests.memory.stored_contexts import ALL, item, thread, thread_context
 from tests.support import each_case
 
 HOSTILE: Final = [
@@ -51,12 +52,13 @@ def with_text(text: str) -> LoadedMemory:
     """Return memory that holds a text wherever a person's words can stand, on a route that has all."""
     plan = plan_reads("thread_refresh", ALL, thread_id="t1").replace(
         wanted=tuple(SLICES),
-        open=frozenset(("profile", "thread", "threads", "drift")),
+        open=frozenset(CONSENT),
     )
     material = Material(
         thread=(thread_context(1).replace(research_style=text),),
         threads=(thread(1, cognition_object={"type": text, "name": text}).replace(title=text),),
         drift_signals=1,
+        items=(item(text),),
     )
     said = ContextFields(
         user_focus_reason=text, user_stated_position_context=text, constraints=[text, text], time_horizon=text
@@ -78,6 +80,7 @@ def test_a_block_has_one_line_a_slice_between_its_tags() -> None:
         'constraints: ["为退休准备"]',
         "drift_signals_last_30_days: 1",
         'time_horizon: "为退休准备"',
+        'remembered: ["为退休准备"]',
         "</user_context>",
     ]
 

@@ -259,7 +259,8 @@ def test_a_route_restricts_the_kinds(tmp_path: Path) -> None:
         for kind in KINDS:
             store.items.add("ann", f"gold {kind}", kind=kind)
         assert store.items.search("ann", "gold", route="snapshot") == []
-        assert len(store.items.search("ann", "gold")) == 3
+        for route in (None, "pre_execution"):
+            assert len(store.items.search("ann", "gold", route=route)) == 3
         with pytest.raises(InvalidInput, match="route: unknown"):
             store.items.search("ann", "gold", route="nowhere")  # type: ignore[arg-type]
 
@@ -313,3 +314,50 @@ def test_items_leave_and_come_back_with_the_person(tmp_path: Path) -> None:
         store.import_package(package)
         assert store.items.everything("ann") == there
         assert store.items.all("ann", thread_id=thread_id) == there[1:]
+
+
+def test_a_task_reads_constraints_and_positions_after_those_of_contexts(tmp_path: Path) -> None:
+    with open_store(tmp_path, Clock(pace=SECOND)) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = thread_of(store, "ann")
+        store.review_profile("ann", {"constraints": ["no leverage"]})
+        store.items.add("ann", "no gold", kind="constraint")
+        store.items.add("ann", "no leverage", kind="constraint")
+        store.items.add("ann", "no shorting", kind="constraint", thread_id=thread_id)
+        store.items.add("ann", "holds bonds", kind="position")
+        store.items.add("ann", "holds cash", kind="position")
+
+        def memory(route: Any = "pre_execution", thread_id: str | None = None) -> Any:
+            return store.start_task("ann", route, thread_id=thread_id).memory
+
+        assert memory().value("S8") == ("no leverage", "no gold")
+        assert memory().value("S7") == "holds cash; holds bonds"
+        assert memory(thread_id=thread_id).value("S8") == ("no leverage", "no shorting", "no gold")
+        store.review_profile("ann", {"user_stated_position_context": "holds funds"})
+        assert memory().value("S7") == "holds funds"
+        assert memory("snapshot", thread_id).block.text.count("holds") == 0
+        store.patch_thread("ann", thread_id, consent_blocked=True)
+        assert memory(thread_id=thread_id).value("S8") == ("no leverage", "no gold")
+        store.revoke_consent("ann", scope="save_to_profile")
+        left = memory(thread_id=thread_id)
+        assert not {"S7", "S8", "S11"} & set(left.attributes.slices_loaded)
+        assert {"S7", "S8", "S11"} <= set(left.attributes.slices_blocked_by_consent)
+
+
+def test_a_task_reads_the_notes_that_match_its_prompt_else_the_newest(tmp_path: Path) -> None:
+    with open_store(tmp_path, Clock(pace=SECOND)) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = thread_of(store, "ann")
+        for text in ("asked about gold", "reads in the morning", "has two children", "买房计划在明年"):
+            store.items.add("ann", text)
+        store.items.add("ann", "gold for the thread", thread_id=thread_id)
+
+        def notes(prompt: str, thread_id: str | None = None) -> Any:
+            return store.start_task("ann", "pre_execution", prompt=prompt, thread_id=thread_id).memory.value(
+                "S11"
+            )
+
+        assert notes("Buy GOLD now?") == ("asked about gold",)
+        assert notes("明年的买房首付") == ("买房计划在明年",)
+        assert notes("xyz") == notes("") == ("买房计划在明年", "has two children", "reads in the morning")
+        assert notes("gold", thread_id) == ("gold for the thread", "asked about gold")
