@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import (
     ConsentScope,
+    MemoryItem,
     ProfileConsent,
     ThreadHeader,
     TrainingAssetCandidate,
@@ -50,6 +51,7 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
 PURGED_WITHIN: Final = timedelta(hours=48)  # of a revocation; the purge is done at once if nothing stops it
 ValueT = TypeVar("ValueT")
+Blockable = UserContext | MemoryItem | ThreadHeader
 
 
 class ConsentOnFile(NamedTuple):
@@ -230,13 +232,15 @@ class Workspace:
             yield RemoveTree(paths.drift(user_id))
         else:
             yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
+        if not allows(consent, "save_to_profile"):
+            yield RemoveTree(paths.items(user_id))
         # 2. Feedback.
         if not allows(consent, "create_task"):
             yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
             for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
-                yield from self.block_steps(paths.thread_contexts(user_id, thread_id), UserContext)
+                yield from self.block_thread_steps(user_id, thread_id)
             yield from self.block_steps(paths.threads(user_id), ThreadHeader)
         # 4. Training candidates: withdrawn.
         if not allows(consent, "training_use_allowed"):
@@ -246,11 +250,16 @@ class Workspace:
                     withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
                     yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
 
-    def block_steps(self, directory: Path, kind: type[UserContext] | type[ThreadHeader]) -> Iterator[Step]:
+    def block_thread_steps(self, user_id: str, thread_id: str) -> Iterator[Step]:
+        """Yield the steps that block the contexts and items of a thread."""
+        yield from self.block_steps(self.paths.thread_contexts(user_id, thread_id), UserContext)
+        yield from self.block_steps(self.paths.thread_items(user_id, thread_id), MemoryItem)
+
+    def block_steps(self, directory: Path, kind: type[Blockable]) -> Iterator[Step]:
         """Yield the steps that block the records of a directory: they stay, but no answer reads them."""
         for found in load_sound(self.files, directory, kind):
             if not found.consent_blocked:
-                name = found.thread_id if isinstance(found, ThreadHeader) else found.context_id
+                name = found[kind.__struct_fields__[0]]  # the id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
 
     def allowed_since(self, consent: ProfileConsent, scope: ConsentScope) -> datetime:
