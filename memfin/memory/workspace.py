@@ -223,17 +223,14 @@ class Workspace:
         consent = on_file.consent
         if on_file.data is not None and consent is None:
             return
-        # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be;
-        #    and the drift log with the last one.
+        # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        #    With the last one, the drift log and the items.
         profiles = paths.profiles(user_id)
-        kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
-        if kept is None:
-            yield RemoveTree(profiles)
-            yield RemoveTree(paths.drift(user_id))
+        if consent is not None and allows(consent, "save_to_profile"):
+            kept = f"{consent.profile_context_id}.json"
+            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != kept)
         else:
-            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
-        if not allows(consent, "save_to_profile"):
-            yield RemoveTree(paths.items(user_id))
+            yield from map(RemoveTree, (profiles, paths.drift(user_id), paths.items(user_id)))
         # 2. Feedback.
         if not allows(consent, "create_task"):
             yield RemoveTree(paths.feedback(user_id))
