@@ -13,6 +13,7 @@ from memfin.contracts.memory import (
     ChangeSummary,
     ContextFields,
     Feedback,
+    MemoryItem,
     ProfileConsent,
     Route,
     ThreadHeader,
@@ -204,8 +205,7 @@ class Threads(ThreadFiles):
                 changed = changed.replace(updated_at=later(workspace.now(), [header]))
                 plan.append(Put(self._paths.thread(user_id, thread_id), changed))
             if consent_blocked:
-                directory = self._paths.thread_contexts(user_id, thread_id)
-                plan += workspace.block_steps(directory, UserContext)
+                plan += workspace.block_thread_steps(user_id, thread_id)
             workspace.do(user_id, workspace.check(plan))
             return changed
 
@@ -263,7 +263,9 @@ class Threads(ThreadFiles):
         return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
 
 
-def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
+def later(
+    now: datetime, others: Iterable[ThreadRefresh | UserContext | MemoryItem | ThreadHeader | Feedback]
+) -> datetime:
     """Return the time, or the moment after the last of the others if the clock is behind them."""
     return max([now, *(other.created_at + _TICK for other in others)])
 

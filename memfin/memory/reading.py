@@ -25,6 +25,7 @@ from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
 from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
 from memfin.memory.errors import InvalidInput
+from memfin.memory.items import Items, remembered
 from memfin.memory.paths import check_id, stamp
 from memfin.memory.records import Put, RecordDamaged, context_fields, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
@@ -174,9 +175,10 @@ class Reading:
     """Service of reads for tasks; it takes no lock and writes nothing but the time of a hint."""
 
     def __init__(
-        self, workspace: Workspace, tasks: Tasks, telemetry: "MemoryTelemetry | None" = None
+        self, workspace: Workspace, tasks: Tasks, items: Items, telemetry: "MemoryTelemetry | None" = None
     ) -> None:
         self._workspace = workspace
+        self._items = items
         self._tasks = tasks
         self._telemetry = telemetry
         self._threads = ThreadFiles(workspace)
@@ -275,7 +277,7 @@ class Reading:
         scopes = None if consent is None else consent.scopes
         plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
         with self._workspace.faults():
-            return slices.assemble(plan, self._material(user_id, plan, consent), task)
+            return slices.assemble(plan, self._material(user_id, plan, consent, prompt), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
         """Return the routes of a user's last tasks, the latest first."""
@@ -291,7 +293,9 @@ class Reading:
         found.sort(key=lambda each: (each.created_at, each.context_id), reverse=True)
         return [each.route for each in found if each.route and each.created_at >= consent.granted_at]
 
-    def _material(self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None) -> Material:
+    def _material(
+        self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None, prompt: str
+    ) -> Material:
         """Read only the sources that a plan opens; damaged records count as missing."""
         workspace = self._workspace
         files, paths = workspace.files, workspace.paths
@@ -310,11 +314,19 @@ class Reading:
         if "threads" in plan.open:
             headers = load_sound(files, paths.threads(user_id), ThreadHeader)
             threads = [each for each in headers if each.user_id == user_id]
+        places = [("thread_items", plan.thread_id), ("items", None)]
+        items = [
+            each
+            for source, place in places
+            if source in plan.open
+            for each in self._items.readable(user_id, consent, place)
+        ]
         return Material(
             profile=workspace.profile_of(consent) if "profile" in plan.open else None,
             thread=contexts,
             threads=threads,
             drift_signals=self._drift_signals(user_id) if "drift" in plan.open else 0,
+            items=remembered(items, prompt),
             thread_forgotten=forgotten,
         )
 
