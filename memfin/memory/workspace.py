@@ -24,6 +24,7 @@ from memfin.contracts.memory import (
     UserContext,
 )
 from memfin.errors import RunFault
+from memfin.memory.deletions import prune_drift_index, remaining_steps
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
@@ -223,17 +224,16 @@ class Workspace:
         if on_file.data is not None and consent is None:
             return
         # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        #    With the last one, the drift log and the items.
         profiles = paths.profiles(user_id)
-        kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
-        if kept is None:
-            yield RemoveTree(profiles)
+        if consent is not None and allows(consent, "save_to_profile"):
+            kept = f"{consent.profile_context_id}.json"
+            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != kept)
         else:
-            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
-        if not allows(consent, "save_to_profile"):
-            yield RemoveTree(paths.items(user_id))
-        # 2. The drift log.
-        if on_file.in_force is None:
-            yield RemoveTree(paths.drift(user_id))
+            yield from map(RemoveTree, (profiles, paths.drift(user_id), paths.items(user_id)))
+        # 2. Feedback.
+        if not allows(consent, "create_task"):
+            yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
             for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
@@ -258,6 +258,17 @@ class Workspace:
             if not found.consent_blocked:
                 name = found[kind.__struct_fields__[0]]  # the id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
+
+    def allowed_since(self, consent: ProfileConsent, scope: ConsentScope) -> datetime:
+        """Return the time from which a consent in force has allowed a scope without a break."""
+        since = consent.updated_at
+        for version in range(consent.version - 1, 0, -1):
+            data = self.files.load(self.paths.version(consent.user_id, version))
+            earlier = None if data is None else _consent_of(data)
+            if not allows(earlier, scope) or earlier is None:
+                break
+            since = earlier.updated_at
+        return since
 
     def has_files(self, user_id: str) -> bool:
         """Return True if a user has any file but a stub."""
@@ -349,6 +360,8 @@ class Workspace:
             if consent is not None:  # a version that was to be superseded, and was not
                 strays.append(paths.version(user_id, consent.version))
             self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
+            self._writer.do(self.check(remaining_steps(self.files, paths, user_id, self.now())))
+            prune_drift_index(self.files, paths, user_id)
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 

@@ -193,7 +193,7 @@ def test_items_of_a_thread_end_with_its_preferences_and_its_writing(tmp_path: Pa
         store.patch_thread("ann", forgotten, consent_blocked=True)
         assert store.items.all("ann", thread_id=forgotten) == []
         assert store.items.everything("ann") == [item.replace(consent_blocked=True)]
-        with pytest.raises(ConsentRequired, match="preferences were forgotten"):
+        with pytest.raises(ConsentRequired, match="no longer used"):
             store.items.add("ann", "b", thread_id=forgotten)
 
         item = store.items.add("ann", "a", thread_id=closed)
