@@ -16,6 +16,7 @@ from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds
 from memfin.memory.files import Files
 from memfin.memory.items import Items
+from memfin.memory.owned import Owned
 from memfin.memory.package import Packages
 from memfin.memory.reading import Reading
 from memfin.memory.records import Gate
@@ -212,6 +213,14 @@ class AsyncMemoryStore(_Operations):
     start_task = _Async(Reading.start_task)
     take_hint = _Async(Reading.take_hint)
     suggestions = _Async(Reading.suggestions)
+    show_thread = _Async(Owned.show_thread)
+    delete_thread = _Async(Owned.delete_thread)
+    delete_context = _Async(Owned.delete_context)
+    list_tasks = _Async(Owned.list_tasks)
+    delete_task = _Async(Owned.delete_task)
+    list_feedback = _Async(Owned.list_feedback)
+    delete_feedback = _Async(Owned.delete_feedback)
+    delete_drift = _Async(Owned.delete_drift)
     export_user = _Async(Packages.export_user)
     export_to = _Async(Packages.export_to)
     import_package = _Async(Packages.import_package)
