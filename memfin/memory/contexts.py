@@ -13,6 +13,7 @@ from memfin.contracts.memory import (
     ChangeSummary,
     ContextFields,
     Feedback,
+    MemoryItem,
     ProfileConsent,
     Route,
     ThreadHeader,
@@ -138,7 +139,7 @@ class Threads(ThreadFiles):
     ) -> ThreadRefresh:
         """Record a refresh; a context that the user gives is added to the earlier ones (memory design §5.4).
 
-        A thread whose preferences were forgotten takes no context.
+        A thread whose preferences are no longer used takes no context.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -156,7 +157,7 @@ class Threads(ThreadFiles):
                 raise ThreadClosed("thread: is closed; it can be read, not changed")
             if given is not None and header.consent_blocked:
                 raise ConsentRequired(
-                    "thread: its preferences were forgotten, so no others are saved; "
+                    "thread: its preferences are no longer used, so no others are saved; "
                     "save a new thread for them",
                     ["save_to_thread"],
                 )
@@ -190,7 +191,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Permanently forget a thread's preferences, or close it, with or without consent (§11.2)."""
+        """End the use of a thread's preferences for good, or close it, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)
@@ -204,8 +205,7 @@ class Threads(ThreadFiles):
                 changed = changed.replace(updated_at=later(workspace.now(), [header]))
                 plan.append(Put(self._paths.thread(user_id, thread_id), changed))
             if consent_blocked:
-                directory = self._paths.thread_contexts(user_id, thread_id)
-                plan += workspace.block_steps(directory, UserContext)
+                plan += workspace.block_thread_steps(user_id, thread_id)
             workspace.do(user_id, workspace.check(plan))
             return changed
 
@@ -263,7 +263,9 @@ class Threads(ThreadFiles):
         return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
 
 
-def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
+def later(
+    now: datetime, others: Iterable[ThreadRefresh | UserContext | MemoryItem | ThreadHeader | Feedback]
+) -> datetime:
     """Return the time, or the moment after the last of the others if the clock is behind them."""
     return max([now, *(other.created_at + _TICK for other in others)])
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from memfin.memory.errors import InvalidId
 
-Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
+Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand", "item"]
 STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
 # The directories that hold one directory per user; a hard delete removes the user's from each
 TREES: Final = (
@@ -111,6 +111,7 @@ class Paths:
         self.profiles = Directory(contexts, "_profile", "context id")
         self.tasks = Directory(contexts, "_task", "context id")
         self.all_thread_contexts = Directory(contexts, "_thread")
+        self.items = Directory(contexts, "_items", "item id")  # those of no thread
         self.threads = Directory(root / "threads", what="thread id")
         self.feedback = Directory(root / "feedback", what="feedback id")
         self.drift = Directory(root / "persona_drift", what="drift id")
@@ -143,6 +144,10 @@ class Paths:
     def thread_context(self, user_id: str, thread_id: str, context_id: str) -> Path:
         """Return a thread context."""
         return _file(self.thread_contexts(user_id, thread_id), context_id, "context id")
+
+    def thread_items(self, user_id: str, thread_id: str) -> Path:
+        """Return the directory of a thread's items."""
+        return self.thread_contexts(user_id, thread_id) / "_items"
 
     def refresh(self, user_id: str, thread_id: str, refresh_id: str) -> Path:
         """Return a refresh of a thread."""

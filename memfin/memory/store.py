@@ -12,6 +12,7 @@ from memfin.memory.consent import Consents
 from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds, shipped_thresholds
 from memfin.memory.files import Files
+from memfin.memory.items import Items
 from memfin.memory.owned import Owned
 from memfin.memory.package import Packages
 from memfin.memory.reading import Reading
@@ -61,7 +62,8 @@ class MemoryStore:
         self.drift = DriftLog(workspace, thresholds or shipped_thresholds())
         self.threads = Threads(workspace, self.drift)
         self.tasks = Tasks(workspace, telemetry)
-        self.reading = Reading(workspace, self.tasks, telemetry)
+        self.items = Items(workspace)
+        self.reading = Reading(workspace, self.tasks, self.items, telemetry)
         self.owned = Owned(workspace)
         self.packages = Packages(workspace)
 

@@ -3,7 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from memfin.contracts.memory import ConsentScopes, ContextFields, ThreadHeader, UserContext
+from memfin.contracts.memory import (
+    ConsentScopes,
+    ContextFields,
+    ItemKind,
+    MemoryItem,
+    ThreadHeader,
+    UserContext,
+)
 
 NOW: Final = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ALL: Final = ConsentScopes(
@@ -30,6 +37,19 @@ def context(number: int, **fields: Any) -> UserContext:
 
 def thread_context(number: int, **fields: Any) -> UserContext:
     return context(number, scope="thread", thread_id="t1", **fields)
+
+
+def item(text: str, kind: ItemKind = "note", thread_id: str | None = None) -> MemoryItem:
+    return MemoryItem(
+        item_id="item_1",
+        user_id="u1",
+        kind=kind,
+        text=text,
+        thread_id=thread_id,
+        created_at=NOW,
+        updated_at=NOW,
+        consent_version=1,
+    )
 
 
 def thread(number: int, **fields: Any) -> ThreadHeader:

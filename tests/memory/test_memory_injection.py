@@ -22,7 +22,7 @@ from memfin.memory.slices import (
     injected,
     plan_reads,
 )
-from tests.memory.stored_contexts import ALL, thread, thread_context
+from tests.memory.stored_contexts import ALL, item, thread, thread_context
 from tests.support import each_case
 
 HOSTILE: Final = [
@@ -58,7 +58,7 @@ def with_text(text: str) -> LoadedMemory:
         thread=(thread_context(1).replace(research_style=text),),
         threads=(thread(1, cognition_object={"type": text, "name": text}).replace(title=text),),
         drift_signals=1,
-        items=(text,),
+        items=(item(text),),
     )
     said = ContextFields(
         user_focus_reason=text, user_stated_position_context=text, constraints=[text, text], time_horizon=text

@@ -51,6 +51,15 @@ def finish_task(store: MemoryStore, user_id: str) -> Any:
     return store.end_task(user_id, str(context.task_id))
 
 
+def items(store: MemoryStore, user_id: str) -> Any:
+    """Add an item of no thread and one of a thread; change, find and forget one."""
+    added = store.items.add(user_id, "no gold", kind="constraint")
+    inside = store.items.add(user_id, "no debt", thread_id=first_thread(store, user_id))
+    store.items.update(user_id, added.item_id, "no gold at all")
+    store.items.forget(user_id, inside.item_id)
+    return store.items.search(user_id, "gold"), store.items.everything(user_id)
+
+
 STEPS: Final[dict[str, Step]] = {
     "grant": lambda store, user: store.grant_consent(user, ALL, Preferences(language_preference="zh")),
     "grant nothing": lambda store, user: store.grant_consent(user, NOTHING.replace(create_task=True)),
@@ -59,6 +68,7 @@ STEPS: Final[dict[str, Step]] = {
     "refresh": lambda store, user: store.refresh_thread(
         user, first_thread(store, user), user_supplied_context=ContextFields(research_depth="quick")
     ),
+    "items": items,
     "forget": lambda store, user: store.patch_thread(user, first_thread(store, user), consent_blocked=True),
     "begin": lambda store, user: store.begin_task(user, "snapshot", fields=TASK),
     "begin and end": finish_task,
@@ -103,8 +113,8 @@ def play(root: Path, played: list[tuple[str, str, int]]) -> IsolatedStore:
 
 
 LIFE: Final = (
-    "state grant read save refresh read begin sensitive hint expire forget read review revoke state read "
-    "hint begin grant save delete state grant"
+    "state grant read save items refresh read begin sensitive hint expire forget read review revoke state "
+    "read hint begin grant save delete state grant"
 )
 
 

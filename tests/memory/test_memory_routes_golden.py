@@ -15,7 +15,7 @@ from memfin.memory.slices import (
     refers_to_threads,
     wanted_slices,
 )
-from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, thread, thread_context
+from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, item, thread, thread_context
 from tests.support import each_case
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "routes.json"
@@ -26,7 +26,7 @@ ROUTES: Final[tuple[Route, ...]] = get_args(Route)
 PROMPT: Final = "对比一下我的 thread"
 
 FULL: Final = Material(
-    profile=PROFILE, thread=(THREAD,), threads=(thread(1), thread(2)), drift_signals=4, items=("item",)
+    profile=PROFILE, thread=(THREAD,), threads=(thread(1), thread(2)), drift_signals=4, items=(item("item"),)
 )
 
 # Scopes in force, what is stored, and what the task says, by the name of the state.
@@ -123,7 +123,7 @@ def test_what_no_slice_needs_is_not_read(route: Route) -> None:
         "S5": {"thread"},
         "S6": {"threads"},
         "S9": {"drift"},
-        "S11": {"items"},
+        "S11": {"items", "thread_items"},
     }
     plan = plan_reads(route, ALL, thread_id="t1")
     assert plan.open == {"thread", "profile"}.union(*(needs.get(name, set()) for name in plan.wanted))

@@ -16,7 +16,7 @@ from memfin.memory.tokens import (
     fitted_text,
     safe_cut,
 )
-from tests.memory.stored_contexts import ALL, PROFILE, TASK, THREAD, thread, thread_context
+from tests.memory.stored_contexts import ALL, PROFILE, TASK, THREAD, item, thread, thread_context
 from tests.support import each_case
 
 FAMILY: Final = "👨‍👩‍👧‍👦"
@@ -143,7 +143,7 @@ def everything(text: str) -> Any:
             for number in range(3)
         ),
         drift_signals=10**6,
-        items=(text, text),
+        items=(item(text), item(text, thread_id="t1")),
     )
     constraints = [f"{number}{text[:300]}" for number in range(50)]
     said = ContextFields(user_stated_position_context=text, constraints=constraints, time_horizon=text)
@@ -177,7 +177,7 @@ def test_the_estimate_of_a_context_is_the_sum_over_its_slices() -> None:
 
 @each_case("name", SLICES)
 def test_each_slice_has_a_budget_a_label_and_sources_in_the_order_they_win(name: SliceName) -> None:
-    order = ("task", "thread", "profile", "threads", "drift", "items", "default")
+    order = ("task", "thread", "profile", "threads", "drift", "thread_items", "items", "default")
     assert sorted(SLICES[name].sources, key=order.index) == list(SLICES[name].sources)
     assert estimate_tokens(SLICES[name].label) < SLICES[name].budget
 

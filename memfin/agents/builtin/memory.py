@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.agents.bm25 import IncrementalBM25, terms
 from memfin.agents.builtin import profile as profiles
 from memfin.agents.builtin.profile import Clause, ClientProfile, Rules, Statement, profile_rules
 from memfin.agents.history import Exchange, as_text
@@ -24,6 +23,7 @@ from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import estimate_tokens
+from memfin.text.bm25 import IncrementalBM25, terms
 
 S = TypeVar("S", bound=Record)
 
