@@ -31,6 +31,7 @@ Version = Annotated[int, msgspec.Meta(ge=1)]
 
 ConsentScope = Literal["create_task", "save_to_profile", "save_to_thread", "training_use_allowed"]
 ContextScope = Literal["task", "thread", "profile"]
+ItemKind = Literal["constraint", "position", "note"]
 ResearchDepth = Literal["quick", "standard", "deep"]
 RiskPromptPreference = Literal["balanced", "counter_first", "risk_first", "permission_or_credential"]
 Rating = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]{1,32}\Z")]
@@ -45,7 +46,7 @@ Route = Literal[
     "snapshot", "thread_refresh", "risk_challenge", "pre_execution", "evidence_audit", "narrative_mapper",
     "event_impact_reader",
 ]  # fmt: skip
-SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"]
+SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11"]
 
 
 class ConsentScopes(Record):
@@ -128,6 +129,34 @@ class ContextFields(Preferences):
     user_stated_position_context: Text | None = None
     time_horizon: Text | None = None
     constraints: Annotated[list[Text], msgspec.Meta(max_length=50)] = []
+
+
+class ItemVersion(Record):
+    """One value of an item, and since when it was the value."""
+
+    text: Text
+    at: Moment
+
+
+class MemoryItem(Record):
+    """One text that an agent remembers of a person, in a thread or always.
+
+    ``versions`` holds earlier values, the newest last. A ``consent_blocked`` item is kept for its owner and
+    never read for an answer.
+    """
+
+    item_id: Identifier
+    user_id: Identifier
+    kind: ItemKind
+    text: Text
+    created_at: Moment
+    updated_at: Moment
+    consent_version: Version
+    thread_id: Identifier | None = None
+    consent_blocked: bool = False
+    metadata: Annotated[dict[str, Any], msgspec.Meta(max_length=16)] = {}
+    versions: Annotated[list[ItemVersion], msgspec.Meta(max_length=32)] = []
+    schema_version: SchemaVersion = "1.0"
 
 
 class ThreadHeader(Record):

@@ -13,6 +13,7 @@ from memfin.contracts.memory import (
     ChangeSummary,
     ContextFields,
     Feedback,
+    MemoryItem,
     ProfileConsent,
     Route,
     ThreadHeader,
@@ -26,7 +27,7 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
-from memfin.memory.records import Put, Step, load, load_all
+from memfin.memory.records import Put, Step, context_fields, load, load_all
 from memfin.memory.workspace import Sweep, Workspace, allows
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Threads(ThreadFiles):
         *,
         save_user_context: bool = False,
         consent_id: str | None = None,
-        context: ContextFields | None = None,
+        context: ContextFields | Mapping[str, Any] | None = None,
     ) -> ThreadHeader:
         """Save a snapshot as a thread, with the context that the user gives (memory design §5.3).
 
@@ -98,7 +99,8 @@ class Threads(ThreadFiles):
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
-        with workspace.writing(user_id, texts | _fields(context if save_user_context else None)):
+        fields = context_fields(context, "context")
+        with workspace.writing(user_id, texts | _fields(fields if save_user_context else None)):
             on_file = workspace.consent_on_file(user_id)
             if save_user_context or on_file.in_force is None:
                 consent = rules.require(on_file, "save_to_thread")
@@ -119,8 +121,8 @@ class Threads(ThreadFiles):
                 updated_at=now,
             )
             plan: list[Step] = [Put(self._paths.thread(user_id, thread_id), header)]
-            if save_user_context and context is not None and context != ContextFields():
-                plan.append(self._context(header, context, consent))
+            if save_user_context and fields is not None and fields != ContextFields():
+                plan.append(self._context(header, fields, consent))
             plan += self._candidate(consent, f"snapshot:{snapshot_id}")
             workspace.do(user_id, workspace.check(plan))
             return header
@@ -130,14 +132,14 @@ class Threads(ThreadFiles):
         user_id: str,
         thread_id: str,
         *,
-        user_supplied_context: ContextFields | None = None,
+        user_supplied_context: ContextFields | Mapping[str, Any] | None = None,
         main_thesis: str | None = None,
         change_summary: ChangeSummary | None = None,
         watch_question_updates: Iterable[WatchQuestionUpdate] = (),
     ) -> ThreadRefresh:
         """Record a refresh; a context that the user gives is added to the earlier ones (memory design §5.4).
 
-        A thread whose preferences were forgotten takes no context.
+        A thread whose preferences are no longer used takes no context.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -146,15 +148,16 @@ class Threads(ThreadFiles):
             "watch_question_updates": updates,
         }
         workspace = self._workspace
-        with workspace.writing(user_id, texts | _fields(user_supplied_context)):
+        supplied = context_fields(user_supplied_context, "user_supplied_context")
+        with workspace.writing(user_id, texts | _fields(supplied)):
             header = self.header(user_id, thread_id)
             consent = rules.require(workspace.consent_on_file(user_id), "save_to_thread")
-            given = user_supplied_context if user_supplied_context != ContextFields() else None
+            given = supplied if supplied != ContextFields() else None
             if header.status == "closed":
                 raise ThreadClosed("thread: is closed; it can be read, not changed")
             if given is not None and header.consent_blocked:
                 raise ConsentRequired(
-                    "thread: its preferences were forgotten, so no others are saved; "
+                    "thread: its preferences are no longer used, so no others are saved; "
                     "save a new thread for them",
                     ["save_to_thread"],
                 )
@@ -188,7 +191,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Permanently forget a thread's preferences, or close it, with or without consent (§11.2)."""
+        """End the use of a thread's preferences for good, or close it, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)
@@ -202,8 +205,7 @@ class Threads(ThreadFiles):
                 changed = changed.replace(updated_at=later(workspace.now(), [header]))
                 plan.append(Put(self._paths.thread(user_id, thread_id), changed))
             if consent_blocked:
-                directory = self._paths.thread_contexts(user_id, thread_id)
-                plan += workspace.block_steps(directory, UserContext)
+                plan += workspace.block_thread_steps(user_id, thread_id)
             workspace.do(user_id, workspace.check(plan))
             return changed
 
@@ -261,7 +263,9 @@ class Threads(ThreadFiles):
         return [Put(self._paths.candidate(user_id, record.candidate_id), record)]
 
 
-def later(now: datetime, others: Iterable[ThreadRefresh | UserContext | ThreadHeader | Feedback]) -> datetime:
+def later(
+    now: datetime, others: Iterable[ThreadRefresh | UserContext | MemoryItem | ThreadHeader | Feedback]
+) -> datetime:
     """Return the time, or the moment after the last of the others if the clock is behind them."""
     return max([now, *(other.created_at + _TICK for other in others)])
 
@@ -282,7 +286,7 @@ class Tasks:
         user_id: str,
         route: Route,
         *,
-        fields: ContextFields | None = None,
+        fields: ContextFields | Mapping[str, Any] | None = None,
         thread_id: str | None = None,
     ) -> UserContext:
         """Write the context of a new task for 24 hours; it may hold fields that are not stored elsewhere.
@@ -290,7 +294,7 @@ class Tasks:
         A user with revoked consent may start tasks; one who never consented to them may not.
         """
         workspace = self._workspace
-        given = {} if fields is None else structs.asdict(fields)
+        given = _fields(context_fields(fields, "fields"))
         with workspace.writing(user_id, given):
             consent = rules.readable(workspace.consent_on_file(user_id))
             if not rules.may_create_task(consent):

@@ -24,6 +24,7 @@ from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import (
     DriftRecord,
     Feedback,
+    MemoryItem,
     ProfileConsent,
     ThreadHeader,
     ThreadRefresh,
@@ -75,6 +76,8 @@ _KINDS: Final[tuple[tuple[re.Pattern[str], type[Record], str], ...]] = tuple(
         (r"user_contexts/_profile/ID\.json", UserContext, "context_id"),
         (r"user_contexts/_thread/ID/ID\.json", UserContext, "context_id"),
         (r"user_contexts/_task/ID\.json", UserContext, "context_id"),
+        (r"user_contexts/_items/ID\.json", MemoryItem, "item_id"),
+        (r"user_contexts/_thread/ID/_items/ID\.json", MemoryItem, "item_id"),
         (r"persona_drift/_index\.jsonl", Record, ""),
         (r"persona_drift/ID\.json", DriftRecord, "drift_id"),
         (r"training_candidates/ID\.json", TrainingAssetCandidate, "candidate_id"),
@@ -488,6 +491,8 @@ def _is_exported(path: str, data: bytes, consent: ProfileConsent | None, now: da
     match directory:
         case "user_contexts/_profile":
             return name.removesuffix(".json") == _profile_in_force(consent)
+        case "user_contexts/_items":
+            return allows(consent, "save_to_profile")
         case "persona_drift":
             return consent is not None and consent.revoked_at is None
         case "user_contexts/_task":
@@ -570,6 +575,8 @@ def _names_itself(user_id: str, name: str, place: Placed, record: Record) -> Non
     of_another_thread = len(place.ids) > 1 and record.get("thread_id") != place.ids[0]
     if of_another_thread or (place.own and place.ids[-1:] != (str(record[place.own]),)):
         raise UsageError(f"{name}: its id differs from its file name")
+    if isinstance(record, MemoryItem) and (record.thread_id is None) != (len(place.ids) == 1):
+        raise UsageError(f"{name}: its thread differs from its file name")
     if isinstance(record, UserContext) and f"user_contexts/_{record.scope}/" not in name:
         raise UsageError(f"{name}: its scope differs from its file name")
 
@@ -586,6 +593,9 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
     profiles = {each.context_id for each in held if isinstance(each, UserContext) and each.scope == "profile"}
     if profiles - {_profile_in_force(consent)}:
         raise UsageError("user_contexts/_profile: the consent does not allow the profile")
+    items = [each for each in held if isinstance(each, MemoryItem) and each.thread_id is None]
+    if items and not allows(consent, "save_to_profile"):
+        raise UsageError("user_contexts/_items: the consent does not allow items")
     drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
     if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
         raise UsageError(f"{DRIFT_INDEX}: has a line without a record in the drift log")
@@ -596,5 +606,7 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
 
 
 def _is_open_thread(record: Record) -> bool:
+    if isinstance(record, MemoryItem):
+        return record.thread_id is not None and not record.consent_blocked
     of_thread = isinstance(record, ThreadHeader) or record.get("scope") == "thread"
     return of_thread and not record["consent_blocked"]

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from memfin.memory.errors import InvalidId
 
-Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand"]
+Prefix = Literal["ctx", "consent", "thread", "task", "refresh", "feedback", "drift", "cand", "item"]
 STATE: Final = ".memfin"  # the directory of locks, markers of unfinished work, and the index
 # The directories that hold one directory per user; a hard delete removes the user's from each
 TREES: Final = (
@@ -111,6 +111,7 @@ class Paths:
         self.profiles = Directory(contexts, "_profile", "context id")
         self.tasks = Directory(contexts, "_task", "context id")
         self.all_thread_contexts = Directory(contexts, "_thread")
+        self.items = Directory(contexts, "_items", "item id")  # those of no thread
         self.threads = Directory(root / "threads", what="thread id")
         self.feedback = Directory(root / "feedback", what="feedback id")
         self.drift = Directory(root / "persona_drift", what="drift id")
@@ -144,6 +145,10 @@ class Paths:
         """Return a thread context."""
         return _file(self.thread_contexts(user_id, thread_id), context_id, "context id")
 
+    def thread_items(self, user_id: str, thread_id: str) -> Path:
+        """Return the directory of a thread's items."""
+        return self.thread_contexts(user_id, thread_id) / "_items"
+
     def refresh(self, user_id: str, thread_id: str, refresh_id: str) -> Path:
         """Return a refresh of a thread."""
         return _file(self.refreshes(user_id, thread_id), refresh_id, "refresh id")
@@ -151,6 +156,10 @@ class Paths:
     def drift_index(self, user_id: str) -> Path:
         """Return the index of a user's drift log, one line per record."""
         return self.drift(user_id) / "_index.jsonl"
+
+    def deleted_drift(self, user_id: str) -> Path:
+        """Return the list of a user's deleted drift records, one line per record."""
+        return self.drift(user_id) / "_deleted.jsonl"
 
     def tree(self, name: str, user_id: str) -> Path:
         """Return the directory of a user in one of `TREES`."""

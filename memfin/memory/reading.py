@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -18,12 +19,15 @@ from memfin.contracts.memory import (
     ThreadHeader,
     UserContext,
 )
+from memfin.contracts.reading import read_toml
+from memfin.errors import UsageError
 from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
 from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
-from memfin.memory.errors import InvalidInput, invalid_value
+from memfin.memory.errors import InvalidInput
+from memfin.memory.items import Items, remembered
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.records import Put, RecordDamaged, load, load_sound
+from memfin.memory.records import Put, RecordDamaged, context_fields, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace
@@ -100,11 +104,27 @@ def hint_for(
     return "set_preferences" if state == "active" and not preferred else None
 
 
-class Skill(Record):
+class Skill(Record, forbid_unknown_fields=True):
     """A skill: its id, and the words that describe its topic."""
 
     skill_id: str
     topics: tuple[str, ...] = ()
+
+
+class _Skills(Record, forbid_unknown_fields=True):
+    skills: tuple[Skill, ...]
+
+
+def load_skills(path: Path) -> tuple[Skill, ...]:
+    """Read skills from a TOML file of ``[[skills]]`` tables with ``skill_id`` and ``topics``."""
+    try:
+        skills = msgspec.convert(read_toml(path), _Skills).skills
+    except (UsageError, msgspec.ValidationError) as problem:
+        raise UsageError(f"skills {path}: {problem}") from problem
+    ids = [skill.skill_id for skill in skills]
+    if repeated := next((each for each in ids if ids.count(each) > 1), None):
+        raise UsageError(f"skills {path}: skill_id {repeated!r} stands there twice; remove one of them")
+    return skills
 
 
 def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
@@ -135,11 +155,12 @@ def example_question(memory: LoadedMemory) -> str:
 
 
 class Suggestions(Record):
-    """Suggestions for a user; refresh conditions are by type of object, or ``other``."""
+    """Suggestions for a user; refresh conditions are by type of object, or ``other``; skills are ids."""
 
     task_types: tuple[Route, ...]
     example_question: str
     refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
+    skills: tuple[str, ...] = ()
 
 
 class StartedTask(Record):
@@ -154,9 +175,10 @@ class Reading:
     """Service of reads for tasks; it takes no lock and writes nothing but the time of a hint."""
 
     def __init__(
-        self, workspace: Workspace, tasks: Tasks, telemetry: "MemoryTelemetry | None" = None
+        self, workspace: Workspace, tasks: Tasks, items: Items, telemetry: "MemoryTelemetry | None" = None
     ) -> None:
         self._workspace = workspace
+        self._items = items
         self._tasks = tasks
         self._telemetry = telemetry
         self._threads = ThreadFiles(workspace)
@@ -179,7 +201,7 @@ class Reading:
         if thread_id is not None:
             check_id(thread_id, "thread id")
         _check_route(route)
-        task = _fields(overrides, "overrides")
+        task = context_fields(overrides, "overrides")
         memory = self._workspace.consistently(
             user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
         )
@@ -198,7 +220,7 @@ class Reading:
     ) -> StartedTask:
         """Start a task and return it with its memory; see `Tasks.begin_task` for its errors."""
         _check_route(route)
-        given = _fields(fields, "fields")
+        given = context_fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
         memory = self.load_memory_slices(user_id, route, thread_id, given, prompt=prompt)
         return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
@@ -222,21 +244,23 @@ class Reading:
                 workspace.do(user_id, workspace.check([Put(path, record)]))
             return hint
 
-    def suggestions(self, user_id: str) -> Suggestions:
+    def suggestions(self, user_id: str, skills: Sequence[Skill] = ()) -> Suggestions:
         """Return the latest kinds of task, an example question, and refresh conditions (§7.4).
 
-        Without consent in force, the answer is that for an unknown user.
+        Skills come in the recommended order: about the most recent threads first (§7.1). Without consent
+        in force, the answer is that for an unknown user.
         """
         check_id(user_id)
 
         def read(consent: ProfileConsent | None) -> Suggestions:
-            memory = self._read(user_id, consent, "snapshot")
+            memory = self._read(user_id, consent, "narrative_mapper")  # reads S6, the recent threads
             with self._workspace.faults():
                 used = [] if consent is None else self._routes_used(user_id, consent)
             return Suggestions(
                 task_types=suggested_tasks(used),
                 example_question=example_question(memory),
                 refresh_conditions=_TABLES.refresh_conditions,
+                skills=tuple(skill.skill_id for skill in recommended(skills, memory)),
             )
 
         return self._workspace.consistently(user_id, read)
@@ -253,7 +277,7 @@ class Reading:
         scopes = None if consent is None else consent.scopes
         plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
         with self._workspace.faults():
-            return slices.assemble(plan, self._material(user_id, plan, consent), task)
+            return slices.assemble(plan, self._material(user_id, plan, consent, prompt), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
         """Return the routes of a user's last tasks, the latest first."""
@@ -269,7 +293,9 @@ class Reading:
         found.sort(key=lambda each: (each.created_at, each.context_id), reverse=True)
         return [each.route for each in found if each.route and each.created_at >= consent.granted_at]
 
-    def _material(self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None) -> Material:
+    def _material(
+        self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None, prompt: str
+    ) -> Material:
         """Read only the sources that a plan opens; damaged records count as missing."""
         workspace = self._workspace
         files, paths = workspace.files, workspace.paths
@@ -288,11 +314,19 @@ class Reading:
         if "threads" in plan.open:
             headers = load_sound(files, paths.threads(user_id), ThreadHeader)
             threads = [each for each in headers if each.user_id == user_id]
+        places = [("thread_items", plan.thread_id), ("items", None)]
+        items = [
+            each
+            for source, place in places
+            if source in plan.open
+            for each in self._items.readable(user_id, consent, place)
+        ]
         return Material(
             profile=workspace.profile_of(consent) if "profile" in plan.open else None,
             thread=contexts,
             threads=threads,
             drift_signals=self._drift_signals(user_id) if "drift" in plan.open else 0,
+            items=remembered(items, prompt),
             thread_forgotten=forgotten,
         )
 
@@ -306,12 +340,3 @@ class Reading:
 def _check_route(route: Route) -> None:
     if route not in slices.MATRIX:
         raise InvalidInput(f"route: unknown; known routes: {', '.join(slices.MATRIX)}")
-
-
-def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:
-    if given is None or isinstance(given, ContextFields):
-        return given
-    try:
-        return msgspec.convert(dict(given), ContextFields)
-    except msgspec.ValidationError as problem:
-        raise invalid_value(problem, f"{name}.") from None

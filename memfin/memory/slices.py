@@ -6,7 +6,7 @@ line, ``name: value``; texts of people are JSON strings, and characters of tags 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -17,6 +17,8 @@ from memfin.contracts.memory import (
     ConsentScope,
     ConsentScopes,
     ContextFields,
+    ItemKind,
+    MemoryItem,
     Route,
     SliceAttributes,
     SliceName,
@@ -30,7 +32,7 @@ from memfin.memory.tokens import estimate_tokens, fitted_items, fitted_text
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
+Source = Literal["task", "thread", "profile", "threads", "drift", "thread_items", "items", "default"]
 
 
 class RoutePlan(Record, forbid_unknown_fields=True):
@@ -48,6 +50,8 @@ class SliceForm(Record, forbid_unknown_fields=True):
     budget: int
     default: str | None = None
     written: bool = False
+    united: bool = False
+    kind: ItemKind | None = None
 
 
 class _Tables(Record, forbid_unknown_fields=True):
@@ -60,6 +64,7 @@ _TABLES: Final = load_table("slices.toml", _Tables)
 MATRIX: Final[Mapping[Route, RoutePlan]] = _TABLES.routes
 SLICES: Final[Mapping[SliceName, SliceForm]] = _TABLES.slices  # in the order of injection
 CONSENT: Final[Mapping[Source, ConsentScope]] = _TABLES.consent
+OF_THREAD: Final[frozenset[Source]] = frozenset({"thread", "thread_items"})
 THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
 DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
 _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")
@@ -172,12 +177,16 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first."""
+    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first.
+
+    ``items`` holds those of the thread and of no thread: the notes with the most relevant first.
+    """
 
     profile: UserContext | None = None
     thread: Sequence[UserContext] = ()
     threads: Sequence[ThreadHeader] = ()
     drift_signals: int = 0
+    items: Sequence[MemoryItem] = ()
     thread_forgotten: bool = False
 
 
@@ -191,7 +200,7 @@ def plan_reads(
     return ReadPlan(
         route=route,
         wanted=wanted,
-        open=frozenset(allowed - (set() if thread_id is not None else {"thread"})),
+        open=frozenset(allowed if thread_id is not None else allowed - OF_THREAD),
         closed=frozenset(stored - allowed),
         thread_id=thread_id,
     )
@@ -202,13 +211,13 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
 
     A slice without a value is named as blocked where consent closes one of its sources, else as missing.
     """
-    closed = plan.closed | ({"thread"} if material.thread_forgotten else set())
+    closed = plan.closed | (OF_THREAD if material.thread_forgotten else set())
     open_ = plan.open - closed
     loaded: list[LoadedSlice] = []
     missing: list[SliceName] = []
     blocked: list[SliceName] = []
     for name in plan.wanted:
-        found = _first(name, open_, material, task)
+        found = _found(name, open_, material, task)
         condition = MATRIX[plan.route].optional.get(name)
         if found and condition == "of_thread" and found[0] != "thread":  # §6.3
             found = None
@@ -232,13 +241,23 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     )
 
 
-def _first(
+def _found(
     name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
 ) -> tuple[Source, Any] | None:
-    """Return the first value among a slice's sources, in order of precedence."""
+    """Return the first value among a slice's sources; a united slice adds the items of the later ones."""
+    values = _values(name, open_, material, task)
+    first = next(values, None)
+    if first is None or not SLICES[name].united:
+        return first
+    source, items = first
+    return source, list(dict.fromkeys([*items, *(item for _, more in values for item in more)]))
+
+
+def _values(
+    name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
+) -> Iterator[tuple[Source, Any]]:
+    """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
-    contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
-    profile = material.profile if material.profile and not material.profile.consent_blocked else None
     for source in form.sources:
         if source not in open_ and source in CONSENT:
             continue
@@ -247,18 +266,32 @@ def _first(
             case "task":
                 value = task and task[form.label]
             case "thread":
-                value = next((value for each in contexts if (value := each[form.label])), None)
+                value = _newest(material.thread, form.label)
             case "profile":
-                value = profile and profile[form.label]
+                value = material.profile and _newest((material.profile,), form.label)
             case "threads":
                 value = _recent(material.threads)
             case "drift":
                 value = material.drift_signals
-            case "default":
+            case "thread_items" | "items":
+                value = _texts(form, material.items, of_thread=source == "thread_items")
+            case _:
                 value = form.default
         if value:
-            return source, value
-    return None
+            yield source, value
+
+
+def _newest(contexts: Sequence[UserContext], field: str) -> Any:
+    """Return the last value of a field among contexts, oldest first, that are not blocked."""
+    open_ = (each for each in reversed(contexts) if not each.consent_blocked)
+    return next((value for each in open_ if (value := each[field])), None)
+
+
+def _texts(form: SliceForm, items: Sequence[MemoryItem], *, of_thread: bool) -> list[str] | str:
+    """Return the texts of the items of a slice: a list, or one text with the newest first."""
+    of_kind = (each for each in items if each.kind == form.kind)
+    texts = [each.text for each in of_kind if (each.thread_id is not None) == of_thread]
+    return texts if form.united else "; ".join(reversed(texts))
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:

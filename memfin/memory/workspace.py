@@ -17,12 +17,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 from memfin.contracts.base import Count, Record
 from memfin.contracts.memory import (
     ConsentScope,
+    MemoryItem,
     ProfileConsent,
     ThreadHeader,
     TrainingAssetCandidate,
     UserContext,
 )
 from memfin.errors import RunFault
+from memfin.memory.deletions import prune_drift_index, remaining_steps
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
@@ -49,6 +51,7 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
 PURGED_WITHIN: Final = timedelta(hours=48)  # of a revocation; the purge is done at once if nothing stops it
 ValueT = TypeVar("ValueT")
+Blockable = UserContext | MemoryItem | ThreadHeader
 
 
 class ConsentOnFile(NamedTuple):
@@ -221,19 +224,20 @@ class Workspace:
         if on_file.data is not None and consent is None:
             return
         # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        #    With the last one, the drift log and the items.
         profiles = paths.profiles(user_id)
-        kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
-        if kept is None:
-            yield RemoveTree(profiles)
+        if consent is not None and allows(consent, "save_to_profile"):
+            kept = f"{consent.profile_context_id}.json"
+            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != kept)
         else:
-            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
-        # 2. The drift log.
-        if on_file.in_force is None:
-            yield RemoveTree(paths.drift(user_id))
+            yield from map(RemoveTree, (profiles, paths.drift(user_id), paths.items(user_id)))
+        # 2. Feedback.
+        if not allows(consent, "create_task"):
+            yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
             for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
-                yield from self.block_steps(paths.thread_contexts(user_id, thread_id), UserContext)
+                yield from self.block_thread_steps(user_id, thread_id)
             yield from self.block_steps(paths.threads(user_id), ThreadHeader)
         # 4. Training candidates: withdrawn.
         if not allows(consent, "training_use_allowed"):
@@ -243,12 +247,28 @@ class Workspace:
                     withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
                     yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
 
-    def block_steps(self, directory: Path, kind: type[UserContext] | type[ThreadHeader]) -> Iterator[Step]:
+    def block_thread_steps(self, user_id: str, thread_id: str) -> Iterator[Step]:
+        """Yield the steps that block the contexts and items of a thread."""
+        yield from self.block_steps(self.paths.thread_contexts(user_id, thread_id), UserContext)
+        yield from self.block_steps(self.paths.thread_items(user_id, thread_id), MemoryItem)
+
+    def block_steps(self, directory: Path, kind: type[Blockable]) -> Iterator[Step]:
         """Yield the steps that block the records of a directory: they stay, but no answer reads them."""
         for found in load_sound(self.files, directory, kind):
             if not found.consent_blocked:
-                name = found.thread_id if isinstance(found, ThreadHeader) else found.context_id
+                name = found[kind.__struct_fields__[0]]  # the id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
+
+    def allowed_since(self, consent: ProfileConsent, scope: ConsentScope) -> datetime:
+        """Return the time from which a consent in force has allowed a scope without a break."""
+        since = consent.updated_at
+        for version in range(consent.version - 1, 0, -1):
+            data = self.files.load(self.paths.version(consent.user_id, version))
+            earlier = None if data is None else _consent_of(data)
+            if not allows(earlier, scope) or earlier is None:
+                break
+            since = earlier.updated_at
+        return since
 
     def has_files(self, user_id: str) -> bool:
         """Return True if a user has any file but a stub."""
@@ -340,6 +360,8 @@ class Workspace:
             if consent is not None:  # a version that was to be superseded, and was not
                 strays.append(paths.version(user_id, consent.version))
             self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
+            self._writer.do(self.check(remaining_steps(self.files, paths, user_id, self.now())))
+            prune_drift_index(self.files, paths, user_id)
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 

@@ -93,6 +93,9 @@ def settle_in(store: MemoryStore, user_id: str, mark: str) -> ProfileConsent:
         user_supplied_context=everything_said(f"{mark}-refresh"),
         main_thesis=f"{mark}-thesis",
     )
+    store.items.add(user_id, f"{mark}-constraint-item", kind="constraint", metadata={f"{mark}-key": mark})
+    item = store.items.add(user_id, f"{mark}-earlier-note", thread_id=thread.thread_id)
+    store.items.update(user_id, item.item_id, f"{mark}-note")
     task = store.begin_task(
         user_id, "thread_refresh", fields=everything_said(f"{mark}-task"), thread_id=thread.thread_id
     )

@@ -3,7 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from memfin.contracts.memory import ConsentScopes, ContextFields, ThreadHeader, UserContext
+from memfin.contracts.memory import (
+    ConsentScopes,
+    ContextFields,
+    ItemKind,
+    MemoryItem,
+    ThreadHeader,
+    UserContext,
+)
 
 NOW: Final = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ALL: Final = ConsentScopes(
@@ -32,6 +39,19 @@ def thread_context(number: int, **fields: Any) -> UserContext:
     return context(number, scope="thread", thread_id="t1", **fields)
 
 
+def item(text: str, kind: ItemKind = "note", thread_id: str | None = None) -> MemoryItem:
+    return MemoryItem(
+        item_id="item_1",
+        user_id="u1",
+        kind=kind,
+        text=text,
+        thread_id=thread_id,
+        created_at=NOW,
+        updated_at=NOW,
+        consent_version=1,
+    )
+
+
 def thread(number: int, **fields: Any) -> ThreadHeader:
     """Return a thread of a number, touched that many minutes after `NOW`."""
     at = NOW + timedelta(minutes=number)
@@ -55,6 +75,7 @@ PROFILE: Final = context(
     user_focus_reason="profile focus",
     research_style="profile style",
     user_stated_position_context="profile position",
+    time_horizon="profile horizon",
     constraints=["profile constraint"],
 )
 THREAD: Final = thread_context(

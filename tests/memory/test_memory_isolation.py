@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.contracts.memory import ConsentScopes, ContextFields, ItemKind, Preferences
 from memfin.errors import UsageError
 from memfin.memory.consent import SCOPES
 from memfin.memory.errors import InvalidId, MemoryRefusal, NotFound
+from memfin.memory.items import Items
 from memfin.memory.slices import MATRIX
 from memfin.memory.store import IsolatedStore
 from memfin.memory.workspace import allows
@@ -225,6 +226,53 @@ class TwoPeople(RuleBasedStateMachine):
         self.act(person, lambda: self.store.onboarding_state(person))
         self.act(person, lambda: self.store.suggestions(person))
 
+    @rule(person=people, owner=people, data=st.data())
+    def delete_records(self, person: str, owner: str, data: st.DataObject) -> None:
+        thread_id = data.draw(st.sampled_from([*self.threads[owner], "thread_none"]))
+        task_id = data.draw(st.sampled_from([*self.tasks[owner], "task_none"]))
+        self.act(person, lambda: self.store.show_thread(person, thread_id))
+        self.act(person, lambda: self.store.list_tasks(person))
+        self.act(person, lambda: self.store.list_feedback(person))
+        contexts = ["ctx_none", *(each.context_id for each in self.store.thread_contexts(owner, thread_id))]
+        feedback = ["feedback_none", *(each.feedback_id for each in self.store.list_feedback(owner))]
+        drift = [each.drift_id for each in self.store.drift_log(owner)]
+        actions: list[Callable[[], Any]] = [
+            lambda: self.store.delete_thread(person, thread_id),
+            lambda: self.store.delete_context(person, thread_id, data.draw(st.sampled_from(contexts))),
+            lambda: self.store.delete_task(person, task_id),
+            lambda: self.store.delete_feedback(person, data.draw(st.sampled_from(feedback))),
+            lambda: self.store.delete_drift(person, data.draw(st.sampled_from([None, *drift]))),
+        ]
+        self.act(person, data.draw(st.sampled_from(actions)))
+
+    @rule(person=people, owner=people, kind=st.sampled_from(get_args(ItemKind)), data=st.data())
+    def remember_and_change_items(self, person: str, owner: str, kind: ItemKind, data: st.DataObject) -> None:
+        mark = PEOPLE[person]
+        thread_id = data.draw(st.sampled_from([None, "thread_none", *self.threads[owner]]))
+        found = self.act(person, lambda: self.store.items.add(person, mark, kind=kind, thread_id=thread_id))
+        if found is not None:
+            assert thread_id is None or thread_id in self.threads[person]
+        item_ids = [each.item_id for each in self.store.items.everything(owner)]
+        item_id = data.draw(st.sampled_from(["item_none", *item_ids]))
+        number = data.draw(st.integers(0, 3))
+        for action in (
+            lambda: self.store.items.get(person, item_id),
+            lambda: self.store.items.history(person, item_id),
+            lambda: self.store.items.update(person, item_id, f"{mark}-{number}"),
+        ):
+            assert self.act(person, action) is None or person == owner
+        if number == 0:
+            self.act(person, lambda: self.store.items.forget(person, item_id))
+
+    @rule(person=people, owner=people, data=st.data())
+    def look_for_items(self, person: str, owner: str, data: st.DataObject) -> None:
+        thread_id = data.draw(st.sampled_from([None, "thread_none", *self.threads[owner]]))
+        mark = PEOPLE[owner]
+        found = self.act(person, lambda: self.store.items.search(person, mark, thread_id=thread_id))
+        found += self.act(person, lambda: self.store.items.all(person, thread_id=thread_id))
+        found += self.act(person, lambda: self.store.items.everything(person))
+        assert all(person in str(each) for each in found)
+
     @rule(person=people)
     def take_a_hint_and_offer_training(self, person: str) -> None:
         self.act(person, lambda: self.store.take_hint(person))
@@ -291,6 +339,8 @@ class TwoPeople(RuleBasedStateMachine):
             consent = self.store.consent_on_file(person).consent
             profiles = self.store.workspace.files.entries(self.store.workspace.paths.profiles(person))
             assert len(profiles) == int(allows(consent, "save_to_profile"))
+            items = self.store.workspace.files.entries(self.store.workspace.paths.items(person))
+            assert not items or allows(consent, "save_to_profile")
             if consent is None:
                 assert person in self.deleted or not files
                 continue
@@ -304,8 +354,9 @@ class TwoPeople(RuleBasedStateMachine):
 def test_the_two_do_everything_that_the_store_lets_anybody_do() -> None:
     with IsolatedStore(Clock()) as store:
         operations = {name for name, value in vars(store).items() if inspect.ismethod(value)}
+        operations |= {name for name in vars(Items) if name[0] != "_" and name != "readable"}
     operations -= {"begin_task", "despite_full_disk"}  # by start_task, and by all that revokes
-    done = set(re.findall(r"self\.store\.(\w+)\(", inspect.getsource(TwoPeople)))
+    done = set(re.findall(r"self\.store\.(?:items\.)?(\w+)\(", inspect.getsource(TwoPeople)))
     assert operations - done == set()
 
 

@@ -50,7 +50,8 @@ def test_a_revocation_removes_blocks_and_withdraws_in_one_go(tmp_path: Path) -> 
     assert done.whole
     gone = before.keys() - after.keys()
     assert {name.split("/")[0] for name in gone} == {"user_contexts", "persona_drift"}
-    assert all("/_profile/" in name for name in gone if name.startswith("user_contexts"))
+    gone_contexts = {name.split("/")[2] for name in gone if name.startswith("user_contexts")}
+    assert gone_contexts == {"_profile", "_items"}
     assert after["consents/_history/u1/1.yaml"] == before["consents/u1.yaml"]
     for name, data in after.items():
         if "/_thread/" in name or (name.startswith("threads/") and name.count("/") == 2):

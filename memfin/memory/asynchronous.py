@@ -1,0 +1,226 @@
+"""Asynchronous memory store: the operations of `MemoryStore` as coroutines that run in worker threads."""
+
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+
+import anyio
+import anyio.to_thread
+
+from memfin.memory.consent import Consents
+from memfin.memory.contexts import Tasks, Threads
+from memfin.memory.drift import DriftLog, Thresholds
+from memfin.memory.files import Files
+from memfin.memory.items import Items
+from memfin.memory.owned import Owned
+from memfin.memory.package import Packages
+from memfin.memory.reading import Reading
+from memfin.memory.records import Gate
+from memfin.memory.sensitive import refuse_sensitive
+from memfin.memory.store import MemoryStore, utc_now
+from memfin.memory.workspace import Clock, Workspace
+
+if TYPE_CHECKING:
+    from memfin.memory.telemetry import MemoryTelemetry
+
+MAX_THREADS: Final = 4  # operations at a time; others wait for their turn without a thread
+TURN: Final = 0.0005  # seconds after which a thread gives way to others while operations run
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _ShortTurns:
+    """A shorter switch interval of the interpreter while operations run, since Python's own is 5 ms.
+
+    An event loop waits that long for its turn whenever a thread computes. The host's interval comes back
+    with the end of the last operation, and a shorter one stays.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._usual = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._running == 0:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, TURN))
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                sys.setswitchinterval(self._usual)
+
+
+_SHORT_TURNS: Final = _ShortTurns()  # one of the process, as the interval is
+
+
+class _Operations:
+    """Coroutine functions of a service, which is found by its path in a `MemoryStore`."""
+
+    _path = ""
+
+    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run an operation by its name in a worker thread."""
+        raise NotImplementedError
+
+
+class _Async(Generic[P, R]):
+    """A method of a service as a coroutine function of the same parameters and result."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
+        self._name = method.__name__
+        self.__doc__ = method.__doc__
+        self.__wrapped__ = method
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: _Operations, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+
+    def __get__(self, instance: _Operations | None, owner: type) -> Any:
+        return self if instance is None else partial(instance.call, self._name)
+
+
+class AsyncItems(_Operations):
+    """Service of items of an `AsyncMemoryStore`; see `memfin.memory.items.Items` for its methods."""
+
+    def __init__(self, store: "AsyncMemoryStore") -> None:
+        self._store = store
+
+    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run an operation by its name in a worker thread."""
+        return await self._store.call(f"items.{name}", *args, **kwargs)
+
+    add = _Async(Items.add)
+    get = _Async(Items.get)
+    all = _Async(Items.all)
+    everything = _Async(Items.everything)
+    update = _Async(Items.update)
+    history = _Async(Items.history)
+    forget = _Async(Items.forget)
+    search = _Async(Items.search)
+
+
+class AsyncMemoryStore(_Operations):
+    """Memory store whose methods are coroutine functions, for any host with an event loop.
+
+    The store is opened in a worker thread by ``async with`` or the first call. Each call runs in a worker
+    thread too, at most `MAX_THREADS` at a time. A cancelled call that waits for its turn has no effect; one
+    that runs is waited for, so a write is never torn and never goes on unseen.
+
+    Args:
+        root: the directory of the data; the other arguments are those of `MemoryStore` as well.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        clock: Clock = utc_now,
+        gate: Gate = refuse_sensitive,
+        files: Files | None = None,
+        telemetry: "MemoryTelemetry | None" = None,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        self._open: Callable[[], MemoryStore] = partial(
+            MemoryStore,
+            root,
+            clock=clock,
+            gate=gate,
+            files=files,
+            telemetry=telemetry,
+            thresholds=thresholds,
+        )
+        self._prepare(None)
+
+    @classmethod
+    def of(cls, store: MemoryStore) -> Self:
+        """Return the asynchronous form of an open store, which its owner closes."""
+        self = cls.__new__(cls)
+        self._prepare(store)
+        return self
+
+    def _prepare(self, given: MemoryStore | None) -> None:
+        self._given = given
+        self._store = given
+        self._opening = threading.Lock()
+        self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        self.items = AsyncItems(self)
+
+    def _opened(self) -> MemoryStore:
+        with self._opening:
+            if self._store is None:
+                self._store = self._open()
+            return self._store
+
+    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run an operation of the store, by its name, in a worker thread."""
+        return await self._run(lambda: attrgetter(name)(self._opened())(*args, **kwargs))
+
+    async def _run(self, work: Callable[[], R]) -> R:
+        def shortly() -> R:
+            with _SHORT_TURNS:
+                return work()
+
+        return await anyio.to_thread.run_sync(shortly, limiter=self._limiter)
+
+    async def aclose(self) -> None:
+        """Close the store, unless it was given; it cannot be used afterwards."""
+        if self._given is None:
+            await self.call("close")
+
+    async def __aenter__(self) -> Self:
+        await self._run(self._opened)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.aclose()
+
+    consent_on_file = _Async(Workspace.consent_on_file)
+    rebuild_index = _Async(Workspace.rebuild_index)
+    consent_state = _Async(Consents.consent_state)
+    onboarding_state = _Async(Consents.onboarding_state)
+    grant_consent = _Async(Consents.grant_consent)
+    revoke_consent = _Async(Consents.revoke_consent)
+    on_consent_revoked = _Async(Consents.on_consent_revoked)
+    read_profile = _Async(Consents.read_profile)
+    review_profile = _Async(Consents.review_profile)
+    delete_user = _Async(Consents.delete_user)
+    save_thread = _Async(Threads.save_thread)
+    refresh_thread = _Async(Threads.refresh_thread)
+    patch_thread = _Async(Threads.patch_thread)
+    list_threads = _Async(Threads.list_threads)
+    thread_contexts = _Async(Threads.thread_contexts)
+    add_candidate = _Async(Threads.add_candidate)
+    record_feedback = _Async(DriftLog.record_feedback)
+    drift_log = _Async(DriftLog.drift_log)
+    scan_drift = _Async(DriftLog.scan_drift)
+    begin_task = _Async(Tasks.begin_task)
+    end_task = _Async(Tasks.end_task)
+    task_context = _Async(Tasks.task_context)
+    expire = _Async(Tasks.expire)
+    load_memory_slices = _Async(Reading.load_memory_slices)
+    start_task = _Async(Reading.start_task)
+    take_hint = _Async(Reading.take_hint)
+    suggestions = _Async(Reading.suggestions)
+    show_thread = _Async(Owned.show_thread)
+    delete_thread = _Async(Owned.delete_thread)
+    delete_context = _Async(Owned.delete_context)
+    list_tasks = _Async(Owned.list_tasks)
+    delete_task = _Async(Owned.delete_task)
+    list_feedback = _Async(Owned.list_feedback)
+    delete_feedback = _Async(Owned.delete_feedback)
+    delete_drift = _Async(Owned.delete_drift)
+    export_user = _Async(Packages.export_user)
+    export_to = _Async(Packages.export_to)
+    import_package = _Async(Packages.import_package)

@@ -1,0 +1,305 @@
+"""Memory items: single texts with ids, earlier values and search, behind the consent of their scope.
+
+Items of no thread need ``save_to_profile``, and a revocation removes them; items of a thread need
+``save_to_thread``, and a revocation blocks them.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts.base import Record
+from memfin.contracts.memory import (
+    ConsentScope,
+    ItemKind,
+    ItemVersion,
+    MemoryItem,
+    ProfileConsent,
+    Route,
+)
+from memfin.memory import consent as rules
+from memfin.memory.contexts import ThreadFiles, later
+from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
+from memfin.memory.paths import check_id, new_id
+from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, Remove, load, load_sound
+from memfin.memory.slices import MATRIX, SLICES, wanted_slices
+from memfin.memory.workspace import Workspace, allows
+from memfin.text.bm25 import K1, B, terms
+
+MAX_ITEMS: Final = 1000  # of a user, those of threads included
+MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
+SLICE_OF: Final = {form.kind: name for name, form in SLICES.items() if form.kind}
+NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
+NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
+_TICK: Final = timedelta(microseconds=1)
+_UNKNOWN: Final = "item: there is none with that id"
+
+
+class ItemMatch(Record):
+    """An item that a search found, and its BM25 score; 0 where only part of a word matches."""
+
+    item: MemoryItem
+    score: float
+
+
+class Items:
+    """Service of items: add, read, update, search and forget single texts of a person."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._threads = ThreadFiles(workspace)
+
+    def add(
+        self,
+        user_id: str,
+        text: str,
+        *,
+        kind: ItemKind = "note",
+        thread_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> MemoryItem:
+        """Remember a text and return its item; an equal text of the kind in the same place stays one item.
+
+        Sensitive text is refused before anything is written, as is an item beyond `MAX_ITEMS`.
+        """
+        text, given = _stripped(text), dict(metadata or {})
+        workspace = self._workspace
+        with workspace.writing(user_id, {"text": text, "metadata": given}):
+            consent = self._require(user_id, thread_id)
+            directory = self._directory(user_id, thread_id)
+            held = list(load_sound(workspace.files, directory, MemoryItem))
+            if same := next((each for each in held if (each.kind, each.text) == (kind, text)), None):
+                return same
+            places = self._places(user_id)
+            if sum(len(workspace.files.names(place)) for place in places) >= MAX_ITEMS:
+                raise InvalidInput(f"items: a person has at most {MAX_ITEMS}; forget some of them first")
+            now = later(rules.not_before(consent, workspace.now()), held)
+
+            def taken(name: str) -> bool:
+                return any(workspace.files.exists(place / f"{name}.json") for place in places)
+
+            item = MemoryItem(
+                item_id=new_id("item", user_id, now, taken),
+                user_id=user_id,
+                kind=kind,
+                text=text,
+                thread_id=thread_id,
+                created_at=now,
+                updated_at=now,
+                consent_version=consent.version,
+                metadata=given,
+            )
+            workspace.do(user_id, workspace.check([Put(directory / f"{item.item_id}.json", item)]))
+            return item
+
+    def get(self, user_id: str, item_id: str) -> MemoryItem:
+        """Return an item; raise `NotFound` for one that consent does not allow to read."""
+
+        def read(consent: ProfileConsent | None) -> MemoryItem:
+            item = self._load(user_id, self._path(user_id, item_id))
+            if item.consent_blocked or not self._is_open(user_id, consent, item.thread_id):
+                raise NotFound(_UNKNOWN)
+            return item
+
+        with self._workspace.faults():
+            return self._workspace.consistently(user_id, read)
+
+    def all(
+        self, user_id: str, *, thread_id: str | None = None, kind: ItemKind | None = None
+    ) -> list[MemoryItem]:
+        """Return the items of a thread, or those of no thread, oldest first; none without consent."""
+        with self._workspace.faults():
+            found = self._workspace.consistently(
+                user_id, lambda consent: self.readable(user_id, consent, thread_id)
+            )
+        return [each for each in found if kind in (None, each.kind)]
+
+    def everything(self, user_id: str) -> list[MemoryItem]:
+        """Return all items for their owner, those of threads and blocked ones too, oldest first."""
+        with self._workspace.faults():
+            of_none = self.all(user_id)
+            kept = [each for place in self._places(user_id)[1:] for each in self._sound(user_id, place)]
+        return sorted([*of_none, *kept], key=_age)
+
+    def update(self, user_id: str, item_id: str, text: str) -> MemoryItem:
+        """Replace the text of an item; the value before joins its history, which keeps the newest values."""
+        text = _stripped(text)
+        workspace = self._workspace
+        with workspace.writing(user_id, {"text": text}):
+            path = self._path(user_id, item_id)
+            item = self._load(user_id, path)
+            consent = self._require(user_id, item.thread_id)
+            if item.consent_blocked:
+                raise NotFound(_UNKNOWN)
+            if item.text == text:
+                return item
+            now = max(rules.not_before(consent, workspace.now()), item.updated_at + _TICK)
+            before = ItemVersion(text=item.text, at=item.updated_at)
+            changed = item.replace(
+                text=text,
+                updated_at=now,
+                consent_version=consent.version,
+                versions=[*item.versions, before][-MAX_VERSIONS:],
+            )
+            while changed.versions and len(msgspec.json.encode(changed)) >= MAX_RECORD:
+                changed = changed.replace(versions=changed.versions[1:])
+            workspace.do(user_id, workspace.check([Put(path, changed)]))
+            return changed
+
+    def history(self, user_id: str, item_id: str) -> list[ItemVersion]:
+        """Return the values of an item and since when each was valid, oldest first, the current one last."""
+        item = self.get(user_id, item_id)
+        return [*item.versions, ItemVersion(text=item.text, at=item.updated_at)]
+
+    def forget(self, user_id: str, item_id: str) -> None:
+        """Remove an item and its history physically; needs no consent."""
+        workspace = self._workspace
+        with workspace.writing(user_id):
+            workspace.do(user_id, workspace.check([Remove(self._path(user_id, item_id))]))
+
+    def search(
+        self,
+        user_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        route: Route | None = None,
+        thread_id: str | None = None,
+    ) -> list[ItemMatch]:
+        """Return the items that match a query best, as a task of the thread, or of none, may read them.
+
+        A route restricts them to the kinds whose slice it may read. Without consent, nothing is found.
+        """
+        if limit < 1:
+            raise InvalidInput("limit: must be at least 1")
+        kinds = _kinds(route, of_thread=thread_id is not None)
+
+        def read(consent: ProfileConsent | None) -> list[MemoryItem]:
+            return [
+                each
+                for place in dict.fromkeys((None, thread_id))
+                for each in self.readable(user_id, consent, place)
+                if each.kind in kinds
+            ]
+
+        with self._workspace.faults():
+            return ranked(self._workspace.consistently(user_id, read), query)[:limit]
+
+    def readable(
+        self, user_id: str, consent: ProfileConsent | None, thread_id: str | None = None
+    ) -> list[MemoryItem]:
+        """Return the items of a thread, or of no thread, that a consent allows to read, oldest first."""
+        directory = self._directory(user_id, thread_id)
+        if not self._is_open(user_id, consent, thread_id):
+            return []
+        return sorted(
+            (each for each in self._sound(user_id, directory) if not each.consent_blocked), key=_age
+        )
+
+    def _sound(self, user_id: str, directory: Path) -> Iterator[MemoryItem]:
+        found = load_sound(self._workspace.files, directory, MemoryItem)
+        return (each for each in found if each.user_id == user_id)
+
+    def _is_open(self, user_id: str, consent: ProfileConsent | None, thread_id: str | None) -> bool:
+        """Return True if a consent allows to read the items of a thread, or of no thread."""
+        if not allows(consent, _scope(thread_id)):
+            return False
+        try:
+            return thread_id is None or not self._threads.header(user_id, thread_id).consent_blocked
+        except (NotFound, RecordDamaged):
+            return False
+
+    def _require(self, user_id: str, thread_id: str | None) -> ProfileConsent:
+        """Return the consent that allows to write items of a thread, or of no thread."""
+        header = None if thread_id is None else self._threads.header(user_id, thread_id)
+        consent = rules.require(self._workspace.consent_on_file(user_id), _scope(thread_id))
+        if header is not None and header.status == "closed":
+            raise ThreadClosed("thread: is closed; it can be read, not changed")
+        if header is not None and header.consent_blocked:
+            raise ConsentRequired(
+                "thread: its preferences are no longer used, so it takes no items; save a new thread",
+                ["save_to_thread"],
+            )
+        return consent
+
+    def _directory(self, user_id: str, thread_id: str | None) -> Path:
+        paths = self._workspace.paths
+        return paths.items(user_id) if thread_id is None else paths.thread_items(user_id, thread_id)
+
+    def _places(self, user_id: str) -> list[Path]:
+        """Return the directories of a user's items: that of no thread, and those of the threads."""
+        workspace = self._workspace
+        threads = workspace.files.names(workspace.paths.all_thread_contexts(user_id), "")
+        return [self._directory(user_id, None), *(self._directory(user_id, each) for each in threads)]
+
+    def _path(self, user_id: str, item_id: str) -> Path:
+        """Return the file of an item; raise `NotFound` when the user has none with that id."""
+        name = f"{check_id(item_id, 'item id')}.json"
+        for place in self._places(user_id):
+            if self._workspace.files.exists(place / name):
+                return place / name
+        raise NotFound(_UNKNOWN)
+
+    def _load(self, user_id: str, path: Path) -> MemoryItem:
+        found = load(self._workspace.files, path, MemoryItem)
+        if found is None or found.user_id != user_id:
+            raise NotFound(_UNKNOWN)
+        return found
+
+
+def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
+    """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
+    held = [Counter(terms(each.text)) for each in items]
+    wanted = list(dict.fromkeys(terms(query)))
+    holding = {term: sum(term in each for each in held) for term in wanted}
+    average = sum(each.total() for each in held) / (len(held) or 1)
+    weight = {
+        term: math.log1p((len(held) - count + 0.5) / (count + 0.5)) * (K1 + 1.0)
+        for term, count in holding.items()
+    }
+    words = dict.fromkeys(query.casefold().split())
+    found: list[tuple[float, int, datetime, str, MemoryItem]] = []
+    for item, counts in zip(items, held, strict=True):
+        fixed = K1 * (1.0 - B + B * counts.total() / (average or 1.0))
+        score = round(sum(weight[term] * counts[term] / (counts[term] + fixed) for term in wanted), 6)
+        exact = [word for word in words if word in item.text.casefold()]
+        # A single Chinese character is no term of a longer word, so it is looked up as it is.
+        if score or any(not word.isascii() for word in exact):
+            found.append((score, len(exact), item.updated_at, item.item_id, item))
+    found.sort(key=lambda each: each[:4], reverse=True)
+    return [ItemMatch(item=each[4], score=each[0]) for each in found]
+
+
+def remembered(items: Sequence[MemoryItem], prompt: str) -> list[MemoryItem]:
+    """Return the items for a task's prompt: all but the notes, and the notes that match it best."""
+    notes = [each for each in items if each.kind == "note"]
+    matched = [each.item for each in ranked(notes, prompt)[:NOTES_MATCHED]]
+    newest = sorted(notes, key=_age, reverse=True)[:NOTES_NEWEST]
+    return [*(each for each in items if each.kind != "note"), *(matched or newest)]
+
+
+def _age(item: MemoryItem) -> tuple[datetime, str]:
+    return item.created_at, item.item_id
+
+
+def _scope(thread_id: str | None) -> ConsentScope:
+    return "save_to_profile" if thread_id is None else "save_to_thread"
+
+
+def _stripped(text: str) -> str:
+    return text.strip() if isinstance(text, str) else text
+
+
+def _kinds(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
+    """Return the kinds of items that a route may read; all without a route."""
+    if route is None:
+        return SLICE_OF.keys()
+    if route not in MATRIX:
+        raise InvalidInput(f"route: unknown; known routes: {', '.join(MATRIX)}")
+    wanted = wanted_slices(route, of_thread=of_thread)
+    return [kind for kind, name in SLICE_OF.items() if name in wanted]
