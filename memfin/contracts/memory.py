@@ -45,7 +45,7 @@ Route = Literal[
     "snapshot", "thread_refresh", "risk_challenge", "pre_execution", "evidence_audit", "narrative_mapper",
     "event_impact_reader",
 ]  # fmt: skip
-SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"]
+SliceName = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11"]
 
 
 class ConsentScopes(Record):

@@ -26,7 +26,7 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
-from memfin.memory.records import Put, Step, load, load_all
+from memfin.memory.records import Put, Step, context_fields, load, load_all
 from memfin.memory.workspace import Sweep, Workspace, allows
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Threads(ThreadFiles):
         *,
         save_user_context: bool = False,
         consent_id: str | None = None,
-        context: ContextFields | None = None,
+        context: ContextFields | Mapping[str, Any] | None = None,
     ) -> ThreadHeader:
         """Save a snapshot as a thread, with the context that the user gives (memory design §5.3).
 
@@ -98,7 +98,8 @@ class Threads(ThreadFiles):
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
-        with workspace.writing(user_id, texts | _fields(context if save_user_context else None)):
+        fields = context_fields(context, "context")
+        with workspace.writing(user_id, texts | _fields(fields if save_user_context else None)):
             on_file = workspace.consent_on_file(user_id)
             if save_user_context or on_file.in_force is None:
                 consent = rules.require(on_file, "save_to_thread")
@@ -119,8 +120,8 @@ class Threads(ThreadFiles):
                 updated_at=now,
             )
             plan: list[Step] = [Put(self._paths.thread(user_id, thread_id), header)]
-            if save_user_context and context is not None and context != ContextFields():
-                plan.append(self._context(header, context, consent))
+            if save_user_context and fields is not None and fields != ContextFields():
+                plan.append(self._context(header, fields, consent))
             plan += self._candidate(consent, f"snapshot:{snapshot_id}")
             workspace.do(user_id, workspace.check(plan))
             return header
@@ -130,7 +131,7 @@ class Threads(ThreadFiles):
         user_id: str,
         thread_id: str,
         *,
-        user_supplied_context: ContextFields | None = None,
+        user_supplied_context: ContextFields | Mapping[str, Any] | None = None,
         main_thesis: str | None = None,
         change_summary: ChangeSummary | None = None,
         watch_question_updates: Iterable[WatchQuestionUpdate] = (),
@@ -146,10 +147,11 @@ class Threads(ThreadFiles):
             "watch_question_updates": updates,
         }
         workspace = self._workspace
-        with workspace.writing(user_id, texts | _fields(user_supplied_context)):
+        supplied = context_fields(user_supplied_context, "user_supplied_context")
+        with workspace.writing(user_id, texts | _fields(supplied)):
             header = self.header(user_id, thread_id)
             consent = rules.require(workspace.consent_on_file(user_id), "save_to_thread")
-            given = user_supplied_context if user_supplied_context != ContextFields() else None
+            given = supplied if supplied != ContextFields() else None
             if header.status == "closed":
                 raise ThreadClosed("thread: is closed; it can be read, not changed")
             if given is not None and header.consent_blocked:
@@ -282,7 +284,7 @@ class Tasks:
         user_id: str,
         route: Route,
         *,
-        fields: ContextFields | None = None,
+        fields: ContextFields | Mapping[str, Any] | None = None,
         thread_id: str | None = None,
     ) -> UserContext:
         """Write the context of a new task for 24 hours; it may hold fields that are not stored elsewhere.
@@ -290,7 +292,7 @@ class Tasks:
         A user with revoked consent may start tasks; one who never consented to them may not.
         """
         workspace = self._workspace
-        given = {} if fields is None else structs.asdict(fields)
+        given = _fields(context_fields(fields, "fields"))
         with workspace.writing(user_id, given):
             consent = rules.readable(workspace.consent_on_file(user_id))
             if not rules.may_create_task(consent):

@@ -5,8 +5,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import msgspec
-
 from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import (
     ContextFields,
@@ -21,9 +19,9 @@ from memfin.contracts.memory import (
 from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
 from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
-from memfin.memory.errors import InvalidInput, invalid_value
+from memfin.memory.errors import InvalidInput
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.records import Put, RecordDamaged, load, load_sound
+from memfin.memory.records import Put, RecordDamaged, context_fields, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace
@@ -179,7 +177,7 @@ class Reading:
         if thread_id is not None:
             check_id(thread_id, "thread id")
         _check_route(route)
-        task = _fields(overrides, "overrides")
+        task = context_fields(overrides, "overrides")
         memory = self._workspace.consistently(
             user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
         )
@@ -198,7 +196,7 @@ class Reading:
     ) -> StartedTask:
         """Start a task and return it with its memory; see `Tasks.begin_task` for its errors."""
         _check_route(route)
-        given = _fields(fields, "fields")
+        given = context_fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
         memory = self.load_memory_slices(user_id, route, thread_id, given, prompt=prompt)
         return StartedTask(context=context, memory=memory, advisor_order=advisors_for(memory))
@@ -306,12 +304,3 @@ class Reading:
 def _check_route(route: Route) -> None:
     if route not in slices.MATRIX:
         raise InvalidInput(f"route: unknown; known routes: {', '.join(slices.MATRIX)}")
-
-
-def _fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:
-    if given is None or isinstance(given, ContextFields):
-        return given
-    try:
-        return msgspec.convert(dict(given), ContextFields)
-    except msgspec.ValidationError as problem:
-        raise invalid_value(problem, f"{name}.") from None

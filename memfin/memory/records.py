@@ -224,6 +224,23 @@ REVIEWABLE: Final = (
 _NO_FIELDS: Final = ContextFields()
 
 
+def context_fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:
+    """Return the fields that a caller gives for a context; an unknown one or a wrong type is refused."""
+    if given is None:
+        return None
+    if not isinstance(given, ContextFields | Mapping):
+        raise InvalidInput(f"{name}: give a mapping of fields; known fields: {', '.join(REVIEWABLE)}")
+    plain = msgspec.structs.asdict(given) if isinstance(given, ContextFields) else dict(given)
+    for field in plain:
+        if field not in REVIEWABLE:
+            known = ", ".join(REVIEWABLE)
+            raise InvalidInput(f"{name}.{str(field)[:40]}: is not a known field; known fields: {known}")
+    try:
+        return msgspec.convert(plain, ContextFields)
+    except msgspec.ValidationError as problem:
+        raise invalid_value(problem, f"{name}.") from None
+
+
 class ProfileWriteToken:
     """Permission to write a profile, created by `onboarded` and `reviewed` alone."""
 

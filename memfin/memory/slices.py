@@ -6,7 +6,7 @@ line, ``name: value``; texts of people are JSON strings, and characters of tags 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -30,7 +30,7 @@ from memfin.memory.tokens import estimate_tokens, fitted_items, fitted_text
 from memfin.text.lines import flat, visible
 
 Condition = Literal["offered", "asked_for", "of_thread", "drifted"]
-Source = Literal["task", "thread", "profile", "threads", "drift", "default"]
+Source = Literal["task", "thread", "profile", "threads", "drift", "items", "default"]
 
 
 class RoutePlan(Record, forbid_unknown_fields=True):
@@ -48,6 +48,7 @@ class SliceForm(Record, forbid_unknown_fields=True):
     budget: int
     default: str | None = None
     written: bool = False
+    united: bool = False
 
 
 class _Tables(Record, forbid_unknown_fields=True):
@@ -172,12 +173,16 @@ class ReadPlan(Record):
 
 
 class Material(Record):
-    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first."""
+    """Records read for a plan; closed sources stay empty. ``thread`` holds its contexts, oldest first.
+
+    ``items`` holds the texts of remembered items, the most relevant first.
+    """
 
     profile: UserContext | None = None
     thread: Sequence[UserContext] = ()
     threads: Sequence[ThreadHeader] = ()
     drift_signals: int = 0
+    items: Sequence[str] = ()
     thread_forgotten: bool = False
 
 
@@ -208,7 +213,7 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     missing: list[SliceName] = []
     blocked: list[SliceName] = []
     for name in plan.wanted:
-        found = _first(name, open_, material, task)
+        found = _found(name, open_, material, task)
         condition = MATRIX[plan.route].optional.get(name)
         if found and condition == "of_thread" and found[0] != "thread":  # §6.3
             found = None
@@ -232,13 +237,23 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
     )
 
 
-def _first(
+def _found(
     name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
 ) -> tuple[Source, Any] | None:
-    """Return the first value among a slice's sources, in order of precedence."""
+    """Return the first value among a slice's sources; a united slice adds the items of the later ones."""
+    values = _values(name, open_, material, task)
+    first = next(values, None)
+    if first is None or not SLICES[name].united:
+        return first
+    source, items = first
+    return source, list(dict.fromkeys([*items, *(item for _, more in values for item in more)]))
+
+
+def _values(
+    name: SliceName, open_: frozenset[Source], material: Material, task: ContextFields | None
+) -> Iterator[tuple[Source, Any]]:
+    """Yield the values of a slice's sources, in order of precedence."""
     form = SLICES[name]
-    contexts = (each for each in reversed(material.thread) if not each.consent_blocked)
-    profile = material.profile if material.profile and not material.profile.consent_blocked else None
     for source in form.sources:
         if source not in open_ and source in CONSENT:
             continue
@@ -247,18 +262,25 @@ def _first(
             case "task":
                 value = task and task[form.label]
             case "thread":
-                value = next((value for each in contexts if (value := each[form.label])), None)
+                value = _newest(material.thread, form.label)
             case "profile":
-                value = profile and profile[form.label]
+                value = material.profile and _newest((material.profile,), form.label)
             case "threads":
                 value = _recent(material.threads)
             case "drift":
                 value = material.drift_signals
-            case "default":
+            case "items":
+                value = list(material.items)
+            case _:
                 value = form.default
         if value:
-            return source, value
-    return None
+            yield source, value
+
+
+def _newest(contexts: Sequence[UserContext], field: str) -> Any:
+    """Return the last value of a field among contexts, oldest first, that are not blocked."""
+    open_ = (each for each in reversed(contexts) if not each.consent_blocked)
+    return next((value for each in open_ if (value := each[field])), None)
 
 
 def _recent(threads: Sequence[ThreadHeader]) -> list[str]:

@@ -11,9 +11,9 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from memfin.agents.bm25 import terms
 from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
 from memfin.rag.extraction.normalize import plain
+from memfin.text.bm25 import terms
 from memfin.text.clauses import sentences
 
 MAX_PASSAGE_CHARS: Final = 600  # of prose; then the next sentence begins another passage

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfin.agents.bm25 import POSTINGS, QUERY_TERMS
 from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.builtin.compliance import compliance_rules, find_violations, without_violations
 from memfin.agents.builtin.knowledge import knowledge
@@ -25,6 +24,7 @@ from memfin.agents.history import as_text
 from memfin.agents.observer import Observed, TurnObserver
 from memfin.agents.protocol import Agent, Session
 from memfin.contracts import Language
+from memfin.text.bm25 import POSTINGS, QUERY_TERMS
 from tests.support import each_case
 
 CHINESE = [

@@ -51,7 +51,7 @@ def test_a_client_of_whom_nothing_is_known_has_the_dialogues_language_and_the_de
         assert found.route == "pre_execution"
 
 
-def test_position_and_constraints_come_back_as_the_tasks_own() -> None:
+def test_position_and_constraints_come_back_from_the_thread() -> None:
     profile = constrained("不使用杠杆", "最大回撤<10%").replace(
         levels={"risk_level": "low"},
         preferences=["国债", "黄金"],
@@ -62,8 +62,8 @@ def test_position_and_constraints_come_back_as_the_tasks_own() -> None:
         "S1": "thread",
         "S2": "default",
         "S3": "default",
-        "S7": "task",
-        "S8": "task",
+        "S7": "thread",
+        "S8": "thread",
     }
     assert found.value("S7") == "风险等级: 保守；可投资金: 150000；偏好: 黄金；偏好: 国债"
     assert found.value("S8") == ("最大回撤<10%", "不使用杠杆")

@@ -22,7 +22,13 @@ WORDS: Final[Mapping[Condition, Mapping[str, str]]] = {
     "asked_for": {"S6": "if asked for"},
     "of_thread": {"S5": "if from the thread"},
     "drifted": {"S9": "if there is drift"},
-    "offered": {"S6": "if there are", "S7": "if given", "S8": "if given"},
+    "offered": {
+        "S6": "if there are",
+        "S7": "if given",
+        "S8": "if given",
+        "S10": "if given",
+        "S11": "if there are",
+    },
 }
 
 

@@ -55,6 +55,7 @@ PROFILE: Final = context(
     user_focus_reason="profile focus",
     research_style="profile style",
     user_stated_position_context="profile position",
+    time_horizon="profile horizon",
     constraints=["profile constraint"],
 )
 THREAD: Final = thread_context(

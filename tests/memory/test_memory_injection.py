@@ -12,6 +12,7 @@ from memfin.contracts.memory import ContextFields
 from memfin.errors import UsageError
 from memfin.memory.boundaries import CLOSING, OPENING, ImpersonalPrompt
 from memfin.memory.slices import (
+    CONSENT,
     SLICES,
     LoadedMemory,
     Material,
@@ -50,15 +51,18 @@ HOSTILE: Final = [
 def with_text(text: str) -> LoadedMemory:
     """Return memory that holds a text wherever a person's words can stand, on a route that has all."""
     plan = plan_reads("thread_refresh", ALL, thread_id="t1").replace(
-        wanted=("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"),
-        open=frozenset(("profile", "thread", "threads", "drift")),
+        wanted=tuple(SLICES),
+        open=frozenset(CONSENT),
     )
     material = Material(
         thread=(thread_context(1).replace(research_style=text),),
         threads=(thread(1, cognition_object={"type": text, "name": text}).replace(title=text),),
         drift_signals=1,
+        items=(text,),
     )
-    said = ContextFields(user_focus_reason=text, user_stated_position_context=text, constraints=[text, text])
+    said = ContextFields(
+        user_focus_reason=text, user_stated_position_context=text, constraints=[text, text], time_horizon=text
+    )
     return assemble(plan, material, said)
 
 
@@ -73,8 +77,10 @@ def test_a_block_has_one_line_a_slice_between_its_tags() -> None:
         'research_style: "为退休准备"',
         'recent_active_threads: ["为退休准备 (为退休准备: 为退休准备)"]',
         'user_stated_position_context: "为退休准备"',
-        'constraints: ["为退休准备","为退休准备"]',
+        'constraints: ["为退休准备"]',
         "drift_signals_last_30_days: 1",
+        'time_horizon: "为退休准备"',
+        'remembered: ["为退休准备"]',
         "</user_context>",
     ]
 
@@ -95,7 +101,7 @@ def check_block(text: str) -> None:
         assert "user_context" not in line
         assert "[INST]" not in line
     for each in found.slices:
-        if each.name in {"S4", "S5", "S7"}:
+        if each.name in {"S4", "S5", "S7", "S10"}:
             assert msgspec.json.decode(each.line.partition(": ")[2]) == each.value
     block.encode("utf-8")
 

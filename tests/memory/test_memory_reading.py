@@ -1,5 +1,6 @@
 """What a store gives tasks: under consent, after revocation, of threads, drift and other people."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -92,6 +93,61 @@ def test_a_profile_holds_for_tasks_outside_threads_and_the_focus_is_in_it(store:
     found = store.load_memory_slices("u1", "thread_refresh")
     assert (found.value("S2"), found.value("S4"), found.value("S5")) == ("deep", "为退休准备", None)
     assert found.attributes.slices_skipped_missing == ["S5"]
+
+
+def test_what_is_saved_in_profile_and_thread_reaches_later_tasks(store: MemoryStore) -> None:
+    consent = store.grant_consent("u1", ALL, PREFERENCES)
+    saved = {"time_horizon": "三年", "constraints": ["不用杠杆"], "user_stated_position_context": "只有存款"}
+    store.review_profile("u1", saved)
+    thread = store.save_thread(
+        "u1",
+        "snap_1",
+        "黄金",
+        {},
+        save_user_context=True,
+        consent_id=consent.consent_id,
+        context={"constraints": ["最大回撤<10%"], "user_stated_position_context": "三成黄金"},
+    )
+    store.refresh_thread("u1", thread.thread_id, user_supplied_context={"time_horizon": "一年"})
+    alone = store.start_task("u1", "pre_execution").memory
+    assert [alone.value(name) for name in ("S7", "S8", "S10")] == ["只有存款", ("不用杠杆",), "三年"]
+    fields = {"constraints": ["不做空"]}
+    task = store.start_task("u1", "pre_execution", thread_id=thread.thread_id, fields=fields).memory
+    assert [task.value(name) for name in ("S7", "S8", "S10")] == [
+        "三成黄金",
+        ("不做空", "最大回撤<10%", "不用杠杆"),
+        "一年",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"horizont": "三年"}, "horizont: is not a known field; known fields: language_preference, "),
+        ({"constraints": "不用杠杆"}, "constraints: Expected `array`, got `str`"),
+        ({"constraints": [3]}, "constraints[0]: Expected `str`, got `int`"),
+        (ContextFields(research_depth="deepest"), "research_depth: Invalid enum value 'deepest'"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_unknown_field_and_a_wrong_type_are_refused_wherever_fields_are_given(
+    store: MemoryStore, given: Any, path: str
+) -> None:
+    thread_id = settle_in(store, "u1")
+    consent = store.grant_consent("u1", ALL)
+    named: Any = {"save_user_context": True, "consent_id": consent.consent_id, "context": given}
+    calls: dict[str, Callable[[], object]] = {
+        "overrides.": lambda: store.load_memory_slices("u1", "pre_execution", None, given),
+        "fields.": lambda: store.start_task("u1", "pre_execution", fields=given),
+        "context.": lambda: store.save_thread("u1", "snap_2", "title", {}, **named),
+        "user_supplied_context.": lambda: store.refresh_thread("u1", thread_id, user_supplied_context=given),
+    }
+    before = sorted(store.root.rglob("*.json"))
+    for prefix, call in calls.items():
+        with pytest.raises(InvalidInput) as refused:
+            call()
+        assert str(refused.value).startswith(prefix + path)
+        assert "\n" not in str(refused.value)
+    assert sorted(store.root.rglob("*.json")) == before
 
 
 @pytest.mark.parametrize("task", [None, TASK], ids=["nothing said", "task speaks"])

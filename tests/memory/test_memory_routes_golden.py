@@ -25,7 +25,9 @@ ROUTES: Final[tuple[Route, ...]] = get_args(Route)
 
 PROMPT: Final = "对比一下我的 thread"
 
-FULL: Final = Material(profile=PROFILE, thread=(THREAD,), threads=(thread(1), thread(2)), drift_signals=4)
+FULL: Final = Material(
+    profile=PROFILE, thread=(THREAD,), threads=(thread(1), thread(2)), drift_signals=4, items=("item",)
+)
 
 # Scopes in force, what is stored, and what the task says, by the name of the state.
 STATES: Final[dict[str, tuple[ConsentScopes | None, Material, ContextFields | None]]] = {
@@ -37,7 +39,7 @@ STATES: Final[dict[str, tuple[ConsentScopes | None, Material, ContextFields | No
     "profile alone": (NOTHING.replace(save_to_profile=True), FULL.replace(thread=(), threads=()), TASK),
     "threads alone": (
         NOTHING.replace(save_to_thread=True),
-        FULL.replace(profile=None, drift_signals=0),
+        FULL.replace(profile=None, drift_signals=0, items=()),
         TASK,
     ),
     "tasks alone": (NOTHING.replace(create_task=True), FULL, TASK),
@@ -77,15 +79,15 @@ def test_all_routes_under_all_states_are_as_the_table_says() -> None:
     assert found == json.loads(GOLDEN.read_text())
 
 
-# The matrix once more, in the order S1 to S9: R required, o optional, . never.
+# The matrix once more, in the order S1 to S11: R required, o optional, . never.
 MARKS: Final[dict[Route, str]] = {
-    "snapshot": "RRR..o...",
-    "thread_refresh": "RRRRR...o",
-    "risk_challenge": "R.R.o....",
-    "pre_execution": "RRR...oo.",
-    "evidence_audit": "R........",
-    "narrative_mapper": "RR...o...",
-    "event_impact_reader": "RR...o...",
+    "snapshot": "RRR..o.....",
+    "thread_refresh": "RRRRR...o..",
+    "risk_challenge": "R.R.o......",
+    "pre_execution": "RRR...oo.oo",
+    "evidence_audit": "R..........",
+    "narrative_mapper": "RR...o.....",
+    "event_impact_reader": "RR...o.....",
 }
 
 
@@ -120,9 +122,8 @@ def test_what_no_slice_needs_is_not_read(route: Route) -> None:
         "S4": {"thread", "profile"},
         "S5": {"thread"},
         "S6": {"threads"},
-        "S7": set(),
-        "S8": set(),
         "S9": {"drift"},
+        "S11": {"items"},
     }
     plan = plan_reads(route, ALL, thread_id="t1")
     assert plan.open == {"thread", "profile"}.union(*(needs.get(name, set()) for name in plan.wanted))

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, SliceName
-from memfin.memory.slices import SLICES, Material, assemble, plan_reads
+from memfin.memory.slices import CONSENT, SLICES, Material, assemble, plan_reads
 from memfin.memory.tokens import (
     OMITTED,
     boundary_before,
@@ -133,7 +133,7 @@ def test_the_estimate_is_one_a_chinese_character_and_one_per_four_others() -> No
 
 def everything(text: str) -> Any:
     plan = plan_reads("thread_refresh", ALL, thread_id="t1").replace(
-        wanted=tuple(SLICES), open=frozenset(("profile", "thread", "threads", "drift"))
+        wanted=tuple(SLICES), open=frozenset(CONSENT)
     )
     material = Material(
         profile=PROFILE.replace(risk_prompt_preference="permission_or_credential"),
@@ -143,8 +143,10 @@ def everything(text: str) -> Any:
             for number in range(3)
         ),
         drift_signals=10**6,
+        items=(text, text),
     )
-    said = ContextFields(user_stated_position_context=text, constraints=[text[:300]] * 50)
+    constraints = [f"{number}{text[:300]}" for number in range(50)]
+    said = ContextFields(user_stated_position_context=text, constraints=constraints, time_horizon=text)
     return assemble(plan, material, said)
 
 
@@ -175,18 +177,40 @@ def test_the_estimate_of_a_context_is_the_sum_over_its_slices() -> None:
 
 @each_case("name", SLICES)
 def test_each_slice_has_a_budget_a_label_and_sources_in_the_order_they_win(name: SliceName) -> None:
-    order = ("task", "thread", "profile", "threads", "drift", "default")
+    order = ("task", "thread", "profile", "threads", "drift", "items", "default")
     assert sorted(SLICES[name].sources, key=order.index) == list(SLICES[name].sources)
     assert estimate_tokens(SLICES[name].label) < SLICES[name].budget
 
 
-def test_positions_and_constraints_come_from_the_task_alone() -> None:
+def test_position_and_horizon_come_from_the_first_source_and_constraints_from_all() -> None:
     plan = plan_reads("pre_execution", ALL, thread_id="t1")
     stored = Material(profile=PROFILE, thread=(THREAD,))
-    assert assemble(plan, stored).value("S7") is None
-    assert assemble(plan, stored).value("S8") is None
-    assert assemble(plan, stored, TASK).value("S7") == "task position"
-    assert assemble(plan, stored, TASK).value("S8") == ("task constraint",)
+    everything = assemble(plan, stored, TASK)
+    assert everything.value("S7") == "task position"
+    assert everything.value("S8") == ("task constraint", "thread constraint", "profile constraint")
+    assert everything.value("S10") == "profile horizon"
+    kept = assemble(plan, stored)
+    assert kept.value("S7") == "thread position"
+    assert kept.value("S8") == ("thread constraint", "profile constraint")
+    alone = assemble(plan_reads("pre_execution", ALL), stored)
+    assert [alone.value(name) for name in ("S7", "S8", "S10")] == [
+        "profile position",
+        ("profile constraint",),
+        "profile horizon",
+    ]
+
+
+def test_a_constraint_of_several_sources_is_named_once_and_closed_sources_add_none() -> None:
+    twice = Material(
+        profile=PROFILE.replace(constraints=["no leverage", "no shorting"]),
+        thread=(THREAD.replace(constraints=["no shorting"]),),
+    )
+    task = ContextFields(constraints=["no leverage"])
+    plan = plan_reads("pre_execution", ALL, thread_id="t1")
+    assert assemble(plan, twice, task).value("S8") == ("no leverage", "no shorting")
+    closed = plan_reads("pre_execution", ALL.replace(save_to_thread=False, save_to_profile=False))
+    assert assemble(closed, twice, task).value("S8") == ("no leverage",)
+    assert assemble(closed, twice).attributes.slices_blocked_by_consent == ["S7", "S8", "S10", "S11"]
 
 
 def test_what_is_partly_set_is_filled_up_with_defaults() -> None:

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.agents.bm25 import terms
 from memfin.agents.builtin.compliance import compliance_rules, find_violations, without_violations
 from memfin.agents.builtin.knowledge import Knowledge, Question, Topic, knowledge, understand
 from memfin.agents.builtin.memory import ClientFile, ClientState, Heard, decode_state
@@ -23,6 +22,7 @@ from memfin.agents.protocol import Observer, Session
 from memfin.memory.slices import LoadedMemory
 from memfin.scoring import predicates as kinds
 from memfin.scoring.predicates import AllowedUniverse, Predicate
+from memfin.text.bm25 import terms
 
 T = TypeVar("T")
 

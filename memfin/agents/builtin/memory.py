@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from memfin.agents.bm25 import IncrementalBM25, terms
 from memfin.agents.builtin import profile as profiles
 from memfin.agents.builtin.profile import Clause, ClientProfile, Rules, Statement, profile_rules
 from memfin.agents.history import Exchange, as_text
@@ -24,6 +23,7 @@ from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import OMITTED, estimate_tokens
+from memfin.text.bm25 import IncrementalBM25, terms
 
 S = TypeVar("S", bound=Record)
 
@@ -142,28 +142,28 @@ class GovernedMemory:
         for position, constraints in (texts, nothing):  # texts may be sensitive together
             stated = ("；" if rules.language == "zh" else "; ").join(position) or None
             fields = ContextFields(user_stated_position_context=stated, constraints=constraints)
-            self._kept = fields.replace(language_preference=rules.language)
             with suppress(MemoryRefusal):
-                self._save(self._kept)
+                self._save(fields.replace(language_preference=rules.language))
                 return
 
     def load(self) -> LoadedMemory:
         """Return the block that the layer gives a turn, and the slices it is made of."""
         if self._loaded is None:  # nothing was kept since, and the store has no other writers
-            task, thread_id = self._kept.replace(language_preference=None), self._thread_id or None
-            self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", thread_id, task)
+            self._loaded = self._store.load_memory_slices(_CLIENT, "pre_execution", self._thread_id or None)
         return self._loaded
 
     def _save(self, fields: ContextFields) -> None:
-        if self._thread_id and self._refreshes < _REFRESHES:
+        # Of a thread, the last value of each field counts: one without any value needs a new thread.
+        lost = any(self._kept[name] and not fields[name] for name in fields.__struct_fields__)
+        if self._thread_id and self._refreshes < _REFRESHES and not lost:
             self._store.refresh_thread(_CLIENT, self._thread_id, user_supplied_context=fields)
-            self._refreshes += 1
+            self._kept, self._refreshes = fields, self._refreshes + 1
             return
         options: dict[str, Any] = {"save_user_context": True, "consent_id": self._consent_id}
         saved = self._store.save_thread(_CLIENT, "dialogue", "dialogue", {}, context=fields, **options)
         if self._thread_id:
             self._store.patch_thread(_CLIENT, self._thread_id, status="closed")
-        self._thread_id, self._refreshes = saved.thread_id, 0
+        self._kept, self._thread_id, self._refreshes = fields, saved.thread_id, 0
 
 
 def _words(saved: LoadedMemory | None, name: SliceName) -> list[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from memfin.agents.bm25 import K1, POSTINGS, B, IncrementalBM25, terms
+from memfin.text.bm25 import K1, POSTINGS, B, IncrementalBM25, terms
 
 
 def test_terms_are_chinese_bigrams_and_whole_words_and_numbers() -> None:
