@@ -240,7 +240,8 @@ class BuiltinAgent:
         facts = [topic.facts[(discussed + at) % count] for at in range(min(self._facts, count))]
         phrase = "understood_again" if discussed else "understood"
         opening = (topic.refusal or self._say(phrase, name=topic.name)).strip() + self._say("space")
-        reason, counter = self._say("reason", facts=self._joined(facts)), self._client.order == "counter_first"
+        reason = self._say("reason", facts=self._joined(facts))
+        counter = self._client.order == "counter_first"
         if not topic.benefit:
             return opening + reason
         phrase = "balance_counter" if counter else "balance"

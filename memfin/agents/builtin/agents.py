@@ -32,7 +32,9 @@ class BuiltinAgents:
     version: str | None = __version__
     total_usage = None
 
-    def __init__(self, store: MemoryStore, user_id: str | None = None, *, thread_id: str | None = None) -> None:
+    def __init__(
+        self, store: MemoryStore, user_id: str | None = None, *, thread_id: str | None = None
+    ) -> None:
         self._store = store
         self._user_id = user_id
         self._thread_id = thread_id

@@ -23,7 +23,9 @@ from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import OMITTED, estimate_tokens
+from memfin.scoring.profile import canonical_horizon
 from memfin.text.bm25 import IncrementalBM25, terms
+from memfin.text.normalize import normalize
 
 S = TypeVar("S", bound=Record)
 
@@ -118,10 +120,11 @@ class GovernedMemory:
     """
 
     def __init__(self, language: Language, saved: LoadedMemory | None = None) -> None:
-        values = {} if saved is None else {SLICES[name].label: saved.value(name) for name in ("S2", "S3", "S4")}
+        names: tuple[SliceName, ...] = ("S2", "S3", "S4")
+        values = {SLICES[name].label: saved.value(name) for name in names} if saved else {}
         preferences = msgspec.convert(values | {"language_preference": language}, Preferences)
         self._consent_id, files = _consented_store(preferences)
-        self._position = _words(saved, "S7")
+        self._position, self._horizon = _words(saved, "S7"), _words(saved, "S10")
         seconds = count(1)  # equal dialogues leave equal stores
         self._store = IsolatedStore(lambda: _BEGIN + timedelta(seconds=next(seconds)), files)
         self._known = (ClientProfile(), language)
@@ -136,12 +139,19 @@ class GovernedMemory:
             return
         self._known, self._loaded = (profile, rules.language), None
         constraints = [found.words for found in reversed(profile.constraints)]
+        level = profile.levels.get("horizon", "")
+        if self._horizon and level != (canonical_horizon(normalize(self._horizon[0])) or level):
+            self._horizon = [rules.words[level]["horizon"]] if level else []
         known = ([*self._position, *profiles.position_lines(profile, rules)], constraints)
         texts = [[text[:_MAX_ITEM] for text in each if not find_sensitive(text)] for each in known]
         nothing: list[list[str]] = [[], []]
         for position, constraints in (texts, nothing):  # texts may be sensitive together
             stated = ("；" if rules.language == "zh" else "; ").join(position) or None
-            fields = ContextFields(user_stated_position_context=stated, constraints=constraints)
+            fields = ContextFields(
+                user_stated_position_context=stated,
+                constraints=constraints,
+                time_horizon=next(iter(self._horizon), None),
+            )
             with suppress(MemoryRefusal):
                 self._save(fields.replace(language_preference=rules.language))
                 return
@@ -220,7 +230,8 @@ class ClientFile:
         self.saved_position = " ".join(_words(saved, "S7"))
         horizon, constraints = " ".join(_words(saved, "S10")), reversed(_words(saved, "S8"))
         self.profile = profiles.saved_profile(self.saved_position, horizon, constraints, self.rules)
-        self.depth, self.order = next(iter(_words(saved, "S2")), "standard"), next(iter(_words(saved, "S3")), "balanced")
+        self.depth = "".join(_words(saved, "S2")) or "standard"
+        self.order = "".join(_words(saved, "S3")) or "balanced"
         self.topics: list[str] = []
         self._governed = GovernedMemory(self.language, saved)
         self._governed.keep(self.profile, self.rules)

@@ -230,7 +230,7 @@ class ClientProfile(Record):
 
 
 def saved_profile(position: str, horizon: str, constraints: Iterable[str], rules: Rules) -> ClientProfile:
-    """Return the profile that the words saved by a client state; every constraint is kept, understood or not."""
+    """Return the profile of a client's saved words; constraints are kept, understood or not."""
     profile = ClientProfile()
     for words in (position, horizon):
         clauses = [clause._replace(personal=True) for clause in read_clauses(words, rules)]
