@@ -4,7 +4,6 @@ Items of no thread need ``save_to_profile``, and a revocation removes them; item
 ``save_to_thread``, and a revocation blocks them.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,7 +28,7 @@ from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, Remove, load, load_sound
 from memfin.memory.slices import MATRIX, SLICES, wanted_slices
 from memfin.memory.workspace import Workspace, allows
-from memfin.text.bm25 import K1, B, terms
+from memfin.text.bm25 import IncrementalBM25, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
 MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
@@ -159,8 +158,12 @@ class Items:
     def forget(self, user_id: str, item_id: str) -> None:
         """Remove an item and its history physically; needs no consent."""
         workspace = self._workspace
-        with workspace.writing(user_id):
-            workspace.do(user_id, workspace.check([Remove(self._path(user_id, item_id))]))
+
+        def work() -> None:
+            with workspace.writing(user_id):
+                workspace.do(user_id, workspace.check([Remove(self._path(user_id, item_id))]))
+
+        workspace.despite_full_disk(work)
 
     def search(
         self,
@@ -254,19 +257,14 @@ class Items:
 
 def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
-    held = [Counter(terms(each.text)) for each in items]
-    wanted = list(dict.fromkeys(terms(query)))
-    holding = {term: sum(term in each for each in held) for term in wanted}
-    average = sum(each.total() for each in held) / (len(held) or 1)
-    weight = {
-        term: math.log1p((len(held) - count + 0.5) / (count + 0.5)) * (K1 + 1.0)
-        for term, count in holding.items()
-    }
+    index = IncrementalBM25()
+    for each in items:
+        index.add(Counter(terms(each.text)))
+    scores = dict(index.search(terms(query), len(items)))
     words = dict.fromkeys(query.casefold().split())
     found: list[tuple[float, int, datetime, str, MemoryItem]] = []
-    for item, counts in zip(items, held, strict=True):
-        fixed = K1 * (1.0 - B + B * counts.total() / (average or 1.0))
-        score = round(sum(weight[term] * counts[term] / (counts[term] + fixed) for term in wanted), 6)
+    for number, item in enumerate(items):
+        score = round(scores.get(number, 0.0), 6)
         exact = [word for word in words if word in item.text.casefold()]
         # A single Chinese character is no term of a longer word, so it is looked up as it is.
         if score or any(not word.isascii() for word in exact):
