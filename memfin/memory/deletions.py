@@ -99,10 +99,10 @@ def prune_drift_index(files: Files, paths: Paths, user_id: str) -> None:
     there = set(files.names(paths.drift(user_id)))
     lines = (files.load(path) or b"").splitlines(keepends=True)
     kept = [line for line in lines if _drift_id(line) in there]
-    if not kept:
-        files.remove(path)
-    elif kept != lines:
+    if kept and kept != lines:
         files.save(path, b"".join(kept))
+    elif lines and not kept:
+        files.remove(path)
 
 
 def _drift_id(line: bytes) -> str:
