@@ -20,6 +20,7 @@ from memfin.contracts.memory import (
     MemoryItem,
     ProfileConsent,
     Route,
+    SliceName,
 )
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
@@ -32,7 +33,7 @@ from memfin.text.bm25 import IncrementalBM25, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
 MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
-SLICE_OF: Final = {form.kind: name for name, form in SLICES.items() if form.kind}
+SLICE_OF: Final[dict[ItemKind, SliceName]] = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
 NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
 _TICK: Final = timedelta(microseconds=1)
@@ -66,7 +67,8 @@ class Items:
 
         Sensitive text is refused before anything is written, as is an item beyond `MAX_ITEMS`.
         """
-        text, given = _stripped(text), dict(metadata or {})
+        text = _stripped(text)
+        given: Any = dict(metadata) if isinstance(metadata, Mapping) else metadata or {}
         workspace = self._workspace
         with workspace.writing(user_id, {"text": text, "metadata": given}):
             consent = self._require(user_id, thread_id)
@@ -112,6 +114,8 @@ class Items:
         self, user_id: str, *, thread_id: str | None = None, kind: ItemKind | None = None
     ) -> list[MemoryItem]:
         """Return the items of a thread, or those of no thread, oldest first; none without consent."""
+        if kind not in {None, *SLICE_OF}:
+            raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
         with self._workspace.faults():
             found = self._workspace.consistently(
                 user_id, lambda consent: self.readable(user_id, consent, thread_id)
@@ -158,10 +162,12 @@ class Items:
     def forget(self, user_id: str, item_id: str) -> None:
         """Remove an item and its history physically; needs no consent."""
         workspace = self._workspace
+        with workspace.faults():
+            path = self._path(user_id, item_id)
 
         def work() -> None:
             with workspace.writing(user_id):
-                workspace.do(user_id, workspace.check([Remove(self._path(user_id, item_id))]))
+                workspace.do(user_id, workspace.check([Remove(path)]))
 
         workspace.despite_full_disk(work)
 
