@@ -191,6 +191,7 @@ async def test_a_permission_that_loses_nothing_is_taken_back_at_once(
 ) -> None:
     await service.grant(save_to_profile=False, save_to_thread=False)
     await visitor.sign_in()
+    assert 'href="/memory/scopes/create_task/revoke"' in visitor.page
     await visitor.send("scopes/training_use_allowed/revoke")
     assert EN["done"]["scope"] in visitor.page
     assert 'href="/memory/scopes/create_task/revoke"' in visitor.page  # the last one: the whole consent
@@ -220,6 +221,26 @@ async def test_a_choice_that_loses_something_is_asked_about(service: Service, vi
     consent = service.store.consent_on_file("alice").in_force
     assert consent is not None
     assert (consent.scopes.create_task, consent.scopes.save_to_thread) == (True, True)
+
+
+async def test_notes_of_a_thread_are_lost_with_it_and_not_with_the_settings(
+    service: Service, visitor: Visitor
+) -> None:
+    thread_id = await service.save_thread(await service.grant())
+    service.store.items.add("alice", "outside", kind="constraint")
+    service.store.items.add("alice", "inside", thread_id=thread_id)
+    await visitor.sign_in()
+    for path, lost, kept in (
+        ("scopes/save_to_profile/revoke", "outside", "inside"),
+        (f"threads/{thread_id}/delete", "inside", "outside"),
+    ):
+        await visitor.get(path)
+        assert f">{lost}<" in visitor.page
+        assert f">{kept}<" not in visitor.page
+        await visitor.send(path)
+        left = [each.text for each in service.store.items.everything("alice")]
+        assert lost not in left
+    assert left == []
 
 
 async def test_one_form_saves_and_clears_every_lasting_field(service: Service, visitor: Visitor) -> None:
@@ -279,9 +300,11 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
     assert (await visitor.send("profile", research_depth="bottomless")).status == 400
     await service.grant(save_to_profile=False, save_to_thread=False)
     await visitor.get("consent")
-    refused = await visitor.send("consent", save_to_profile="yes", user_focus_reason="someone@example.com")
+    refused = await visitor.send(
+        "consent", create_task="yes", save_to_profile="yes", user_focus_reason="someone@example.com"
+    )
     assert refused.status == 422
-    assert ticked(visitor) == ["save_to_profile"]
+    assert ticked(visitor) == ["create_task", "save_to_profile"]
     for fields, status in (({}, 400), ({"create_task": "yes", "research_depth": "bottomless"}, 400)):
         assert (await visitor.send("consent", **fields)).status == status
         assert 'role="alert"' in visitor.page
@@ -336,11 +359,14 @@ async def fill(service: Service, user: str) -> dict[str, str]:
     task = service.store.start_task(user, "snapshot", fields=context).context.task_id
     for rating in ("thumbs_up", "thumbs_down"):
         given = service.store.record_feedback(user, "snapshot:snap_1", {"name": mark}, rating, mark)
+    item = service.store.items.add(user, mark, kind="note")
+    service.store.items.update(user, item.item_id, f"{mark} still")
     context_id = service.store.thread_contexts(user, thread)[0].context_id
     return {
         "forget": f"threads/{thread}/forget",
         "context": f"threads/{thread}/contexts/{context_id}/delete",
         "thread": f"threads/{thread}/delete",
+        "item": f"items/{item.item_id}/delete",
         "task": f"tasks/{task}/delete",
         "drift": f"drift/{service.store.drift_log(user)[0].drift_id}/delete",
         "feedback": f"feedback/{given.feedback_id}/delete",
@@ -368,7 +394,7 @@ async def test_everything_remembered_is_shown_and_ends_once_confirmed(
         if name != "forget":
             assert (await visitor.ask("GET", f"/memory/{path}")).status == 404
     await visitor.get("remembered")
-    assert visitor.page.count(EN["remembered"]["none"]) == 3  # the other feedback is left
+    assert visitor.page.count(EN["remembered"]["none"]) == 4  # the other feedback is left
 
 
 async def test_long_lists_are_cut_until_all_is_asked_for(service: Service, visitor: Visitor) -> None:

@@ -25,8 +25,12 @@ Lost = dict[str, Any]
 
 SHOWN: Final = 50
 """Items of a kind on the page of what is remembered, unless all are asked for."""
-LOSING: Final = ("save_to_profile", "save_to_thread")
-"""The scopes whose revocation ends something besides themselves."""
+LOSING: Final[Mapping[str, tuple[str, ...]]] = {
+    "create_task": ("feedback",),
+    "save_to_profile": ("profile", "items", "drift"),
+    "save_to_thread": (),
+}
+"""The scopes whose revocation ends something besides themselves, and what is deleted with each."""
 
 
 class Ending(NamedTuple):
@@ -99,14 +103,16 @@ class Endings:
 
 def ending_page(request: web.Request, session: Session, lost: Lost) -> web.Response:
     """Return a page that asks whether something may be lost."""
-    nothing: Lost = {name: [] for name in (*_LISTS, "contexts", "scopes")} | {"profile": {}, "fields": {}}
+    nothing: Lost = {name: [] for name in (*_LISTS, "contexts", "scopes")} | {"fields": {}}
     return page(request, "ending", session=session, **{**nothing, "action": request.path, **lost})
 
 
 def lost_with(store: MemoryStore, user_id: str, scopes: Sequence[str]) -> Lost:
-    """Return what is lost with some scopes of a consent that stays in force."""
-    profile = _saved_fields(store, user_id) if "save_to_profile" in scopes else {}
-    return {"words": "scope", "scopes": scopes, "profile": profile}
+    """Return what is deleted with some scopes of a consent."""
+    kinds = [kind for scope in scopes for kind in LOSING.get(scope, ())]
+    lost = {kind: _LISTS[kind](store, user_id) for kind in kinds}
+    outside = [each for each in lost.get("items", ()) if each.thread_id is None]
+    return {**lost, "items": outside, "words": "scope", "scopes": scopes}
 
 
 def _ids(request: web.Request) -> Ids:
@@ -127,15 +133,17 @@ def _saved_fields(store: MemoryStore, user_id: str) -> Lost:
     return fields if any(fields.values()) else {}
 
 
-_LISTS: Final[Mapping[str, Callable[[MemoryStore, str], list[Any]]]] = {
+_LISTS: Final[Mapping[str, Callable[[MemoryStore, str], Any]]] = {
+    "profile": _saved_fields,
     "threads": lambda store, user: [
         store.show_thread(user, each.thread_id) for each in store.list_threads(user)
     ],
+    "items": lambda store, user: store.items.everything(user)[::-1],
     "tasks": lambda store, user: store.list_tasks(user),
     "feedback": lambda store, user: store.list_feedback(user),
     "drift": lambda store, user: store.drift_log(user)[::-1],
 }
-"""The lists of what is remembered."""
+"""What is remembered, by kind; the newest first."""
 
 
 def _remembered(store: MemoryStore, user_id: str) -> Lost:
@@ -143,24 +151,25 @@ def _remembered(store: MemoryStore, user_id: str) -> Lost:
 
 
 def _lost_with_scope(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
-    consent = store.consent_on_file(user_id).in_force
-    if ids["scope"] not in SCOPES or consent is None or not consent.scopes[ids["scope"]]:
+    scope, consent = ids["scope"], store.consent_on_file(user_id).in_force
+    if scope not in SCOPES or consent is None or not consent.scopes[scope]:
         raise not_found()
     if sum(consent.scopes[name] for name in SCOPES) == 1:
         return _lost_with_consent(store, user_id, {})
-    return lost_with(store, user_id, [ids["scope"]])
+    return lost_with(store, user_id, [scope])
 
 
 def _lost_with_consent(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
     del ids
     if store.consent_on_file(user_id).data is None:
         raise not_found()
-    lost = {kind: _LISTS[kind](store, user_id) for kind in ("feedback", "drift")}
-    return {**lost, "words": "revoke", "profile": _saved_fields(store, user_id)}
+    return lost_with(store, user_id, SCOPES) | {"words": "revoke", "scopes": []}
 
 
 def _lost_with_thread(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
-    return {"threads": [store.show_thread(user_id, ids["thread_id"])]}
+    view = store.show_thread(user_id, ids["thread_id"])
+    items = [each for each in store.items.everything(user_id) if each.thread_id == ids["thread_id"]]
+    return {"threads": [view], "items": items}
 
 
 def _lost_with_context(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
@@ -218,6 +227,13 @@ ENDINGS: Final = (
         f"{_THREAD}/contexts/{{context_id}}/delete",
         _lost_with_context,
         lambda store, *ids: store.delete_context(*ids),
+    ),
+    Ending(
+        "item",
+        _LISTED,
+        "/items/{item_id}/delete",
+        _lost_of("items", "item_id"),
+        lambda store, *ids: store.items.forget(*ids),
     ),
     Ending(
         "task",

@@ -66,7 +66,7 @@ class Views:
             nothing = texts(language_of(request))["consent"]["nothing"]
             return page(request, "consent", status=400, session=session, **shown | {"problem": nothing})
         taken_back = [name for name in state["ticked"] if name not in ticked]
-        if not {*taken_back}.isdisjoint(LOSING) and form.get("confirm") != "yes":
+        if not LOSING.keys().isdisjoint(taken_back) and form.get("confirm") != "yes":
             lost = await self._deps.do(lost_with, store, session.user_id, taken_back)
             fields = {name: form[name] for name in (*SCOPES, *PREFERENCES) if name in form}
             again = {"back": "consent", "fields": fields | {"confirm": "yes"}}
