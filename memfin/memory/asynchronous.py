@@ -1,5 +1,6 @@
 """Asynchronous memory store: the operations of `MemoryStore` as coroutines that run in worker threads."""
 
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -15,6 +16,7 @@ from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds
 from memfin.memory.files import Files
 from memfin.memory.items import Items
+from memfin.memory.owned import Owned
 from memfin.memory.package import Packages
 from memfin.memory.reading import Reading
 from memfin.memory.records import Gate
@@ -26,8 +28,38 @@ if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
 
 MAX_THREADS: Final = 4  # operations at a time; others wait for their turn without a thread
+TURN: Final = 0.0005  # seconds after which a thread gives way to others while operations run
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _ShortTurns:
+    """A shorter switch interval of the interpreter while operations run, since Python's own is 5 ms.
+
+    An event loop waits that long for its turn whenever a thread computes. The host's interval comes back
+    with the end of the last operation, and a shorter one stays.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._usual = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._running == 0:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, TURN))
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                sys.setswitchinterval(self._usual)
+
+
+_SHORT_TURNS: Final = _ShortTurns()  # one of the process, as the interval is
 
 
 class _Operations:
@@ -132,11 +164,14 @@ class AsyncMemoryStore(_Operations):
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Run an operation of the store, by its name, in a worker thread."""
+        return await self._run(lambda: attrgetter(name)(self._opened())(*args, **kwargs))
 
-        def work() -> Any:
-            return attrgetter(name)(self._opened())(*args, **kwargs)
+    async def _run(self, work: Callable[[], R]) -> R:
+        def shortly() -> R:
+            with _SHORT_TURNS:
+                return work()
 
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(shortly, limiter=self._limiter)
 
     async def aclose(self) -> None:
         """Close the store, unless it was given; it cannot be used afterwards."""
@@ -144,7 +179,7 @@ class AsyncMemoryStore(_Operations):
             await self.call("close")
 
     async def __aenter__(self) -> Self:
-        await anyio.to_thread.run_sync(self._opened, limiter=self._limiter)
+        await self._run(self._opened)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -178,6 +213,14 @@ class AsyncMemoryStore(_Operations):
     start_task = _Async(Reading.start_task)
     take_hint = _Async(Reading.take_hint)
     suggestions = _Async(Reading.suggestions)
+    show_thread = _Async(Owned.show_thread)
+    delete_thread = _Async(Owned.delete_thread)
+    delete_context = _Async(Owned.delete_context)
+    list_tasks = _Async(Owned.list_tasks)
+    delete_task = _Async(Owned.delete_task)
+    list_feedback = _Async(Owned.list_feedback)
+    delete_feedback = _Async(Owned.delete_feedback)
+    delete_drift = _Async(Owned.delete_drift)
     export_user = _Async(Packages.export_user)
     export_to = _Async(Packages.export_to)
     import_package = _Async(Packages.import_package)

@@ -14,10 +14,10 @@ from typing import Annotated, Final
 import msgspec
 
 from memfin.contracts.base import Record
-from memfin.contracts.memory import DriftRecord, Identifier, TrainingAssetCandidate
+from memfin.contracts.memory import DriftRecord, Identifier, ThreadHeader, TrainingAssetCandidate
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
-from memfin.memory.records import Append, Put, Remove, RemoveTree, Step, load_sound
+from memfin.memory.records import Append, Put, RecordDamaged, Remove, RemoveTree, Step, load, load_sound
 
 GONE: Final = ".gone"
 
@@ -64,9 +64,13 @@ def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> 
                 yield Append(paths.deleted_drift(user_id), listed)
     records = (paths.drift_record(user_id, drift_id) for drift_id in sorted(deleted))
     yield from (Remove(path) for path in records if files.exists(path))
-    # 2. Training candidates: withdrawn.
+    # 2. Training candidates of a thread, and of a snapshot that no other thread was saved from: withdrawn.
+    snapshots = {f"snapshot:{each.snapshot_id}" for each in _deleted_headers(files, paths, user_id)}
+    snapshots -= {
+        f"snapshot:{each.snapshot_id}" for each in load_sound(files, paths.threads(user_id), ThreadHeader)
+    }
     for found in load_sound(files, paths.candidates(user_id), TrainingAssetCandidate):
-        if found.source_object_ref in sources and found.withdrawal_status == "active":
+        if found.source_object_ref in sources | snapshots and found.withdrawal_status == "active":
             withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=now)
             yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
     # 3. Contexts and refreshes, and the renamed records last.
@@ -75,6 +79,13 @@ def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> 
         yield RemoveTree(paths.refreshes(user_id, name))
         yield Remove(gone(paths.thread(user_id, name)))
     yield from (Remove(gone(paths.feedback_item(user_id, name))) for name in feedback)
+
+
+def _deleted_headers(files: Files, paths: Paths, user_id: str) -> Iterator[ThreadHeader]:
+    for name in files.names(paths.threads(user_id), GONE):
+        with suppress(RecordDamaged):
+            if found := load(files, gone(paths.thread(user_id, name)), ThreadHeader):
+                yield found
 
 
 def gone(path: Path) -> Path:
@@ -88,10 +99,10 @@ def prune_drift_index(files: Files, paths: Paths, user_id: str) -> None:
     there = set(files.names(paths.drift(user_id)))
     lines = (files.load(path) or b"").splitlines(keepends=True)
     kept = [line for line in lines if _drift_id(line) in there]
-    if not kept:
-        files.remove(path)
-    elif kept != lines:
+    if kept and kept != lines:
         files.save(path, b"".join(kept))
+    elif lines and not kept:
+        files.remove(path)
 
 
 def _drift_id(line: bytes) -> str:

@@ -222,7 +222,7 @@ class Items:
             raise ThreadClosed("thread: is closed; it can be read, not changed")
         if header is not None and header.consent_blocked:
             raise ConsentRequired(
-                "thread: its preferences were forgotten, so it takes no items; save a new thread for them",
+                "thread: its preferences are no longer used, so it takes no items; save a new thread",
                 ["save_to_thread"],
             )
         return consent

@@ -193,7 +193,7 @@ def test_items_of_a_thread_end_with_its_preferences_and_its_writing(tmp_path: Pa
         store.patch_thread("ann", forgotten, consent_blocked=True)
         assert store.items.all("ann", thread_id=forgotten) == []
         assert store.items.everything("ann") == [item.replace(consent_blocked=True)]
-        with pytest.raises(ConsentRequired, match="preferences were forgotten"):
+        with pytest.raises(ConsentRequired, match="no longer used"):
             store.items.add("ann", "b", thread_id=forgotten)
 
         item = store.items.add("ann", "a", thread_id=closed)
@@ -206,6 +206,16 @@ def test_items_of_a_thread_end_with_its_preferences_and_its_writing(tmp_path: Pa
         store.items.forget("ann", item.item_id)
         with pytest.raises(NotFound):
             store.items.add("ann", "b", thread_id="thread_of_nobody")
+
+
+def test_items_go_with_their_thread(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = thread_of(store, "ann")
+        store.items.add("ann", "kept-secret", thread_id=thread_id)
+        store.delete_thread("ann", thread_id)
+        assert store.items.everything("ann") == []
+        assert b"secret" not in all_bytes(tmp_path)
 
 
 def test_search_finds_words_and_chinese_pairs(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_no_byte_of_a_deleted_thread_is_left(tmp_path: Path) -> None:
         left = {name for name in tree(tmp_path).keys() - before.keys() if "candidates" not in name}
         assert left == set()
         candidates = (path.read_text() for path in (tmp_path / "training_candidates" / "u1").iterdir())
-        of_thread = [each for each in candidates if f"thread:{thread.thread_id}" in each]
-        assert len(of_thread) == 2
-        assert all('"withdrawal_status":"revoked"' in each for each in of_thread)
+        withdrawn = [each for each in candidates if '"withdrawal_status":"revoked"' in each]
+        assert len(withdrawn) == 3
+        assert all(f"thread:{thread.thread_id}" in each or "snapshot:snap_1" in each for each in withdrawn)
     assert residue(tmp_path, MARK) == []
 
 

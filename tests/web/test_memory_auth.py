@@ -110,6 +110,7 @@ async def test_every_call_of_another_user_looks_like_one_of_nobody(service: Serv
         "snapshot_id": "snap_1",
         "task_id": task["task_id"],
         "feedback_id": feedback["feedback_id"],
+        "item_id": service.store.items.add("alice", "note to self", kind="note").item_id,
         "drift_id": service.store.drift_log("alice")[0].drift_id,
     }
     assert set(own) == IDS

@@ -115,6 +115,11 @@ async def test_tasks_feedback_and_drift_are_listed_and_deleted(service: Service)
     assert (listed["task_id"], listed["constraints"]) == (task["task_id"], ["不加杠杆"])
     assert (await service.ask("DELETE", f"/api/tasks/{task['task_id']}")).status == 204
     assert (await service.ask("GET", "/api/tasks")).json == {"tasks": []}
+    item_id = service.store.items.add("alice", "光伏第一", kind="note").item_id
+    (item,) = (await service.ask("GET", "/api/items")).json["items"]
+    assert (item["item_id"], item["text"]) == (item_id, "光伏第一")
+    assert (await service.ask("DELETE", f"/api/items/{item_id}")).status == 204
+    assert (await service.ask("GET", "/api/items")).json == {"items": []}
     (drift,) = (await service.ask("GET", "/api/drift")).json["drift"]
     assert drift["signal_kind"] == "grade_reversal"
     given = (await service.ask("GET", "/api/feedback")).json["feedback"]

@@ -12,6 +12,7 @@ from memfin.contracts.memory import (
     DriftRecord,
     Feedback,
     Identifier,
+    MemoryItem,
     Moment,
     ObjectRef,
     Preferences,
@@ -191,6 +192,12 @@ class NewTask(Strict, frozen=True, kw_only=True):
     user_context_overrides: GivenContext | None = None
     user_stated_position_context: Text | None = None
     constraints: Annotated[list[Text], Meta(max_length=50)] = []
+
+
+class ItemList(Record):
+    """A person's remembered items, oldest first; blocked ones are in it."""
+
+    items: list[MemoryItem]
 
 
 class Tasks(Record):

@@ -22,6 +22,7 @@ _IDS: Final[Mapping[str, str]] = {
     "thread_id": "One of the user's threads.",
     "context_id": "One of the thread's contexts.",
     "task_id": "One of the user's tasks.",
+    "item_id": "One of the user's items.",
     "feedback_id": "Feedback of the user.",
     "drift_id": "A record of the user's drift log.",
 }

@@ -1,12 +1,13 @@
-"""Calls for the account: export and deletion (memory design §11.1, §11.2)."""
+"""Calls for the account and its items: export and deletion (memory design §11.1, §11.2)."""
 
 from typing import Final
 
 from memfin.contracts.memory import DeletionStub
 from memfin.memory.package import zipped
 from memfin.memory.store import MemoryStore
+from memfin.web.memory.bodies import ItemList
 from memfin.web.memory.problems import Problem
-from memfin.web.memory.routes import Call, Download, Field, Route
+from memfin.web.memory.routes import Call, Download, Field, Route, deletion
 
 
 def export(store: MemoryStore, call: Call) -> Download:
@@ -15,6 +16,16 @@ def export(store: MemoryStore, call: Call) -> Download:
     return Download(
         name=f"{call.user_id}.zip", media_type="application/zip", data=zipped(call.user_id, package)
     )
+
+
+def items(store: MemoryStore, call: Call) -> ItemList:
+    """Return the items."""
+    return ItemList(items=store.items.everything(call.user_id))
+
+
+def delete_item(store: MemoryStore, call: Call) -> None:
+    """Delete an item with its history."""
+    store.items.forget(call.user_id, call.params["item_id"])
 
 
 def delete(store: MemoryStore, call: Call) -> DeletionStub:
@@ -36,6 +47,15 @@ ROUTES: Final = (
         answer="application/zip",
         errors=(404, 410),
     ),
+    Route(
+        method="GET",
+        path="/api/items",
+        name="listItems",
+        summary="Return the remembered items, those of threads and blocked ones too, oldest first.",
+        work=items,
+        answer=ItemList,
+    ),
+    deletion("/api/items/{item_id}", "deleteItem", "Delete an item with its history.", delete_item),
     Route(
         method="DELETE",
         path="/api/users/me",
