@@ -139,8 +139,7 @@ async def test_every_page_forbids_scripts_frames_and_keeping(service: Service, v
     pages = [await visitor.get("sign-in")]
     await visitor.sign_in()
     pages += [
-        await visitor.get(path)
-        for path in ("settings", "consent", "remembered", "goodbye", "revoke", "style.css")
+        await visitor.get(path) for path in ("settings", "consent", "remembered", "revoke", "style.css")
     ]
     pages.append(await visitor.ask("GET", "/memory/nowhere"))
     for page in pages:
@@ -417,7 +416,7 @@ async def test_an_account_is_deleted_once_its_id_is_typed(service: Service, visi
     assert EN["problems"]["other_user_id"] in visitor.page
     assert service.store.read_profile("alice") is not None
     done = await visitor.send("account/delete", user_id=" alice ")
-    assert done.headers["Location"] == "/memory/goodbye"
+    assert done.status == 200
     assert EN["account"]["gone_text"] in visitor.page
     assert (await visitor.ask("GET", "/memory/settings")).status == 303
     left = [name for name in tree(service.store.root) if "alice" in name]

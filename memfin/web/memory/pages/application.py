@@ -24,7 +24,6 @@ def pages_application(
     for path, name, handler in (
         ("/", "homePage", views.home),
         ("/style.css", "styleSheet", views.style),
-        ("/goodbye", "goodbyePage", endings.goodbye),
         ("/sign-in", "signInPage", auth.sign_in_page),
         ("/consent", "consentPage", auth.view(views.consent)),
         ("/settings", "settingsPage", auth.view(views.settings)),

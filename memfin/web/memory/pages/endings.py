@@ -94,11 +94,7 @@ class Endings:
             problem = problem_text(request, "other_user_id")
             return page(request, "account", status=400, session=session, problem=problem)
         await self._deps.do(_delete_account, self._deps.store, self._deps.tokens, session.user_id)
-        return self._auth.leave(request, f"{PREFIX}/goodbye")
-
-    async def goodbye(self, request: web.Request) -> web.StreamResponse:
-        """Confirm that an account was deleted."""
-        return page(request, "goodbye")
+        return self._auth.leave(request, page(request, "goodbye"))
 
 
 def ending_page(request: web.Request, session: Session, lost: Lost) -> web.Response:
