@@ -4,23 +4,25 @@ import html
 import io
 import random
 import re
+import sys
 import zipfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from aiohttp import ClientSession, CookieJar
 from yarl import URL
 
-from memfin.contracts.memory import ContextFields
+from memfin.contracts.memory import ContextFields, ItemKind, Route, SignalKind
 from memfin.memory.consent import SCOPES
+from memfin.memory.drift import load_dictionary
 from memfin.memory.records import REVIEWABLE
 from memfin.web.memory.pages.endings import ENDINGS, SHOWN
 from memfin.web.memory.pages.sessions import Sessions
 from memfin.web.memory.pages.texts import texts
-from tests.memory.memory_disks import tree
+from tests.memory.memory_disks import FailingFiles, tree
 from tests.support import length
 from tests.web.memory_service import FEEDBACK, Answer, Service, serving
 
@@ -229,6 +231,9 @@ async def test_notes_of_a_thread_are_lost_with_it_and_not_with_the_settings(
     service.store.items.add("alice", "outside", kind="constraint")
     service.store.items.add("alice", "inside", thread_id=thread_id)
     await visitor.sign_in()
+    await visitor.get("scopes/save_to_thread/revoke")
+    assert "需求见底" in visitor.page  # which is no longer used
+    assert EN["remembered"]["unused"] in visitor.page
     for path, lost, kept in (
         ("scopes/save_to_profile/revoke", "outside", "inside"),
         (f"threads/{thread_id}/delete", "inside", "outside"),
@@ -308,6 +313,36 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
         assert (await visitor.send("consent", **fields)).status == status
         assert 'role="alert"' in visitor.page
     assert service.store.consent_on_file("alice").consent.version == 2  # type: ignore[union-attr]
+
+
+async def test_a_form_that_cannot_be_saved_is_not_lost(tmp_path: Path) -> None:
+    files = FailingFiles(sys.maxsize, for_good=True)
+    async with (
+        serving(tmp_path / "data", store={"files": files}) as service,
+        ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
+    ):
+        visitor = Visitor(service, client)
+        await visitor.sign_in(page="consent")
+        files.fail_at = 1
+        refused = await visitor.send("consent", save_to_profile="yes", user_focus_reason="光伏")
+        assert (refused.status, ticked(visitor)) == (503, ["save_to_profile"])
+        assert "光伏</textarea>" in visitor.page
+        files.fail_at = sys.maxsize
+        await visitor.send("consent", save_to_profile="yes")
+        files.fail_at = 1
+        assert (await visitor.send("profile", time_horizon="3年")).status == 503
+        assert EN["problems"]["storage_failed"] in visitor.page
+        assert "3年</textarea>" in visitor.page
+
+
+def test_every_rating_and_kind_of_task_has_words() -> None:
+    ratings = load_dictionary().ratings
+    for words in (EN, ZH):
+        assert {*ratings.positive, *ratings.negative} <= words["ratings"].keys()
+        assert {*get_args(Route)} == words["routes"].keys()
+        assert {*get_args(SignalKind)} == words["drift"].keys()
+        assert {*get_args(ItemKind)} == words["kinds"].keys()
+        assert {*REVIEWABLE} == words["fields"].keys()
 
 
 def uncompressed(package: bytes) -> bytes:
@@ -430,9 +465,13 @@ async def test_an_account_is_deleted_once_its_id_is_typed(service: Service, visi
     assert EN["account"]["gone_text"] in visitor.page
 
 
+def files_of(service: Service, user: str) -> dict[str, bytes]:
+    return {name: data for name, data in tree(service.store.root).items() if user in name}
+
+
 async def test_nobody_touches_what_is_anothers(service: Service, visitor: Visitor) -> None:
     theirs, _ = await fill(service, "alice"), await fill(service, "bob")
-    before = service.store.export_user("alice")
+    before = files_of(service, "alice")
     await visitor.sign_in("bob")
     form = {"form_secret": secret(visitor)}
     for path in [
@@ -443,7 +482,7 @@ async def test_nobody_touches_what_is_anothers(service: Service, visitor: Visito
             answer = await visitor.ask(method, f"/memory/{path}", fields)
             assert answer.status == 404, path
             assert "mark of alice" not in visitor.page
-    assert service.store.export_user("alice") == before
+    assert files_of(service, "alice") == before
 
 
 async def test_two_people_who_do_anything_on_the_pages_never_meet(service: Service) -> None:
@@ -461,7 +500,7 @@ async def test_two_people_who_do_anything_on_the_pages_never_meet(service: Servi
         for _ in range(length(80, 3000)):
             user, stranger = chance.sample(["alice", "bob"], 2)
             visitor = people[user]
-            before = {name: data for name, data in tree(service.store.root).items() if stranger in name}
+            before = files_of(service, stranger)
             links = [*re.findall(r'href="/memory/([^"?]+)', visitor.page), *paths]
             await visitor.ask("GET", f"/memory/{chance.choice(links)}")
             if "form_secret" not in visitor.page:
@@ -473,8 +512,7 @@ async def test_two_people_who_do_anything_on_the_pages_never_meet(service: Servi
             if (action := chance.choice(actions)) != "sign-out":
                 await visitor.ask("POST", f"/memory/{action}", fields)
             assert f"mark of {stranger}" not in visitor.page
-            after = {name: data for name, data in tree(service.store.root).items() if stranger in name}
-            assert after == before, action
+            assert files_of(service, stranger) == before, action
 
 
 async def test_what_people_wrote_is_text_and_never_markup(service: Service, visitor: Visitor) -> None:

@@ -28,9 +28,9 @@ SHOWN: Final = 50
 LOSING: Final[Mapping[str, tuple[str, ...]]] = {
     "create_task": ("feedback",),
     "save_to_profile": ("profile", "items", "drift"),
-    "save_to_thread": (),
+    "save_to_thread": ("threads",),
 }
-"""The scopes whose revocation ends something besides themselves, and what is deleted with each."""
+"""What ends with a scope besides itself: threads are no longer used, all else is deleted."""
 
 
 class Ending(NamedTuple):
@@ -104,11 +104,12 @@ def ending_page(request: web.Request, session: Session, lost: Lost) -> web.Respo
 
 
 def lost_with(store: MemoryStore, user_id: str, scopes: Sequence[str]) -> Lost:
-    """Return what is deleted with some scopes of a consent."""
+    """Return what ends with some scopes of a consent."""
     kinds = [kind for scope in scopes for kind in LOSING.get(scope, ())]
     lost = {kind: _LISTS[kind](store, user_id) for kind in kinds}
     outside = [each for each in lost.get("items", ()) if each.thread_id is None]
-    return {**lost, "items": outside, "words": "scope", "scopes": scopes}
+    used = [each for each in lost.get("threads", ()) if each.contexts and not each.header.consent_blocked]
+    return {**lost, "items": outside, "threads": used, "words": "scope", "scopes": scopes}
 
 
 def _ids(request: web.Request) -> Ids:
