@@ -19,7 +19,7 @@ from memfin.contracts.memory import ContextFields, ItemKind, Route, SignalKind
 from memfin.memory.consent import SCOPES
 from memfin.memory.drift import load_dictionary
 from memfin.memory.records import REVIEWABLE
-from memfin.web.memory.pages.endings import ENDINGS, SHOWN
+from memfin.web.memory.pages.confirmations import CONFIRMATIONS, MAX_SHOWN
 from memfin.web.memory.pages.sessions import Sessions
 from memfin.web.memory.pages.texts import texts
 from tests.memory.memory_disks import FailingFiles, tree
@@ -197,7 +197,7 @@ async def test_a_permission_that_loses_nothing_is_taken_back_at_once(
     assert EN["done"]["scope"] in visitor.page
     assert 'href="/memory/scopes/create_task/revoke"' in visitor.page  # the last one: the whole consent
     await visitor.get("scopes/create_task/revoke")
-    assert html.escape(EN["endings"]["revoke"]["title"]) in visitor.page
+    assert html.escape(EN["confirmations"]["revoke"]["title"]) in visitor.page
 
 
 async def test_a_choice_that_loses_something_is_asked_about(service: Service, visitor: Visitor) -> None:
@@ -410,15 +410,15 @@ async def fill(service: Service, user: str) -> dict[str, str]:
 async def test_everything_remembered_is_shown_and_ends_once_confirmed(
     service: Service, visitor: Visitor
 ) -> None:
-    endings = await fill(service, "alice")
-    assert {*endings, "scope", "revoke"} == {each.name for each in ENDINGS}
+    paths = await fill(service, "alice")
+    assert {*paths, "scope", "revoke"} == {each.name for each in CONFIRMATIONS}
     await visitor.sign_in(page="remembered")
-    for name, path in endings.items():
+    for name, path in paths.items():
         await visitor.get("remembered")
         assert f'href="/memory/{path}"' in visitor.page
         await visitor.get(path)
         assert "mark of alice" in visitor.page.partition("<main")[2]
-        assert html.escape(EN["endings"][name]["title"]) in visitor.page
+        assert html.escape(EN["confirmations"][name]["title"]) in visitor.page
         await visitor.get("remembered")
         assert f'href="/memory/{path}"' in visitor.page  # asking alone ends nothing
         await visitor.get(path)
@@ -433,13 +433,13 @@ async def test_everything_remembered_is_shown_and_ends_once_confirmed(
 
 async def test_long_lists_are_cut_until_all_is_asked_for(service: Service, visitor: Visitor) -> None:
     await service.grant()
-    for _ in range(SHOWN + 2):
+    for _ in range(MAX_SHOWN + 2):
         service.store.begin_task("alice", "snapshot")
     await visitor.sign_in(page="remembered")
-    assert visitor.page.count('href="/memory/tasks/') == SHOWN
-    assert EN["remembered"]["more"].format(number=SHOWN + 2) in visitor.page
+    assert visitor.page.count('href="/memory/tasks/') == MAX_SHOWN
+    assert EN["remembered"]["more"].format(number=MAX_SHOWN + 2) in visitor.page
     await visitor.get("remembered?all=yes")
-    assert visitor.page.count('href="/memory/tasks/') == SHOWN + 2
+    assert visitor.page.count('href="/memory/tasks/') == MAX_SHOWN + 2
 
 
 async def test_an_account_is_deleted_once_its_id_is_typed(service: Service, visitor: Visitor) -> None:

@@ -18,7 +18,7 @@ from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.auth import Form, see_other
-from memfin.web.memory.pages.endings import LOSING, ending_page, lost_with
+from memfin.web.memory.pages.confirmations import LOSING, confirmation_page, lost_with
 from memfin.web.memory.pages.rendering import HEADERS, PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import Session
 from memfin.web.memory.pages.texts import language_of, packaged, texts
@@ -71,7 +71,7 @@ class Views:
             lost = await self._deps.do(lost_with, store, session.user_id, taken_back)
             fields = {name: form[name] for name in (*SCOPES, *PREFERENCES) if name in form}
             again = {"back": "consent", "fields": fields | {"confirm": "yes"}}
-            return ending_page(request, session, lost | again)
+            return confirmation_page(request, session, lost | again)
         try:
             scopes = ConsentScopes(**{name: name in ticked for name in SCOPES})
             preferences = None if state["may_save"] else _preferences(given)
