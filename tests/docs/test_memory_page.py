@@ -98,7 +98,7 @@ def test_consents_named_are_those_that_open_sources() -> None:
 def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = [block for block in blocks(PAGE) if block.language in {"python", "text"}]
-    assert [block.language for block in found] == ["python", "text"] * 3
+    assert [block.language for block in found] == ["python", "text"] * 4
     for code, shown in zip(found[::2], found[1::2], strict=True):
         printed = io.StringIO()
         with redirect_stdout(printed):
