@@ -284,13 +284,6 @@ def reviewed(
     return edited, _TOKEN
 
 
-def preferences_of(profile: UserContext | None) -> Preferences:
-    """Return the preferences of a profile, the defaults without one."""
-    if profile is None:
-        return Preferences()
-    return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
-
-
 class Put(NamedTuple):
     """Write a record, replacing an earlier one."""
 
