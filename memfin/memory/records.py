@@ -284,13 +284,6 @@ def reviewed(
     return edited, _TOKEN
 
 
-def preferences_of(profile: UserContext | None) -> Preferences:
-    """Return the preferences of a profile, the defaults without one."""
-    if profile is None:
-        return Preferences()
-    return Preferences(**{name: getattr(profile, name) for name in PREFERENCES})
-
-
 class Put(NamedTuple):
     """Write a record, replacing an earlier one."""
 
@@ -345,7 +338,7 @@ class Writer:
         """Return a plan's steps with the bytes to write; one refused step refuses the plan."""
         return [(step, self._checked(step)) for step in plan]
 
-    def do(self, checked: Checked, consent_id: str) -> None:
+    def do(self, checked: Checked, consent_id: str = "") -> None:
         """Execute the steps of a person in order, under the consent of an id."""
         for step, data in checked:
             # A removal of nothing is not observed.
