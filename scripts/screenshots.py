@@ -42,7 +42,7 @@ def memfin(folder: Path, line: str) -> str:
 
 
 def consent(url: str, token: str) -> None:
-    """Give consent to everything but training, with preferences, as the user of a token."""
+    """Give consent to everything but training, and save a profile, as the user of a token."""
     given = {
         "scopes": {
             "create_task": True,
@@ -50,12 +50,14 @@ def consent(url: str, token: str) -> None:
             "save_to_thread": True,
             "training_use_allowed": False,
         },
-        "preferences": {"language_preference": "zh", "research_depth": "deep"},
+        "preferences": {"language_preference": "en", "research_depth": "deep"},
     }
+    profile = {"time_horizon": "three years", "constraints": ["no leverage", "no single shares"]}
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    path = f"{url}/api/users/alice/profile-consent"
-    with urlopen(Request(path, json.dumps(given).encode(), headers)):  # noqa: S310
-        pass
+    for method, path, body in (("POST", "profile-consent", given), ("PATCH", "profile", profile)):
+        address, data = f"{url}/api/users/alice/{path}", json.dumps(body).encode()
+        with urlopen(Request(address, data, headers, method=method)):  # noqa: S310
+            pass
 
 
 @contextlib.contextmanager

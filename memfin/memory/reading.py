@@ -202,11 +202,14 @@ class Reading:
             check_id(thread_id, "thread id")
         _check_route(route)
         task = context_fields(overrides, "overrides")
-        memory = self._workspace.consistently(
-            user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
-        )
+
+        def read(consent: ProfileConsent | None) -> tuple[LoadedMemory, str]:
+            memory = self._read(user_id, consent, route, prompt, thread_id, task)
+            return memory, "" if consent is None else consent.consent_id
+
+        memory, consent_id = self._workspace.consistently(user_id, read)
         if self._telemetry is not None:
-            self._telemetry.context_built(memory.attributes)
+            self._telemetry.context_built(memory.attributes, consent_id)
         return memory
 
     def start_task(

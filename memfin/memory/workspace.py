@@ -109,6 +109,7 @@ class Workspace:
         self.files = files
         self._clock = clock
         self.gate = EarlyGate(gate)
+        self._observed = observer is not None
         self._writer = Writer(files, self.paths, self.gate, observer)
         self.check = self._writer.check
         self.locks = Locks(files, self.paths.locks)
@@ -198,11 +199,21 @@ class Workspace:
         several = settle or len(checked) > 1
         if several:
             self.mark(user_id)
-        self._writer.do(checked)
+        self._execute(user_id, checked)
         if settle:
             self._settle(user_id)
         if several:
             self.files.unlink(self.paths.marker(user_id))
+
+    def _execute(self, user_id: str, checked: Checked) -> None:
+        """Execute checked steps; the observer gets the id of the consent granted by them, or on file."""
+        consent_id = ""
+        if checked and self._observed:
+            records = (step.record for step, _ in checked if isinstance(step, Put))
+            on_file = self.consent_on_file(user_id).consent
+            consent = next((each for each in records if isinstance(each, ProfileConsent)), on_file)
+            consent_id = "" if consent is None else consent.consent_id
+        self._writer.do(checked, consent_id)
 
     def mark(self, user_id: str) -> None:
         """Mark a user's operation as in progress; the mark of an interrupted one stays."""
@@ -213,8 +224,8 @@ class Workspace:
     def _settle(self, user_id: str) -> None:
         """Make a user's files match the stored consent (memory design §10.4)."""
         for tree in self.paths.trees(user_id):
-            self._writer.do(self.check(map(Remove, self.files.strays(tree))))
-        self._writer.do(self.check(self._purge_steps(user_id)))
+            self._execute(user_id, self.check(map(Remove, self.files.strays(tree))))
+        self._execute(user_id, self.check(self._purge_steps(user_id)))
 
     def _purge_steps(self, user_id: str) -> Iterator[Step]:
         """Yield the steps that remove records without consent; none while the consent is unreadable."""
@@ -350,7 +361,7 @@ class Workspace:
         if self.files.exists(paths.stub(user_id)):
             # The consent first, so that nothing is read from then on.
             in_force, *trees = self._places(user_id)
-            self._writer.do(self.check([Remove(in_force), *map(RemoveTree, trees)]))
+            self._execute(user_id, self.check([Remove(in_force), *map(RemoveTree, trees)]))
             self.index.forget_user(user_id)
         else:
             move_in(self.files, paths, user_id)
@@ -359,8 +370,9 @@ class Workspace:
             consent = self.consent_on_file(user_id).consent
             if consent is not None:  # a version that was to be superseded, and was not
                 strays.append(paths.version(user_id, consent.version))
-            self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
-            self._writer.do(self.check(remaining_steps(self.files, paths, user_id, self.now())))
+            there = [Remove(stray) for stray in strays if self.files.exists(stray)]
+            self._execute(user_id, self.check(there))
+            self._execute(user_id, self.check(remaining_steps(self.files, paths, user_id, self.now())))
             prune_drift_index(self.files, paths, user_id)
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))

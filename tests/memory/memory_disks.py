@@ -84,13 +84,13 @@ class FailingFiles(CountedFiles):
 
     def __init__(self, fail_at: int, code: int = errno.EIO, *, for_good: bool = False) -> None:
         super().__init__()
-        self._fail_at = fail_at
+        self.fail_at = fail_at
         self._code = code
         self._for_good = for_good
 
     def before(self, kind: str, name: str) -> None:
         super().before(kind, name)
-        if len(self.steps) == self._fail_at or (self._for_good and len(self.steps) > self._fail_at):
+        if len(self.steps) == self.fail_at or (self._for_good and len(self.steps) > self.fail_at):
             if kind == "commit":
                 raise sqlite3.OperationalError(os.strerror(self._code))
             raise OSError(self._code, os.strerror(self._code), name)

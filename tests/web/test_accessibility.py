@@ -37,7 +37,7 @@ pytestmark = [
 PATHS = ("/", "/none", f"/runs/r/turns?q={quote('第3')}", "/runs/r/turns?label=nothing")
 """Pages of the viewer that a crawl does not find, or from which it starts."""
 
-MEMORY_PATHS = ("settings", "remembered", "consent", "revoke", "account/delete", "goodbye", "none")
+MEMORY_PATHS = ("settings", "remembered", "consent", "revoke", "account/delete", "none")
 """Pages of the memory service; the first one leads to the sign-in."""
 
 # Every template, colour and language is in one of the two; a long run has all four.

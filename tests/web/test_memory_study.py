@@ -192,8 +192,8 @@ class Study:
         """It shall not be used any more."""
         reader, t = self.reader, self.t
         reader.press(t["remembered"]["forget"])
-        assert reader.sees(self.said["thread"], self.said["kept"], t["endings"]["forget"]["text"])
-        reader.press(t["endings"]["forget"]["button"])
+        assert reader.sees(self.said["thread"], self.said["kept"], t["confirmations"]["forget"]["text"])
+        reader.press(t["confirmations"]["forget"]["button"])
         assert reader.sees(t["done"]["forget"], t["remembered"]["unused"])
         assert b"".join(tree(self.service.store.root).values()).count(self.said["kept"].encode()) == 1
 
@@ -204,7 +204,7 @@ class Study:
         reader.press(t["keep"])
         assert reader.sees(self.said["thread"])
         reader.press(t["delete"], self.said["thread"])
-        reader.press(t["endings"]["thread"]["button"])
+        reader.press(t["confirmations"]["thread"]["button"])
         assert reader.sees(t["done"]["thread"])
         assert not reader.sees(self.said["thread"])
         assert self.said["kept"].encode() not in b"".join(tree(self.service.store.root).values())
@@ -217,7 +217,7 @@ class Study:
         assert reader.sees(self.said["comment"])
         reader.press(t["delete"], self.said["comment"])
         assert reader.sees(self.said["comment"])
-        reader.press(t["endings"]["feedback"]["button"])
+        reader.press(t["confirmations"]["feedback"]["button"])
         assert reader.sees(t["done"]["feedback"])
         assert not reader.sees(self.said["comment"])
 
@@ -226,8 +226,8 @@ class Study:
         reader, t = self.reader, self.t
         reader.press(t["nav_settings"])
         reader.press(t["settings"]["take_back"], t["scopes"]["save_to_thread"]["name"])
-        assert reader.sees(t["endings"]["scope"]["save_to_thread"])
-        reader.press(t["endings"]["scope"]["button"])
+        assert reader.sees(t["confirmations"]["scope"]["save_to_thread"])
+        reader.press(t["confirmations"]["scope"]["button"])
         assert reader.sees(t["done"]["scope"], t["settings"]["scope_no"])
         consent = self.service.store.consent_on_file("alice").in_force
         assert consent is not None

@@ -85,12 +85,11 @@ class Auth:
     ) -> web.StreamResponse:
         """End the session."""
         del session, form
-        return self.leave(request, _SIGN_IN)
+        return self.leave(request, see_other(_SIGN_IN))
 
-    def leave(self, request: web.Request, path: str) -> web.Response:
-        """End the session and redirect to a page."""
+    def leave(self, request: web.Request, response: web.Response) -> web.Response:
+        """End the session with a response."""
         self._sessions.end(request.cookies[self._session_cookie])
-        response = see_other(path)
         self._set(request, response, self._session_cookie, "")
         return response
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from memfin.contracts.base import Language
 from memfin.contracts.memory import ConsentScopes, Preferences, ResearchDepth, RiskPromptPreference
+from memfin.errors import RunFault
 from memfin.memory.consent import SCOPES
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.package import zipped
@@ -17,7 +18,7 @@ from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.auth import Form, see_other
-from memfin.web.memory.pages.endings import LOSING, ending_page, lost_with
+from memfin.web.memory.pages.confirmations import LOSING, confirmation_page, lost_with
 from memfin.web.memory.pages.rendering import HEADERS, PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import Session
 from memfin.web.memory.pages.texts import language_of, packaged, texts
@@ -66,16 +67,16 @@ class Views:
             nothing = texts(language_of(request))["consent"]["nothing"]
             return page(request, "consent", status=400, session=session, **shown | {"problem": nothing})
         taken_back = [name for name in state["ticked"] if name not in ticked]
-        if not {*taken_back}.isdisjoint(LOSING) and form.get("confirm") != "yes":
+        if not LOSING.keys().isdisjoint(taken_back) and form.get("confirm") != "yes":
             lost = await self._deps.do(lost_with, store, session.user_id, taken_back)
             fields = {name: form[name] for name in (*SCOPES, *PREFERENCES) if name in form}
             again = {"back": "consent", "fields": fields | {"confirm": "yes"}}
-            return ending_page(request, session, lost | again)
+            return confirmation_page(request, session, lost | again)
         try:
             scopes = ConsentScopes(**{name: name in ticked for name in SCOPES})
             preferences = None if state["may_save"] else _preferences(given)
             await self._deps.do(store.grant_consent, session.user_id, scopes, preferences)
-        except (MemoryRefusal, Problem) as refusal:
+        except (MemoryRefusal, Problem, RunFault) as refusal:
             return self._again(request, session, "consent", shown, refusal)
         self._telemetry.onboarding_step("consent")
         return see_other(f"{_SETTINGS}?done=consent")
@@ -90,7 +91,7 @@ class Views:
         given = _given(form, REVIEWABLE)
         try:
             await self._deps.do(self._deps.store.review_profile, session.user_id, given)
-        except MemoryRefusal as refusal:
+        except (MemoryRefusal, RunFault) as refusal:
             state = await self._deps.do(_state, self._deps.store, session.user_id)
             shown = state | {"given": state["given"] | given}
             return self._again(request, session, "settings", shown, refusal)
@@ -109,7 +110,7 @@ class Views:
         session: Session,
         name: str,
         shown: Mapping[str, Any],
-        refusal: MemoryRefusal | Problem,
+        refusal: MemoryRefusal | Problem | RunFault,
     ) -> web.Response:
         """Return a page as it was filled in, with its error and the field that it is about."""
         problem = problem_of(refusal)

@@ -1,4 +1,4 @@
-"""Pages of what is remembered, and those that ask before something is lost (memory design §11.2)."""
+"""Page of the remembered data, and confirmation pages of deletions and revocations (memory design §11.2)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +9,7 @@ from aiohttp import web
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.consent import SCOPES
 from memfin.memory.errors import InvalidId, NotFound
+from memfin.memory.owned import ThreadView
 from memfin.memory.paths import check_id
 from memfin.memory.records import REVIEWABLE
 from memfin.memory.store import MemoryStore
@@ -21,23 +22,27 @@ from memfin.web.memory.problems import not_found
 Ids = Mapping[str, str]
 """The parts of a path by name: ids, or a scope."""
 Lost = dict[str, Any]
-"""What is lost, by kind, and other values of the page that asks."""
+"""Data that is lost, by kind, and other values of a confirmation page."""
 
-SHOWN: Final = 50
-"""Items of a kind on the page of what is remembered, unless all are asked for."""
-LOSING: Final = ("save_to_profile", "save_to_thread")
-"""The scopes whose revocation ends something besides themselves."""
+MAX_SHOWN: Final = 50
+"""Maximum number of records of a kind on the page of the remembered data, unless all are asked for."""
+LOSING: Final[Mapping[str, tuple[str, ...]]] = {
+    "create_task": ("feedback",),
+    "save_to_profile": ("profile", "items", "drift"),
+    "save_to_thread": ("threads",),
+}
+"""Kinds of data that end with a scope: threads are no longer used, all else is deleted."""
 
 
-class Ending(NamedTuple):
-    """One thing that a person can end.
+class Confirmation(NamedTuple):
+    """Deletion or revocation with a page that asks for it to be confirmed.
 
     Attributes:
         name: of its texts.
         page: the page that is shown afterwards.
-        path: of the page that asks and of its form.
-        lost: returns what is lost; raises `NotFound` for what is another's.
-        end: does it, given the store, the user's id and the parts of the path in their order.
+        path: of the confirmation page and of its form.
+        lost: returns the data that is lost; raises `NotFound` for that of others.
+        end: the operation, given the store, the user's id and the parts of the path in their order.
     """
 
     name: str
@@ -47,36 +52,38 @@ class Ending(NamedTuple):
     end: Callable[..., object]
 
 
-class Endings:
-    """Handlers of the pages and forms that end something."""
+class Confirmations:
+    """Handlers of the page of the remembered data, of the confirmation pages and of their forms."""
 
     def __init__(self, deps: Dependencies, auth: Auth) -> None:
         self._deps = deps
         self._auth = auth
 
     async def remembered(self, request: web.Request, session: Session) -> web.StreamResponse:
-        """Show what is remembered, each with a way to end it."""
+        """Show the remembered data, each record with a link that deletes it."""
         found = await self._deps.do(_remembered, self._deps.store, session.user_id)
-        limit = None if "all" in request.query else SHOWN
+        limit = None if "all" in request.query else MAX_SHOWN
         return page(request, "remembered", session=session, limit=limit, **found)
 
-    def page(self, ending: Ending) -> View:
-        """Return the handler of the page that asks."""
+    def page(self, confirmation: Confirmation) -> View:
+        """Return the handler of a confirmation page."""
 
         async def show(request: web.Request, session: Session) -> web.StreamResponse:
             ids = _ids(request)
-            lost = await self._deps.do(ending.lost, self._deps.store, session.user_id, ids)
-            return ending_page(request, session, {"words": ending.name, "back": ending.page, **lost})
+            lost = await self._deps.do(confirmation.lost, self._deps.store, session.user_id, ids)
+            return confirmation_page(
+                request, session, {"words": confirmation.name, "back": confirmation.page, **lost}
+            )
 
         return show
 
-    def form(self, ending: Ending) -> FormView:
-        """Return the handler of the form that confirms."""
+    def form(self, confirmation: Confirmation) -> FormView:
+        """Return the handler of the form on a confirmation page."""
 
         async def end(request: web.Request, session: Session, form: Form) -> web.StreamResponse:
             del form
-            await self._deps.do(ending.end, self._deps.store, session.user_id, *_ids(request).values())
-            return see_other(f"{PREFIX}/{ending.page}?done={ending.name}")
+            await self._deps.do(confirmation.end, self._deps.store, session.user_id, *_ids(request).values())
+            return see_other(f"{PREFIX}/{confirmation.page}?done={confirmation.name}")
 
         return end
 
@@ -90,23 +97,22 @@ class Endings:
             problem = problem_text(request, "other_user_id")
             return page(request, "account", status=400, session=session, problem=problem)
         await self._deps.do(_delete_account, self._deps.store, self._deps.tokens, session.user_id)
-        return self._auth.leave(request, f"{PREFIX}/goodbye")
-
-    async def goodbye(self, request: web.Request) -> web.StreamResponse:
-        """Confirm that an account was deleted."""
-        return page(request, "goodbye")
+        return self._auth.leave(request, page(request, "goodbye"))
 
 
-def ending_page(request: web.Request, session: Session, lost: Lost) -> web.Response:
-    """Return a page that asks whether something may be lost."""
-    nothing: Lost = {name: [] for name in (*_LISTS, "contexts", "scopes")} | {"profile": {}, "fields": {}}
-    return page(request, "ending", session=session, **{**nothing, "action": request.path, **lost})
+def confirmation_page(request: web.Request, session: Session, lost: Lost) -> web.Response:
+    """Return a confirmation page."""
+    nothing: Lost = {name: [] for name in (*_LISTS, "contexts", "scopes")} | {"fields": {}}
+    return page(request, "confirmation", session=session, **{**nothing, "action": request.path, **lost})
 
 
 def lost_with(store: MemoryStore, user_id: str, scopes: Sequence[str]) -> Lost:
-    """Return what is lost with some scopes of a consent that stays in force."""
-    profile = _saved_fields(store, user_id) if "save_to_profile" in scopes else {}
-    return {"words": "scope", "scopes": scopes, "profile": profile}
+    """Return the data that ends with some scopes of a consent."""
+    kinds = [kind for scope in scopes for kind in LOSING.get(scope, ())]
+    lost = {kind: _LISTS[kind](store, user_id) for kind in kinds}
+    outside = [each for each in lost.get("items", ()) if each.thread_id is None]
+    used = [each for each in lost.get("threads", ()) if each.contexts and not each.header.consent_blocked]
+    return {**lost, "items": outside, "threads": used, "words": "scope", "scopes": scopes}
 
 
 def _ids(request: web.Request) -> Ids:
@@ -127,15 +133,23 @@ def _saved_fields(store: MemoryStore, user_id: str) -> Lost:
     return fields if any(fields.values()) else {}
 
 
-_LISTS: Final[Mapping[str, Callable[[MemoryStore, str], list[Any]]]] = {
-    "threads": lambda store, user: [
-        store.show_thread(user, each.thread_id) for each in store.list_threads(user)
-    ],
+def _threads(store: MemoryStore, user_id: str) -> list[ThreadView]:
+    found = []
+    for header in store.list_threads(user_id):
+        with suppress(NotFound):  # deleted meanwhile
+            found.append(store.show_thread(user_id, header.thread_id))
+    return found
+
+
+_LISTS: Final[Mapping[str, Callable[[MemoryStore, str], Any]]] = {
+    "profile": _saved_fields,
+    "threads": _threads,
+    "items": lambda store, user: store.items.everything(user)[::-1],
     "tasks": lambda store, user: store.list_tasks(user),
     "feedback": lambda store, user: store.list_feedback(user),
     "drift": lambda store, user: store.drift_log(user)[::-1],
 }
-"""The lists of what is remembered."""
+"""Remembered data by kind, newest first."""
 
 
 def _remembered(store: MemoryStore, user_id: str) -> Lost:
@@ -143,24 +157,25 @@ def _remembered(store: MemoryStore, user_id: str) -> Lost:
 
 
 def _lost_with_scope(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
-    consent = store.consent_on_file(user_id).in_force
-    if ids["scope"] not in SCOPES or consent is None or not consent.scopes[ids["scope"]]:
+    scope, consent = ids["scope"], store.consent_on_file(user_id).in_force
+    if scope not in SCOPES or consent is None or not consent.scopes[scope]:
         raise not_found()
     if sum(consent.scopes[name] for name in SCOPES) == 1:
         return _lost_with_consent(store, user_id, {})
-    return lost_with(store, user_id, [ids["scope"]])
+    return lost_with(store, user_id, [scope])
 
 
 def _lost_with_consent(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
     del ids
     if store.consent_on_file(user_id).data is None:
         raise not_found()
-    lost = {kind: _LISTS[kind](store, user_id) for kind in ("feedback", "drift")}
-    return {**lost, "words": "revoke", "profile": _saved_fields(store, user_id)}
+    return lost_with(store, user_id, SCOPES) | {"words": "revoke", "scopes": []}
 
 
 def _lost_with_thread(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
-    return {"threads": [store.show_thread(user_id, ids["thread_id"])]}
+    view = store.show_thread(user_id, ids["thread_id"])
+    items = [each for each in store.items.everything(user_id) if each.thread_id == ids["thread_id"]]
+    return {"threads": [view], "items": items}
 
 
 def _lost_with_context(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
@@ -199,41 +214,48 @@ def _delete_account(store: MemoryStore, tokens: TokenFile, user_id: str) -> None
 
 _SETTINGS, _LISTED = "settings", "remembered"
 _THREAD: Final = "/threads/{thread_id}"
-ENDINGS: Final = (
-    Ending("scope", _SETTINGS, "/scopes/{scope}/revoke", _lost_with_scope, _revoke_scope),
-    Ending(
+CONFIRMATIONS: Final = (
+    Confirmation("scope", _SETTINGS, "/scopes/{scope}/revoke", _lost_with_scope, _revoke_scope),
+    Confirmation(
         "revoke", _SETTINGS, "/revoke", _lost_with_consent, lambda store, user: store.revoke_consent(user)
     ),
-    Ending("forget", _LISTED, f"{_THREAD}/forget", _lost_with_thread, _forget),
-    Ending(
+    Confirmation("forget", _LISTED, f"{_THREAD}/forget", _lost_with_thread, _forget),
+    Confirmation(
         "thread",
         _LISTED,
         f"{_THREAD}/delete",
         _lost_with_thread,
         lambda store, *ids: store.delete_thread(*ids),
     ),
-    Ending(
+    Confirmation(
         "context",
         _LISTED,
         f"{_THREAD}/contexts/{{context_id}}/delete",
         _lost_with_context,
         lambda store, *ids: store.delete_context(*ids),
     ),
-    Ending(
+    Confirmation(
+        "item",
+        _LISTED,
+        "/items/{item_id}/delete",
+        _lost_of("items", "item_id"),
+        lambda store, *ids: store.items.forget(*ids),
+    ),
+    Confirmation(
         "task",
         _LISTED,
         "/tasks/{task_id}/delete",
         _lost_of("tasks", "task_id"),
         lambda store, *ids: store.delete_task(*ids),
     ),
-    Ending(
+    Confirmation(
         "feedback",
         _LISTED,
         "/feedback/{feedback_id}/delete",
         _lost_of("feedback", "feedback_id"),
         lambda store, *ids: store.delete_feedback(*ids),
     ),
-    Ending(
+    Confirmation(
         "drift",
         _LISTED,
         "/drift/{drift_id}/delete",
