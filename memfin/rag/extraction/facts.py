@@ -189,6 +189,9 @@ def find_times(text: str) -> list[Fact]:
 
 
 _TABLE: Final = tables()["facts"]
+_PAIRS: Final = tables()["ordinary"]["pairs"].split()
+ORDINARY_PAIRS: Final = frozenset(f"{row[0]}{mark}" for row in _PAIRS for mark in row[1:])
+"""Pairs of characters that begin an ordinary word and whose first one is a surname."""
 _UNITS: Final[dict[str, str]] = {word: unit for unit, words in _TABLE["units"].items() for word in words}
 _PATTERNS: Final = load_patterns(
     "facts",
@@ -223,7 +226,7 @@ def find_names(text: str) -> list[Fact]:
     found = [quoted for quoted in quotations(text) if is_name(quoted.value)]
     for match in _PATTERNS["titled"].finditer(text) if _PATTERNS["title_sign"].search(text) else ():
         name = match[1]
-        if not _PATTERNS["no_name"].fullmatch(name):
+        if not _PATTERNS["no_name"].fullmatch(name) and match[0][:2] not in ORDINARY_PAIRS:
             found.append(Fact("name", match.group() if len(name) == 1 else name, *match.span()))
     found += (*_last_groups("introduced", text), *_last_groups("mister", text))
     return sorted(found, key=lambda name: name.start)
