@@ -32,19 +32,33 @@ def leading_polarity(text: str) -> bool | None:
     return False if _PATTERNS["no"].match(text) else None
 
 
-def polarity(text: str) -> bool | None:
+def without_question(text: str) -> str:
+    """Return a `plain` text without the question of yes or no that it repeats: 否 of 是否退款:否."""
+    return _PATTERNS["echo"].sub("", text)
+
+
+def polarity(text: str, question: str = "") -> bool | None:
     """Return True or False for an answer of yes or no, None for an open one.
 
-    A leading yes or no decides. Otherwise the first clause does that is more than a setting (根据笔录): an
-    odd number of negations is a no; 不是没有, 并非不, 不否认 count as two.
+    1. A leading yes or no decides.
+    2. Otherwise the first clause does that is more than a setting (根据笔录): an odd number of negations is a
+       no; 不是没有, 并非不, 不否认 count as two.
+    3. To a negated question in Chinese (没有收吗) yes agrees with the negation, as does a negated clause.
+    4. To one in English (did he not pay) the clause after a yes counts: "correct, he did not" is a no.
     """
-    shown = plain(text)
-    if (lead := leading_polarity(shown)) is not None:
+    shown = without_question(plain(text))
+    asked = next(reversed(clauses(plain(question))), "")
+    lead = leading_polarity(shown)
+    reverses = is_negated(asked)
+    if reverses and _PATTERNS["not"].search(asked):
+        reverses, rest = False, _PATTERNS["agreed"].sub("", shown)
+        shown, lead = (rest, None) if rest else (shown, lead)
+    if lead is not None and not (reverses and _PATTERNS["restated"].match(shown)):
         return lead
     clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
     if not clause.strip() or _PATTERNS["open"].search(clause):
         return None
-    return not is_negated(clause)
+    return is_negated(clause) is reverses
 
 
 def is_negated(clause: str) -> bool:
@@ -187,6 +201,8 @@ class ReadAnswer:
 
     def __init__(self, text: str, question: str = "") -> None:
         self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
+        if _PATTERNS["money_asked"].search(question):  # 50分 is a sum of money then
+            self.text = _PATTERNS["bare_coins"].sub(r"\g<0>钱", self.text)
         self.question = question
         self._known: dict[tuple[int, int], bool] = {}
 
@@ -280,7 +296,8 @@ def amounts(read: ReadAnswer) -> list[Fact]:
     kept: list[Fact] = []
     for fact in reversed(money):
         beside = kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
-        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
+        total = _PATTERNS["named"].search(read.before(fact))
+        if fact.kind == "amount" or beside or total:  # 42000或43000元 are two amounts, 合计4.2万 is one
             kept.append(fact)
     return kept[::-1] or money
 

@@ -113,6 +113,16 @@ def _english(text: str) -> Iterator[Fact]:
         yield from _found(match.span(), year, month, _number(match["d1"] or match["d2"]))
 
 
+def _dotted(text: str) -> Iterator[Fact]:
+    """Yield both ends of a period of dotted dates; its second end may lack the year or the month."""
+    for match in _DATES["dotted"].finditer(text):
+        year, month = int(match["y1"]), int(match["m1"])
+        gap, gap_end = match.span("gap" if match["gap"] else "gap2")
+        yield from _found((match.start(), gap), year, month, _number(match["d1"]))
+        last = int(match["m2"] or match["m3"] or month)
+        yield from _found((gap_end, match.end()), int(match["y3"] or year), last, _number(match["d2"]))
+
+
 def _english_days(text: str) -> Iterator[Fact]:
     """Yield both ends of a period with the month and the year given once: March 2-5, 2021."""
     for match in _DATES["english_days"].finditer(text):
@@ -140,7 +150,7 @@ def find_dates(text: str) -> list[Fact]:
     """Return the dates of a `plain` text in order, without days that no calendar has."""
     text = numbers.informal(text)
     found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
-    found.extend(_numeric(text))
+    found.extend((*_numeric(text), *_dotted(text)))
     if _LATIN.search(text):
         found.extend(_english_days(text))
         found.extend(_english(text))
@@ -326,11 +336,12 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
     written, unit, noun = match["number"], match["unit"], match["noun"]
     if unit is None and noun is None and len(written) == 1 and not written.isdigit():
         return
-    canonical = _canonical_unit(unit or noun or "")
+    is_dozen = (unit or noun or "").lower() in ("打", "dozen")
+    canonical = "" if is_dozen else _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
     for value in numbers.number_values(written):
-        yield Fact(kind, value, match.start(), end, canonical)
+        yield Fact(kind, 12 * value if is_dozen else value, match.start(), end, canonical)
 
 
 def _is_indefinite(fact: Fact, text: str) -> bool:
