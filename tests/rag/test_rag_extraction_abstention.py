@@ -1,5 +1,10 @@
 """Which answers decline to answer, in Chinese and English, and which only look so."""
 
+from pathlib import Path
+
+import msgspec
+import pytest
+
 from memfin.rag.extraction.answers import recognize_abstention
 from tests.support import each_case
 
@@ -106,3 +111,16 @@ def test_a_gap_beside_the_point_is_no_abstention() -> None:
 def test_a_long_text_with_one_gap_in_it_is_no_abstention() -> None:
     told = "请客花了钱。送礼花了钱。打车花了钱。吃饭花了钱。住店花了钱。42000元具体用到哪里忘记了。"
     assert not recognize_abstention(told, ASKED).abstains
+
+
+@pytest.mark.parametrize(("half", "precision", "recall"), [(1, 0.97, 0.97), (2, 0.7, 0.9)])
+def test_refusals_are_told_from_answers_with_their_words(half: int, precision: float, recall: float) -> None:
+    """The lines of half 1 were there before the patterns, those of half 2 were written after them."""
+    rows = map(msgspec.json.decode, (Path(__file__).parent / "rag_refusals.jsonl").read_bytes().splitlines())
+    cases = [case for case in rows if case["half"] == half]
+    refuses = [case["refuses"] for case in cases]
+    read = [recognize_abstention(case["say"], case["q"]).abstains for case in cases]
+    hits = sum(map(all, zip(refuses, read, strict=True)))
+    assert len(cases) > 60
+    assert hits / sum(read) >= precision
+    assert hits / sum(refuses) >= recall

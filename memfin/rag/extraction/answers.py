@@ -67,6 +67,7 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
+_BESIDE: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
@@ -105,6 +106,8 @@ def _is_guarded(text: str, match: re.Match[str]) -> bool:
     before = text[max(0, match.start() - reach) : match.start()]
     if is_chinese and match.group().startswith("没") and before.endswith("有"):
         return True  # 有没有
+    if _PATTERNS["attribute"].match(text, match.end()) and (not before or before[-1] in CLAUSE_MARKS):
+        return True  # 未提供的材料
     names = ("negated" if is_chinese else "negated_english", "questioned", "condition")
     return any(_PATTERNS[name].search(before) for name in names)
 
@@ -131,7 +134,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     decides when that sentence is nearer to the question than the first one is, by the pairs of characters
     they share, or as near when the answer does not begin with yes or no.
     """
-    shown = plain(text)
+    shown, asked = plain(text), plain(question)
     folded = fold(shown)
     if not folded:
         return Abstention(abstains=False, reason="empty")
@@ -146,14 +149,16 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
     if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, question)
+    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
     if not place and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    told = _PATTERNS["other_person"].search(parts[place][: sign.start()]) and place + 1 < len(parts)
-    if told and signs[place + 1] is None and _PATTERNS["contrast"].match(parts[place + 1]):
-        return Abstention(abstains=False, reason="tells_who_does_not_know")
+    rest = "".join(() if any(signs[place + 1 :]) else parts[place + 1 :])
+    told = "\0".join((parts[place][: sign.start()], sign.group(), parts[place][sign.end() :] + rest))
+    for rule in _BESIDE:
+        if _PATTERNS[f"asks_{rule}"].search(asked) and _PATTERNS[f"tells_{rule}"].search(told):
+            return Abstention(abstains=False, reason=f"tells_{rule}")
     if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
         signs[later] is None and _PATTERNS["guess"].search(parts[later])
         for later in range(place + 1, len(parts))
@@ -175,13 +180,14 @@ def _nearest(
     parts: list[str], signs: list[re.Match[str] | None], question: str
 ) -> tuple[int, re.Match[str] | None]:
     """Return the position and the sign of a later sentence that answers the question, if any."""
-    asked = _bigrams(plain(question))
+    asked = _bigrams(question)
     shared = [len(asked & _bigrams(part)) for part in parts]
     silent = [count for count, sign in zip(shared, signs, strict=True) if sign is None]
     if len(silent) > _MAX_SILENT:
         return 0, None
     floor = max(silent) + (leading_polarity(parts[0]) is not None)
     best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
+    floor = max(floor, 1) if _PATTERNS["a_person"].search(parts[best]) else floor
     return (best, signs[best]) if shared[best] >= floor else (0, None)
 
 
