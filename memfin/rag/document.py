@@ -188,12 +188,11 @@ _LATEX_WRAPPER: Final = re.compile(
 )
 _LATEX_TEXT: Final = re.compile(r"(?:\$\$?|\\[(\[])\s*(?=\0)((?:[^$^{}\\]|\\[^a-zA-Z)\]])*)(?:\$\$?|\\[)\]])")
 _LATEX_ESCAPE: Final = re.compile(r"\\([%$&#_{}])|\\[,;:! ]")
-_MAX_LATEX_DEPTH: Final = 8
 
 
 def without_latex(text: str) -> str:
     r"""Return a text without LaTeX around words: ``$ \underline{\text{答：是}} $`` is 答：是."""
-    for _ in range(_MAX_LATEX_DEPTH if "\\" in text else 0):
+    for _ in range(8 if "\\" in text else 0):  # one within another
         text, count = _LATEX_WRAPPER.subn("\0\\1\0", text)
         if not count:
             break

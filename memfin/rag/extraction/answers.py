@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memfin.rag.extraction.facts import (
@@ -19,10 +20,10 @@ from memfin.rag.extraction.facts import (
     quotations,
     unit_asked,
 )
-from memfin.rag.extraction.normalize import fold, load_patterns, plain
+from memfin.rag.extraction.normalize import fold, load_patterns, plain, tables
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 
-_PATTERNS: Final = load_patterns("answers")
+_PATTERNS: Final = load_patterns("answers", relation="|".join(tables()["names"]["fragments"]["relation"]))
 
 
 def leading_polarity(text: str) -> bool | None:
@@ -152,19 +153,15 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
-    if not place and leading_polarity(parts[0]) is True:
+    if (not place or _PATTERNS["asks_no"].search(asked)) and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    rest = "".join(() if any(signs[place + 1 :]) else parts[place + 1 :])
-    told = "\0".join((parts[place][: sign.start()], sign.group(), parts[place][sign.end() :] + rest))
-    for rule in _BESIDE:
-        if _PATTERNS[f"asks_{rule}"].search(asked) and _PATTERNS[f"tells_{rule}"].search(told):
-            return Abstention(abstains=False, reason=f"tells_{rule}")
-    if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
-        signs[later] is None and _PATTERNS["guess"].search(parts[later])
-        for later in range(place + 1, len(parts))
-    ):
-        return Abstention(abstains=False, reason="guesses")
-    return Abstention(abstains=True, sign=sign.group())
+    part, rest = parts[place], (part for part, sign in zip(parts, signs, strict=True) if sign is None)
+    told = "\0".join((part[: sign.start()], sign[0], part[sign.end() :], "".join(islice(rest, place, None))))
+    rules = (rule for rule in _BESIDE if _PATTERNS[f"asks_{rule}"].search(asked))
+    beside = next((rule for rule in rules if _PATTERNS[f"tells_{rule}"].search(told)), None)
+    if beside is not None:
+        return Abstention(abstains=False, reason=f"tells_{beside}")
+    return Abstention(abstains=True, sign=sign[0])
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
