@@ -196,8 +196,6 @@ def without_latex(text: str) -> str:
         text, count = _LATEX_WRAPPER.subn("\0\\1\0", text)
         if not count:
             break
-    if "\0" not in text:
-        return text
     text = _LATEX_TEXT.sub(lambda words: _LATEX_ESCAPE.sub(lambda mark: mark[1] or " ", words[1]), text)
     return text.replace("\0", "")
 

@@ -113,14 +113,16 @@ def test_a_long_text_with_one_gap_in_it_is_no_abstention() -> None:
     assert not recognize_abstention(told, ASKED).abstains
 
 
-@pytest.mark.parametrize(("half", "precision", "recall"), [(1, 0.97, 0.97), (2, 0.7, 0.9)])
-def test_refusals_are_told_from_answers_with_their_words(half: int, precision: float, recall: float) -> None:
-    """The lines of half 1 were there before the patterns, those of half 2 were written after them."""
+@pytest.mark.parametrize(
+    ("part", "precision", "recall"), [(1, 0.97, 0.97), (2, 0.8, 0.97), (3, 0.85, 0.95), (4, 0.97, 0.97)]
+)
+def test_refusals_are_told_from_answers_with_their_words(part: int, precision: float, recall: float) -> None:
+    """Part 1 was there before the patterns; the misses of parts 2 to 4, written after them, improved them."""
     rows = map(msgspec.json.decode, (Path(__file__).parent / "rag_refusals.jsonl").read_bytes().splitlines())
-    cases = [case for case in rows if case["half"] == half]
+    cases = [case for case in rows if case["part"] == part]
     refuses = [case["refuses"] for case in cases]
     read = [recognize_abstention(case["say"], case["q"]).abstains for case in cases]
     hits = sum(map(all, zip(refuses, read, strict=True)))
-    assert len(cases) > 60
+    assert len(cases) > 40
     assert hits / sum(read) >= precision
     assert hits / sum(refuses) >= recall

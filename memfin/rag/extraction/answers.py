@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memfin.rag.extraction.facts import (
@@ -33,11 +32,6 @@ def leading_polarity(text: str) -> bool | None:
     return False if _PATTERNS["no"].match(text) else None
 
 
-def without_question(text: str) -> str:
-    """Return a `plain` text without the question of yes or no that it repeats: 否 of 是否退款:否."""
-    return _PATTERNS["echo"].sub("", text)
-
-
 def polarity(text: str, question: str = "") -> bool | None:
     """Return True or False for an answer of yes or no, None for an open one.
 
@@ -47,7 +41,7 @@ def polarity(text: str, question: str = "") -> bool | None:
     3. To a negated question in Chinese (没有收吗) yes agrees with the negation, as does a negated clause.
     4. To one in English (did he not pay) the clause after a yes counts: "correct, he did not" is a no.
     """
-    shown = without_question(plain(text))
+    shown = _PATTERNS["echo"].sub("", plain(text))
     asked = next(reversed(clauses(plain(question))), "")
     lead = leading_polarity(shown)
     reverses = is_negated(asked)
@@ -68,7 +62,7 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
-_BESIDE: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
+_KINDS: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
@@ -100,15 +94,11 @@ def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
 
 
 def _is_guarded(text: str, match: re.Match[str]) -> bool:
-    if text.startswith(("?", "吗", "么"), match.end()):
-        return True
     is_chinese = match["chinese"] is not None
     reach = _REACH if is_chinese else 3 * _REACH
     before = text[max(0, match.start() - reach) : match.start()]
-    if is_chinese and match.group().startswith("没") and before.endswith("有"):
-        return True  # 有没有
-    if _PATTERNS["attribute"].match(text, match.end()) and (not before or before[-1] in CLAUSE_MARKS):
-        return True  # 未提供的材料
+    if _PATTERNS["guarded"].search(f"{before}\0{match[0]}\0{text[match.end() : match.end() + 3]}"):
+        return True
     names = ("negated" if is_chinese else "negated_english", "questioned", "condition")
     return any(_PATTERNS[name].search(before) for name in names)
 
@@ -150,18 +140,41 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
     if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked)
+    kinds = [kind for kind in _KINDS if _PATTERNS[f"asks_{kind}"].search(asked)]
+    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _PATTERNS]
+    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked, focus)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
     if (not place or _PATTERNS["asks_no"].search(asked)) and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    part, rest = parts[place], (part for part, sign in zip(parts, signs, strict=True) if sign is None)
-    told = "\0".join((part[: sign.start()], sign[0], part[sign.end() :], "".join(islice(rest, place, None))))
-    rules = (rule for rule in _BESIDE if _PATTERNS[f"asks_{rule}"].search(asked))
-    beside = next((rule for rule in rules if _PATTERNS[f"tells_{rule}"].search(told)), None)
-    if beside is not None:
-        return Abstention(abstains=False, reason=f"tells_{beside}")
-    return Abstention(abstains=True, sign=sign[0])
+    lead, part = "".join(parts[:place]), parts[place]
+    before, after = _PATTERNS["end"].sub(",", lead + part[: sign.start()]), part[sign.end() :]
+    rest = (later for later, mark in zip(parts[place:], signs[place:], strict=True) if mark is None)
+    told = "\0".join((before, sign[0], after, "".join(rest)))
+    topic, earlier = _topic(before, after), before.rpartition(",")[0]
+    shares = not _bigrams(topic).isdisjoint(_bigrams(asked))
+    is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
+    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _PATTERNS))
+    reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)
+    answered = earlier and focus and not _PATTERNS["setting"].match(earlier) and not is_negated(earlier)
+    is_other = _bigrams(topic) and not shares and not any(each.search(topic) for each in focus)
+    if reason is None and answered and is_other:
+        reason = "beside_the_point"
+    return Abstention(reason is None, sign[0] if reason is None else None, reason)
+
+
+def _topic(before: str, after: str) -> str:
+    """Return the words that the clause of a sign speaks of, or those of a clause before it (至于受益人)."""
+    *earlier, own = before.split(",")
+    topic = _PATTERNS["idle"].sub("", own + (clauses(after) or [""])[0])
+    is_apart = not topic and earlier and _PATTERNS["as_for"].match(earlier[-1])
+    return _PATTERNS["as_for"].sub("", earlier[-1]) if is_apart else topic
+
+
+def _is_asked(topic: str, sign: str, asked: str, focus: Sequence[re.Pattern[str]]) -> bool:
+    """Return True if a topic is the kind of thing that a question asks for: a name of who, a day of when."""
+    rests = (fold(each.sub("", topic)) for each in focus if each.search(topic + sign))
+    return any(not rest or not set(rest).isdisjoint(asked) for rest in rests)
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
@@ -174,7 +187,7 @@ def _outside_quotes(text: str) -> Iterator[str]:
 
 
 def _nearest(
-    parts: list[str], signs: list[re.Match[str] | None], question: str
+    parts: list[str], signs: list[re.Match[str] | None], question: str, focus: Sequence[re.Pattern[str]]
 ) -> tuple[int, re.Match[str] | None]:
     """Return the position and the sign of a later sentence that answers the question, if any."""
     asked = _bigrams(question)
@@ -183,6 +196,9 @@ def _nearest(
     if len(silent) > _MAX_SILENT:
         return 0, None
     floor = max(silent) + (leading_polarity(parts[0]) is not None)
+    for place, (part, sign) in enumerate(zip(parts, signs, strict=True)):
+        if sign and _is_asked(_topic(part[: sign.start()], part[sign.end() :]), sign[0], question, focus):
+            return place, sign
     best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
     floor = max(floor, 1) if _PATTERNS["a_person"].search(parts[best]) else floor
     return (best, signs[best]) if shared[best] >= floor else (0, None)

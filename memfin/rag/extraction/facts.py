@@ -199,9 +199,8 @@ def find_times(text: str) -> list[Fact]:
 
 
 _TABLE: Final = tables()["facts"]
-_PAIRS: Final = tables()["ordinary"]["pairs"].split()
-ORDINARY_PAIRS: Final = frozenset(f"{row[0]}{mark}" for row in _PAIRS for mark in row[1:])
-"""Pairs of characters that begin an ordinary word and whose first one is a surname."""
+_ROWS: Final = tables()["ordinary"]["pairs"].split()
+ORDINARY_PAIRS: Final = frozenset(f"{row[0]}{mark}" for row in _ROWS for mark in row[1:])  # not of names
 _UNITS: Final[dict[str, str]] = {word: unit for unit, words in _TABLE["units"].items() for word in words}
 _PATTERNS: Final = load_patterns(
     "facts",

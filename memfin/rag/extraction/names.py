@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from memfin.rag.extraction.facts import ORDINARY_PAIRS, Fact
@@ -20,8 +20,10 @@ def unknown_names(text: str, known: str) -> Iterator[Fact]:
 
     A name of a person is known by its first two characters, one in English by all its words.
     """
-    for finder in (_people, _listed, _places, _firms, _english):
-        yield from (Fact("name", text[start:end], start, end) for start, end in finder(text, known))
+    listed = (each.span() for each in _NAMES["listed"].finditer(text) if fold(each[0]) not in known)
+    finders = (finder(text, known) for finder in (_people, _places, _firms, _english))
+    for start, end in chain(listed, *finders):
+        yield Fact("name", text[start:end], start, end)
 
 
 def _people(text: str, known: str) -> Iterator[tuple[int, int]]:
@@ -40,11 +42,6 @@ def _people(text: str, known: str) -> Iterator[tuple[int, int]]:
         if found := next((name for rule in rules if (name := _NAMES[rule].match(text, start))), None):
             done = found.end()
             yield found.span()
-
-
-def _listed(text: str, known: str) -> Iterator[tuple[int, int]]:
-    """Yield well-known places and firms, and names such as 张三 and 老王."""
-    yield from (each.span() for each in _NAMES["listed"].finditer(text) if fold(each[0]) not in known)
 
 
 def _places(text: str, known: str) -> Iterator[tuple[int, int]]:

@@ -225,10 +225,7 @@ def _facts_of(texts: Iterable[str]) -> KnownFacts:
 
 
 def _facts(answer: RagAnswer, index: AnyIndex, held: str) -> Iterator[tuple[Fact, str, str, str, str]]:
-    """Yield the facts of an answer with their words, position, sentence and clause.
-
-    Bare names are among them if the folded text ``held`` does not contain them.
-    """
+    """Yield the facts of an answer, bare names if not ``held``, with words, position, sentence and clause."""
     texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
         quotes = [("citation", citation.quote) for citation in answer.citation]
