@@ -62,6 +62,7 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
+_TERM: Final = re.compile("(?i)[a-z]+|[一-鿿]")
 _KINDS: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
@@ -152,7 +153,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     rest = (later for later, mark in zip(parts[place:], signs[place:], strict=True) if mark is None)
     told = "\0".join((before, sign[0], after, "".join(rest)))
     topic, earlier = _topic(before, after), before.rpartition(",")[0]
-    shares = not _bigrams(topic).isdisjoint(_bigrams(asked))
+    shares = not set(_TERM.findall(topic)).isdisjoint(_TERM.findall(asked))
     is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
     rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _PATTERNS))
     reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)

@@ -18,7 +18,7 @@ _LATIN: Final = re.compile("[a-z]+")
 def unknown_names(text: str, known: str) -> Iterator[Fact]:
     """Yield the bare names in a `plain` text that the folded ``known`` text does not contain.
 
-    A name of a person is known by its first two characters, one in English by all its words.
+    A name of a person is known by two characters, after a role by all, one in English by all its words.
     """
     listed = (each.span() for each in _NAMES["listed"].finditer(text) if fold(each[0]) not in known)
     finders = (finder(text, known) for finder in (_people, _places, _firms, _english))
@@ -33,13 +33,14 @@ def _people(text: str, known: str) -> Iterator[tuple[int, int]]:
     for match in _NAMES["surname"].finditer(text):
         start = match.start()
         before, first = text[max(0, start - _REACH) : start], text[start : start + 2]
-        if start < done or start in in_words or first in ORDINARY_PAIRS or fold(first) in known:
+        if start < done or start in in_words or first in ORDINARY_PAIRS:
             continue
         has_role = _NAMES["role"].search(before) is not None
         rules = ["by_itself"] if has_role or start - 1 in in_words or _NAMES["before"].search(before) else []
         if not _NAMES["common_surname"].match(text, start):
             rules += ["by_role"] * has_role + ["by_end"] * bool(_NAMES["alone"].search(before))
-        if found := next((name for rule in rules if (name := _NAMES[rule].match(text, start))), None):
+        found = next((name for rule in rules if (name := _NAMES[rule].match(text, start))), None)
+        if found and fold(found[0] if has_role else first) not in known:
             done = found.end()
             yield found.span()
 
