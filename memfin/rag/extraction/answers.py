@@ -122,9 +122,11 @@ def _bigrams(text: str) -> frozenset[str]:
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
     """Return the abstention in an answer to a question, or the reason why it does not abstain.
 
-    A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
-    decides when that sentence is nearer to the question than the first one is, by the pairs of characters
-    they share, or as near when the answer does not begin with yes or no.
+    1. A sign of not knowing decides in the first sentence, and in a later one that is nearer to the question
+       by the pairs of characters they share, or as near when the answer does not begin with yes or no.
+    2. It does not after a yes, before a guess, or where one of the rules (asks_x, tells_x) finds an answer
+       beside it, unless its clause speaks of the kind of thing asked for.
+    3. It does not in a clause that follows another one and shares no word with the question.
     """
     shown, asked = plain(text), plain(question)
     folded = fold(shown)
@@ -148,8 +150,8 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
         return Abstention(abstains=False, reason="beside_the_point")
     if (not place or _PATTERNS["asks_no"].search(asked)) and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    lead, part = "".join(parts[:place]), parts[place]
-    before, after = _PATTERNS["end"].sub(",", lead + part[: sign.start()]), part[sign.end() :]
+    after = parts[place][sign.end() :]
+    before = _PATTERNS["end"].sub(",", "".join((*parts[:place], parts[place][: sign.start()])))
     rest = (later for later, mark in zip(parts[place:], signs[place:], strict=True) if mark is None)
     told = "\0".join((before, sign[0], after, "".join(rest)))
     topic, earlier = _topic(before, after), before.rpartition(",")[0]
@@ -168,8 +170,8 @@ def _topic(before: str, after: str) -> str:
     """Return the words that the clause of a sign speaks of, or those of a clause before it (至于受益人)."""
     *earlier, own = before.split(",")
     topic = _PATTERNS["idle"].sub("", own + (clauses(after) or [""])[0])
-    is_apart = not topic and earlier and _PATTERNS["as_for"].match(earlier[-1])
-    return _PATTERNS["as_for"].sub("", earlier[-1]) if is_apart else topic
+    as_for = _PATTERNS["as_for"].match(earlier[-1]) if earlier and not topic else None
+    return earlier[-1][as_for.end() :] if as_for else topic
 
 
 def _is_asked(topic: str, sign: str, asked: str, focus: Sequence[re.Pattern[str]]) -> bool:
@@ -201,7 +203,7 @@ def _nearest(
         if sign and _is_asked(_topic(part[: sign.start()], part[sign.end() :]), sign[0], question, focus):
             return place, sign
     best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
-    floor = max(floor, 1) if _PATTERNS["a_person"].search(parts[best]) else floor
+    floor = max(floor, int(_PATTERNS["a_person"].search(parts[best]) is not None))
     return (best, signs[best]) if shared[best] >= floor else (0, None)
 
 
