@@ -179,7 +179,25 @@ def _text(file: BinaryIO, path: Path) -> str:
         raise UsageError(
             f"document {path}:{line}: contains a NUL, so it is not text; use Markdown, text or PDF"
         )
-    return _LINE_END.sub("\n", text.removeprefix(_BOM))
+    return without_latex(_LINE_END.sub("\n", text.removeprefix(_BOM)))
+
+
+_LATEX_WRAPPER: Final = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|(?:math|operatorname)(?:rm|bf|it)?|mbox|emph|underline|uline|boldsymbol)"
+    r"[ \t]*\{([^{}]*)\}"
+)
+_LATEX_TEXT: Final = re.compile(r"(?:\$\$?|\\[(\[])\s*(?=\0)((?:[^$^{}\\]|\\[^a-zA-Z)\]])*)(?:\$\$?|\\[)\]])")
+_LATEX_ESCAPE: Final = re.compile(r"\\([%$&#_{}])|\\[,;:! ]")
+
+
+def without_latex(text: str) -> str:
+    r"""Return a text without LaTeX around words: ``$ \underline{\text{答：是}} $`` is 答：是."""
+    for _ in range(8 if "\\" in text else 0):  # one within another
+        text, count = _LATEX_WRAPPER.subn("\0\\1\0", text)
+        if not count:
+            break
+    text = _LATEX_TEXT.sub(lambda words: _LATEX_ESCAPE.sub(lambda mark: mark[1] or " ", words[1]), text)
+    return text.replace("\0", "")
 
 
 _ANSWERERS: Final = frozenset(("答", "a", "answer"))

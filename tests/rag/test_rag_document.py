@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from memfin.errors import UsageError
 from memfin.rag import document as document_module
 from memfin.rag import pdf as pdf_module
-from memfin.rag.document import Document, Page, load_document, text_pages
+from memfin.rag.document import Document, Page, load_document, segments, text_pages, without_latex
 from tests.rag.rag_documents import a_pdf
 from tests.support import each_case, length
 
@@ -51,6 +51,30 @@ def text_file(directory: Path, text: str | bytes, name: str = "d.md") -> Path:
 )
 def test_the_pages_of_a_text(tmp_path: Path, text: str, expected: list[tuple[int, str]] | None) -> None:
     assert pages(text_file(tmp_path, text)) == (expected or [(1, text)])
+
+
+@each_case(
+    ("text", "expected"),
+    [
+        (r"$ \underline{\text{答：给了42000元。}} $", "答：给了42000元。"),
+        (r"$$\textbf{问：}\text{你是谁？}$$", "问：你是谁？"),
+        (r"**\textbf{答：是}**", "**答：是**"),
+        (r"\( \text{答：5\% 的}\ \text{利息} \)", "答：5% 的 利息"),
+        (r"费用 $5 和 $6，$\frac{a}{b}$，\$7", r"费用 $5 和 $6，$\frac{a}{b}$，\$7"),
+    ],
+)
+def test_latex_around_words_is_not_part_of_them(text: str, expected: str) -> None:
+    assert without_latex(text).strip() == expected
+
+
+def test_turns_in_latex_are_turns(tmp_path: Path) -> None:
+    turns = "问：给了多少？\n\n$ \\underline{\\text{答：给了\n42000元。}} $\n问：还有吗？\n"
+    parts = segments(load_document(text_file(tmp_path, turns)))
+    assert [(part.speaker, part.pair) for part in parts] == [
+        ("question", 1),
+        ("answer", 1),
+        ("question", 2),
+    ]
 
 
 @pytest.mark.parametrize(

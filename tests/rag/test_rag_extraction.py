@@ -92,6 +92,9 @@ def test_coins_are_amounts(text: str, values: list[float]) -> None:
     [
         ("2020.6.5-2020.8.10", (2020, 6, 5), (2020, 8, 10)),
         ("2020-06-05-2020-08-10", (2020, 6, 5), (2020, 8, 10)),
+        ("2020.6.5-8.10", (2020, 6, 5), (2020, 8, 10)),
+        ("2020.06.05到06.10期间", (2020, 6, 5), (2020, 6, 10)),
+        ("2020.6.5~10", (2020, 6, 5), (2020, 6, 10)),
         ("2020年8月廿九日至卅日", (2020, 8, 29), (2020, 8, 30)),
     ],
 )
@@ -394,6 +397,40 @@ def test_yes_and_no(text: str, said: bool | None) -> None:
     assert polarity(text) is said
 
 
+@each_case(
+    ("question", "text", "said"),
+    [
+        ("是否认罪认罚？", "不认罪，也不认罚", False),
+        ("是否认罪认罚？", "是否认罪认罚：否", False),
+        ("是否认罪认罚？", "是否认罪认罚：是", True),
+        ("是否认罪认罚？", "拒绝认罪认罚", False),
+        ("他有没有收钱？", "有没有收钱？没收。", False),
+        ("他有没有收钱？", "有收钱", True),
+        ("他是不是收了钱？", "是不是收了钱？不是。", False),
+        ("他会不会退款？", "会退款", True),
+        ("他愿不愿意退？", "愿不愿意退：愿意", True),
+        ("他没有收钱吗？", "是的，他没有收钱", True),
+        ("他没有收钱吗？", "没有", True),
+        ("他没有收钱吗？", "没有收", True),
+        ("他没有收钱吗？", "不，他收了", False),
+        ("他没有收钱吗？", "收了", False),
+        ("他否认收钱了吗？", "否认了", True),
+        ("他否认收钱了吗？", "没有否认", False),
+        ("材料里没有账目，他退款了吗？", "退了", True),
+        ("Did he not pay?", "No, he did not pay.", False),
+        ("Did he not pay?", "Correct, he did not.", False),
+        ("Didn't he pay?", "Yes, he paid.", True),
+        ("Didn't he pay?", "Yes", True),
+        ("Did he refuse to pay?", "He refused.", True),
+        ("Does he plead guilty?", "He pleads not guilty", False),
+    ],
+)
+def test_yes_and_no_to_questions_with_a_negation_or_an_alternative(
+    question: str, text: str, said: bool
+) -> None:
+    assert polarity(text, question) is said
+
+
 TOTAL = "成龙飞总共给了多少钱？"
 
 
@@ -414,6 +451,10 @@ TOTAL = "成龙飞总共给了多少钱？"
         ("40000元、42000元或45000元", None),
         ("总共42000或43000元", None),
         ("共20000元，总共30000元，合计42000元", None),
+        ("先付30000元，再付12000元，合计4.2万。", 42000),
+        ("先付30000元，再付12000元", None),
+        ("付了50分", 0.5),
+        ("五毛", 0.5),
         ("文件没有提到42000元", None),
         ("不清楚", None),
     ],
@@ -455,6 +496,10 @@ def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) ->
         ("3次或4次", "几次？", None),
         ("不止一人", "几个人？", None),
         ("是两次？不，三次", "几次？", 3),
+        ("一打鸡蛋", "多少个鸡蛋？", 12),
+        ("two dozen eggs", "how many eggs?", 24),
+        ("a dozen", "how many eggs?", 12),
+        ("一打听就知道，考了50分，来了两次", "几次？", 2),
         ("没说", "几次？", None),
     ],
 )

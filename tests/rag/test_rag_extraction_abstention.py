@@ -1,5 +1,10 @@
 """Which answers decline to answer, in Chinese and English, and which only look so."""
 
+from pathlib import Path
+
+import msgspec
+import pytest
+
 from memfin.rag.extraction.answers import recognize_abstention
 from tests.support import each_case
 
@@ -106,3 +111,20 @@ def test_a_gap_beside_the_point_is_no_abstention() -> None:
 def test_a_long_text_with_one_gap_in_it_is_no_abstention() -> None:
     told = "请客花了钱。送礼花了钱。打车花了钱。吃饭花了钱。住店花了钱。42000元具体用到哪里忘记了。"
     assert not recognize_abstention(told, ASKED).abstains
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 4, 5])
+def test_refusals_are_told_from_answers_with_their_words(part: int) -> None:
+    """Part 1 was there before the patterns.
+
+    Parts 2 to 5 were written after them and read at first with a precision of 0.74, 0.67, 0.71 and 0.81 and a
+    recall of 0.91, 0.73, 0.57 and 0.65; each time their misses improved the patterns.
+    """
+    rows = map(msgspec.json.decode, (Path(__file__).parent / "rag_refusals.jsonl").read_bytes().splitlines())
+    cases = [case for case in rows if case["part"] == part]
+    refuses = [case["refuses"] for case in cases]
+    read = [recognize_abstention(case["say"], case["q"]).abstains for case in cases]
+    hits = sum(map(all, zip(refuses, read, strict=True)))
+    assert len(cases) >= 40
+    assert hits / sum(read) >= 0.84
+    assert hits / sum(refuses) >= 0.95

@@ -19,10 +19,10 @@ from memfin.rag.extraction.facts import (
     quotations,
     unit_asked,
 )
-from memfin.rag.extraction.normalize import fold, load_patterns, plain
+from memfin.rag.extraction.normalize import fold, load_patterns, plain, tables
 from memfin.text.clauses import CLAUSE_MARKS, SENTENCE_MARKS, between_marks, clauses, sentences
 
-_PATTERNS: Final = load_patterns("answers")
+_PATTERNS: Final = load_patterns("answers", relation="|".join(tables()["names"]["fragments"]["relation"]))
 
 
 def leading_polarity(text: str) -> bool | None:
@@ -32,19 +32,28 @@ def leading_polarity(text: str) -> bool | None:
     return False if _PATTERNS["no"].match(text) else None
 
 
-def polarity(text: str) -> bool | None:
+def polarity(text: str, question: str = "") -> bool | None:
     """Return True or False for an answer of yes or no, None for an open one.
 
-    A leading yes or no decides. Otherwise the first clause does that is more than a setting (根据笔录): an
-    odd number of negations is a no; 不是没有, 并非不, 不否认 count as two.
+    1. A leading yes or no decides.
+    2. Otherwise the first clause does that is more than a setting (根据笔录): an odd number of negations is a
+       no; 不是没有, 并非不, 不否认 count as two.
+    3. To a negated question in Chinese (没有收吗) yes agrees with the negation, as does a negated clause.
+    4. To one in English (did he not pay) the clause after a yes counts: "correct, he did not" is a no.
     """
-    shown = plain(text)
-    if (lead := leading_polarity(shown)) is not None:
+    shown = _PATTERNS["echo"].sub("", plain(text))
+    asked = next(reversed(clauses(plain(question))), "")
+    lead = leading_polarity(shown)
+    reverses = is_negated(asked)
+    if reverses and _PATTERNS["not"].search(asked):
+        reverses, rest = False, _PATTERNS["agreed"].sub("", shown)
+        shown, lead = (rest, None) if rest else (shown, lead)
+    if lead is not None and not (reverses and _PATTERNS["restated"].match(shown)):
         return lead
     clause = next((each for each in clauses(shown) if not _PATTERNS["setting"].match(each)), shown)
     if not clause.strip() or _PATTERNS["open"].search(clause):
         return None
-    return not is_negated(clause)
+    return is_negated(clause) is reverses
 
 
 def is_negated(clause: str) -> bool:
@@ -53,6 +62,8 @@ def is_negated(clause: str) -> bool:
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
+_TERM: Final = re.compile("(?i)[a-z]+|[一-鿿]")
+_KINDS: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
@@ -84,13 +95,11 @@ def signs_of_not_knowing(text: str) -> list[re.Match[str]]:
 
 
 def _is_guarded(text: str, match: re.Match[str]) -> bool:
-    if text.startswith(("?", "吗", "么"), match.end()):
-        return True
     is_chinese = match["chinese"] is not None
     reach = _REACH if is_chinese else 3 * _REACH
     before = text[max(0, match.start() - reach) : match.start()]
-    if is_chinese and match.group().startswith("没") and before.endswith("有"):
-        return True  # 有没有
+    if _PATTERNS["guarded"].search(f"{before}\0{match[0]}\0{text[match.end() : match.end() + 3]}"):
+        return True
     names = ("negated" if is_chinese else "negated_english", "questioned", "condition")
     return any(_PATTERNS[name].search(before) for name in names)
 
@@ -113,11 +122,13 @@ def _bigrams(text: str) -> frozenset[str]:
 def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: PLR0911 - one a reason
     """Return the abstention in an answer to a question, or the reason why it does not abstain.
 
-    A sign of not knowing in the first sentence decides, unless a guess follows it. In a later sentence it
-    decides when that sentence is nearer to the question than the first one is, by the pairs of characters
-    they share, or as near when the answer does not begin with yes or no.
+    1. A sign of not knowing decides in the first sentence, and in a later one that is nearer to the question
+       by the pairs of characters they share, or as near when the answer does not begin with yes or no.
+    2. It does not after a yes, before a guess, or where one of the rules (asks_x, tells_x) finds an answer
+       beside it, unless its clause speaks of the kind of thing asked for.
+    3. It does not in a clause that follows another one and shares no word with the question.
     """
-    shown = plain(text)
+    shown, asked = plain(text), plain(question)
     folded = fold(shown)
     if not folded:
         return Abstention(abstains=False, reason="empty")
@@ -132,20 +143,41 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     signs = [next(iter(signs_of_not_knowing(part)), None) for part in parts]
     if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
-    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, question)
+    kinds = [kind for kind in _KINDS if _PATTERNS[f"asks_{kind}"].search(asked)]
+    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _PATTERNS]
+    place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked, focus)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
-    if not place and leading_polarity(parts[0]) is True:
+    if (not place or _PATTERNS["asks_no"].search(asked)) and leading_polarity(parts[0]) is True:
         return Abstention(abstains=False, reason="answers_yes")
-    told = _PATTERNS["other_person"].search(parts[place][: sign.start()]) and place + 1 < len(parts)
-    if told and signs[place + 1] is None and _PATTERNS["contrast"].match(parts[place + 1]):
-        return Abstention(abstains=False, reason="tells_who_does_not_know")
-    if _PATTERNS["guess_beside"].search(parts[place], sign.end()) or any(
-        signs[later] is None and _PATTERNS["guess"].search(parts[later])
-        for later in range(place + 1, len(parts))
-    ):
-        return Abstention(abstains=False, reason="guesses")
-    return Abstention(abstains=True, sign=sign.group())
+    after = parts[place][sign.end() :]
+    before = _PATTERNS["end"].sub(",", "".join((*parts[:place], parts[place][: sign.start()])))
+    rest = (later for later, mark in zip(parts[place:], signs[place:], strict=True) if mark is None)
+    told = "\0".join((before, sign[0], after, "".join(rest)))
+    topic, earlier = _topic(before, after), before.rpartition(",")[0]
+    shares = not set(_TERM.findall(topic)).isdisjoint(_TERM.findall(asked))
+    is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
+    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _PATTERNS))
+    reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)
+    answered = earlier and focus and not _PATTERNS["setting"].match(earlier) and not is_negated(earlier)
+    is_other = _bigrams(topic) and not shares and not any(each.search(topic) for each in focus)
+    if reason is None and answered and is_other:
+        reason = "beside_the_point"
+    return Abstention(reason is None, sign[0] if reason is None else None, reason)
+
+
+def _topic(before: str, after: str) -> str:
+    """Return the words that the clause of a sign speaks of, or those of a clause before it (至于受益人)."""
+    *earlier, own = before.split(",")
+    topic = _PATTERNS["idle"].sub("", own + (clauses(after) or [""])[0])
+    as_for = _PATTERNS["as_for"].match(earlier[-1]) if earlier and not topic else None
+    return earlier[-1][as_for.end() :] if as_for else topic
+
+
+def _is_asked(topic: str, sign: str, asked: str, focus: Sequence[re.Pattern[str]]) -> bool:
+    """Return True if a topic is the kind of thing that a question asks for: a name of who, a day of when."""
+    rests = (fold(each.sub("", topic)) for each in focus if each.search(topic + sign))
+    return any(not rest or not set(rest).isdisjoint(asked) for rest in rests)
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
@@ -158,16 +190,20 @@ def _outside_quotes(text: str) -> Iterator[str]:
 
 
 def _nearest(
-    parts: list[str], signs: list[re.Match[str] | None], question: str
+    parts: list[str], signs: list[re.Match[str] | None], question: str, focus: Sequence[re.Pattern[str]]
 ) -> tuple[int, re.Match[str] | None]:
     """Return the position and the sign of a later sentence that answers the question, if any."""
-    asked = _bigrams(plain(question))
+    asked = _bigrams(question)
     shared = [len(asked & _bigrams(part)) for part in parts]
     silent = [count for count, sign in zip(shared, signs, strict=True) if sign is None]
     if len(silent) > _MAX_SILENT:
         return 0, None
     floor = max(silent) + (leading_polarity(parts[0]) is not None)
+    for place, (part, sign) in enumerate(zip(parts, signs, strict=True)):
+        if sign and _is_asked(_topic(part[: sign.start()], part[sign.end() :]), sign[0], question, focus):
+            return place, sign
     best = max((place for place, sign in enumerate(signs) if sign is not None), key=shared.__getitem__)
+    floor = max(floor, int(_PATTERNS["a_person"].search(parts[best]) is not None))
     return (best, signs[best]) if shared[best] >= floor else (0, None)
 
 
@@ -187,6 +223,8 @@ class ReadAnswer:
 
     def __init__(self, text: str, question: str = "") -> None:
         self.text = ordering_masked(_PATTERNS["inexact"].sub("\0", text))
+        if _PATTERNS["money_asked"].search(question):  # 50分 is a sum of money then
+            self.text = _PATTERNS["bare_coins"].sub(r"\g<0>钱", self.text)
         self.question = question
         self._known: dict[tuple[int, int], bool] = {}
 
@@ -280,7 +318,8 @@ def amounts(read: ReadAnswer) -> list[Fact]:
     kept: list[Fact] = []
     for fact in reversed(money):
         beside = kept and _PATTERNS["either"].fullmatch(read.text[fact.end : kept[-1].start])
-        if fact.kind == "amount" or beside:  # 42000或43000元 are two amounts
+        total = _PATTERNS["named"].search(read.before(fact))
+        if fact.kind == "amount" or beside or total:  # 42000或43000元 are two amounts, 合计4.2万 is one
             kept.append(fact)
     return kept[::-1] or money
 

@@ -113,6 +113,16 @@ def _english(text: str) -> Iterator[Fact]:
         yield from _found(match.span(), year, month, _number(match["d1"] or match["d2"]))
 
 
+def _dotted(text: str) -> Iterator[Fact]:
+    """Yield both ends of a period of dotted dates; its second end may lack the year or the month."""
+    for match in _DATES["dotted"].finditer(text):
+        year, month = int(match["y1"]), int(match["m1"])
+        gap, gap_end = match.span("gap" if match["gap"] else "gap2")
+        yield from _found((match.start(), gap), year, month, _number(match["d1"]))
+        last = int(match["m2"] or match["m3"] or month)
+        yield from _found((gap_end, match.end()), int(match["y3"] or year), last, _number(match["d2"]))
+
+
 def _english_days(text: str) -> Iterator[Fact]:
     """Yield both ends of a period with the month and the year given once: March 2-5, 2021."""
     for match in _DATES["english_days"].finditer(text):
@@ -140,7 +150,7 @@ def find_dates(text: str) -> list[Fact]:
     """Return the dates of a `plain` text in order, without days that no calendar has."""
     text = numbers.informal(text)
     found = [*_chinese(text)] if "年" in text or "月" in text or "日" in text or "号" in text else []
-    found.extend(_numeric(text))
+    found.extend((*_numeric(text), *_dotted(text)))
     if _LATIN.search(text):
         found.extend(_english_days(text))
         found.extend(_english(text))
@@ -189,6 +199,8 @@ def find_times(text: str) -> list[Fact]:
 
 
 _TABLE: Final = tables()["facts"]
+_ROWS: Final = tables()["ordinary"]["pairs"].split()
+ORDINARY_PAIRS: Final = frozenset(f"{row[0]}{mark}" for row in _ROWS for mark in row[1:])  # not of names
 _UNITS: Final[dict[str, str]] = {word: unit for unit, words in _TABLE["units"].items() for word in words}
 _PATTERNS: Final = load_patterns(
     "facts",
@@ -223,7 +235,7 @@ def find_names(text: str) -> list[Fact]:
     found = [quoted for quoted in quotations(text) if is_name(quoted.value)]
     for match in _PATTERNS["titled"].finditer(text) if _PATTERNS["title_sign"].search(text) else ():
         name = match[1]
-        if not _PATTERNS["no_name"].fullmatch(name):
+        if not _PATTERNS["no_name"].fullmatch(name) and match[0][:2] not in ORDINARY_PAIRS:
             found.append(Fact("name", match.group() if len(name) == 1 else name, *match.span()))
     found += (*_last_groups("introduced", text), *_last_groups("mister", text))
     return sorted(found, key=lambda name: name.start)
@@ -323,11 +335,12 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
     written, unit, noun = match["number"], match["unit"], match["noun"]
     if unit is None and noun is None and len(written) == 1 and not written.isdigit():
         return
-    canonical = _canonical_unit(unit or noun or "")
+    is_dozen = (unit or noun or "").lower() in ("打", "dozen")
+    canonical = "" if is_dozen else _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")
     for value in numbers.number_values(written):
-        yield Fact(kind, value, match.start(), end, canonical)
+        yield Fact(kind, 12 * value if is_dozen else value, match.start(), end, canonical)
 
 
 def _is_indefinite(fact: Fact, text: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from memfin.contracts import Language
 from memfin.text.numbers import NUMERALS
 
-_PATTERNS: Final = Path(__file__).parents[2] / "data" / "rag" / "patterns.toml"
+_DATA: Final = Path(__file__).parents[2] / "data" / "rag"
 _CJK_FIRST: Final = "\u2e80"
 
 _ENUMERATING_COMMA: Final = re.compile("(?<=[0-9])，(?=[0-9])")
@@ -37,7 +37,8 @@ _NUMERAL_SET: Final = frozenset(NUMERALS)
 @cache
 def tables() -> dict[str, Any]:
     """Return the shipped patterns and words."""
-    return tomllib.loads(_PATTERNS.read_text("utf-8"))
+    files = (_DATA / name for name in ("patterns.toml", "names.toml"))
+    return {name: table for file in files for name, table in tomllib.loads(file.read_text("utf-8")).items()}
 
 
 def load_patterns(table: str, **fragments: str) -> dict[str, re.Pattern[str]]:

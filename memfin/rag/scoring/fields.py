@@ -182,12 +182,12 @@ def _boolean(given: Given, expected: object) -> Match:
     if got is None:
         if given.stance.abstains:
             return Match(None, "abstains", "answer")
-        if (got := answers.polarity(_words(given))) is None:
+        if (got := answers.polarity(_words(given), given.question.question)) is None:
             return Match(None, "undecided", "answer")
         return Match(got, _differs(got is expected), "answer")
     shown = plain(given.answer.answer)
     lead = False if _PATTERNS["not_done"].match(shown) else answers.leading_polarity(shown)
-    if lead is not None and lead is not got:
+    if lead is not None and answers.polarity(shown, given.question.question) is not got:
         return Match(got, "contradicts_text")
     return Match(got, _differs(got is expected))
 
@@ -217,7 +217,8 @@ def _missing(expected: str, text: str, *, alone: bool) -> str | None:
 
     ``alone``: they may not be one of several that are listed or left open (甲、乙; 甲或乙).
     """
-    needle, shown = fold(expected), plain(text)
+    expected, shown = (_PATTERNS["distributed"].sub(r"\g<left>", plain(each)) for each in (expected, text))
+    needle, shown = fold(expected), _PATTERNS["echo_of_no"].sub("", shown)
     if not needle or not contains(needle, fold(shown)):
         return "not_mentioned"
     reasons = [

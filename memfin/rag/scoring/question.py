@@ -10,6 +10,7 @@ from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
 from memfin.rag.extraction.answers import ReadAnswer, is_negated, signs_of_not_knowing
 from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked, parse_date
+from memfin.rag.extraction.names import unknown_names
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring import evidence
 from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, KnownFacts, Scored
@@ -206,7 +207,8 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> d
     invented: list[dict[str, str]] = []
     echoed: list[str] = []
     asked = cache(lambda: _facts_of([question.question]))
-    for fact, words, where, sentence, clause in _facts(answer, index):
+    held = f"{known.text}\n{fold(question.question)}"
+    for fact, words, where, sentence, clause in _facts(answer, index, held):
         if known.holds(fact, words):
             continue
         if (is_negated(clause) or signs_of_not_knowing(sentence)) and asked().holds(fact, words):
@@ -222,8 +224,8 @@ def _facts_of(texts: Iterable[str]) -> KnownFacts:
     return KnownFacts(find_facts(whole, names=False, indefinite=True), fold(whole))
 
 
-def _facts(answer: RagAnswer, index: AnyIndex) -> Iterator[tuple[Fact, str, str, str, str]]:
-    """Yield the facts of an answer with their words, position, sentence and clause."""
+def _facts(answer: RagAnswer, index: AnyIndex, held: str) -> Iterator[tuple[Fact, str, str, str, str]]:
+    """Yield the facts of an answer, bare names if not ``held``, with words, position, sentence and clause."""
     texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
         quotes = [("citation", citation.quote) for citation in answer.citation]
@@ -231,7 +233,7 @@ def _facts(answer: RagAnswer, index: AnyIndex) -> Iterator[tuple[Fact, str, str,
         texts.extend((where, text) for where, text in quotes if not index.locate(quote_parts(text)))
     for where, text in texts:
         masked = ordering_masked(text)
-        for fact in facts_in(masked):
+        for fact in (*facts_in(masked), *unknown_names(masked, held)):
             sentence, clause = (
                 masked[slice(*between_marks(masked, fact.start, fact.end, marks))]
                 for marks in (SENTENCE_MARKS, CLAUSE_MARKS)
