@@ -1,12 +1,11 @@
 """Asynchronous memory store: the operations of `MemoryStore` as coroutines that run in worker threads."""
 
-import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -28,48 +27,8 @@ if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
 
 MAX_THREADS: Final = 4  # operations at a time; others wait for their turn without a thread
-TURN: Final = 0.0005  # seconds after which a thread gives way to others while operations run
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _ShortTurns:
-    """A shorter switch interval of the interpreter while operations run, since Python's own is 5 ms.
-
-    An event loop waits that long for its turn whenever a thread computes. The host's interval comes back
-    with the end of the last operation, and a shorter one stays.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running = 0
-        self._usual = 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._running == 0:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual, TURN))
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-            if self._running == 0:
-                sys.setswitchinterval(self._usual)
-
-
-_SHORT_TURNS: Final = _ShortTurns()  # one of the process, as the interval is
-
-
-class _Operations:
-    """Coroutine functions of a service, which is found by its path in a `MemoryStore`."""
-
-    _path = ""
-
-    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Run an operation by its name in a worker thread."""
-        raise NotImplementedError
 
 
 class _Async(Generic[P, R]):
@@ -80,17 +39,14 @@ class _Async(Generic[P, R]):
         self.__doc__ = method.__doc__
         self.__wrapped__ = method
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, instance: _Operations, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
-
-    def __get__(self, instance: _Operations | None, owner: type) -> Any:
-        return self if instance is None else partial(instance.call, self._name)
+    def __get__(
+        self, instance: "AsyncMemoryStore | AsyncItems | None", owner: type
+    ) -> Callable[P, Coroutine[Any, Any, R]]:
+        found: Any = self if instance is None else partial(instance.call, self._name)
+        return cast("Callable[P, Coroutine[Any, Any, R]]", found)
 
 
-class AsyncItems(_Operations):
+class AsyncItems:
     """Service of items of an `AsyncMemoryStore`; see `memfin.memory.items.Items` for its methods."""
 
     def __init__(self, store: "AsyncMemoryStore") -> None:
@@ -110,7 +66,7 @@ class AsyncItems(_Operations):
     search = _Async(Items.search)
 
 
-class AsyncMemoryStore(_Operations):
+class AsyncMemoryStore:
     """Memory store whose methods are coroutine functions, for any host with an event loop.
 
     The store is opened in a worker thread by ``async with`` or the first call. Each call runs in a worker
@@ -131,55 +87,45 @@ class AsyncMemoryStore(_Operations):
         telemetry: "MemoryTelemetry | None" = None,
         thresholds: Thresholds | None = None,
     ) -> None:
-        self._open: Callable[[], MemoryStore] = partial(
-            MemoryStore,
-            root,
-            clock=clock,
-            gate=gate,
-            files=files,
-            telemetry=telemetry,
-            thresholds=thresholds,
-        )
-        self._prepare(None)
+        opening = partial(MemoryStore, root, clock=clock, gate=gate, files=files, telemetry=telemetry)
+        self._start(partial(opening, thresholds=thresholds))
 
     @classmethod
     def of(cls, store: MemoryStore) -> Self:
         """Return the asynchronous form of an open store, which its owner closes."""
         self = cls.__new__(cls)
-        self._prepare(store)
+        self._start(None, store)
         return self
 
-    def _prepare(self, given: MemoryStore | None) -> None:
-        self._given = given
-        self._store = given
-        self._opening = threading.Lock()
+    def _start(self, opening: Callable[[], MemoryStore] | None, store: MemoryStore | None = None) -> None:
+        self._opening = opening
+        self._store = store
+        self._once = threading.Lock()
         self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         self.items = AsyncItems(self)
 
     def _opened(self) -> MemoryStore:
-        with self._opening:
-            if self._store is None:
-                self._store = self._open()
+        with self._once:
+            if self._store is None and self._opening is not None:
+                self._store = self._opening()
+            assert self._store is not None  # noqa: S101 - given, or just opened
             return self._store
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Run an operation of the store, by its name, in a worker thread."""
-        return await self._run(lambda: attrgetter(name)(self._opened())(*args, **kwargs))
 
-    async def _run(self, work: Callable[[], R]) -> R:
-        def shortly() -> R:
-            with _SHORT_TURNS:
-                return work()
+        def work() -> Any:
+            return attrgetter(name)(self._opened())(*args, **kwargs)
 
-        return await anyio.to_thread.run_sync(shortly, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
     async def aclose(self) -> None:
         """Close the store, unless it was given; it cannot be used afterwards."""
-        if self._given is None:
+        if self._opening is not None:
             await self.call("close")
 
     async def __aenter__(self) -> Self:
-        await self._run(self._opened)
+        await anyio.to_thread.run_sync(self._opened, limiter=self._limiter)
         return self
 
     async def __aexit__(self, *_: object) -> None:

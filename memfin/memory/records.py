@@ -338,7 +338,7 @@ class Writer:
         """Return a plan's steps with the bytes to write; one refused step refuses the plan."""
         return [(step, self._checked(step)) for step in plan]
 
-    def do(self, checked: Checked, consent_id: str) -> None:
+    def do(self, checked: Checked, consent_id: str = "") -> None:
         """Execute the steps of a person in order, under the consent of an id."""
         for step, data in checked:
             # A removal of nothing is not observed.

@@ -1,8 +1,11 @@
 """The page about memory says what the code does: its tables are the code's, its example runs."""
 
+import inspect
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, get_args
 
@@ -11,8 +14,10 @@ import pytest
 from memfin.contracts.memory import ConsentScope, SliceAttributes
 from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
 from memfin.memory.consent import OnboardingState
+from memfin.memory.items import Items
 from memfin.memory.reading import ORDERS
 from memfin.memory.slices import CONSENT, MATRIX, SLICES, Condition
+from memfin.memory.store import IsolatedStore
 from tests.docs.pages import ROOT, blocks, prose
 
 PAGE: Final = ROOT / "docs" / "memory.md"
@@ -104,3 +109,24 @@ def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
         with redirect_stdout(printed):
             exec(compile(code.text, str(PAGE), "exec"), {})  # noqa: S102 - the page's own example
         assert printed.getvalue() == shown.text
+
+
+def test_the_python_api_lists_every_public_method_and_each_has_a_docstring() -> None:
+    with IsolatedStore(lambda: datetime.now(UTC)) as store:
+        methods = {name: value for name, value in vars(store).items() if inspect.ismethod(value)}
+    items = {name: value for name, value in vars(Items).items() if name[0] != "_" and name != "readable"}
+    page = prose(ROOT / "docs" / "python-api.md")
+    _, *tables = page.split("| method | does |\n|---|---|\n")
+    assert len(tables) == 2
+    for table_, found in zip(tables, (methods, items), strict=True):
+        listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table_.partition("\n\n")[0], re.MULTILINE)
+        assert sorted(listed) == sorted(called(name, value) for name, value in found.items())
+        assert all(inspect.getdoc(value) for value in found.values())
+
+
+def called(name: str, function: Callable[..., object]) -> str:
+    """Return a function's name and parameters without their types."""
+    signature = inspect.signature(function)
+    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    plain = [each for each in parameters if each.name != "self"]
+    return f"{name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"

@@ -26,6 +26,11 @@ USER = "u1"
 OTHER = "u2"
 LATER = START + timedelta(hours=1)
 
+
+def first_item(store: MemoryStore) -> str:
+    return store.items.everything(USER)[0].item_id
+
+
 Change = Callable[[MemoryStore], object]
 
 CHANGES: Mapping[str, Change] = MappingProxyType(
@@ -41,6 +46,9 @@ CHANGES: Mapping[str, Change] = MappingProxyType(
         "delete-feedback": lambda store: store.delete_feedback(
             USER, store.list_feedback(USER)[0].feedback_id
         ),
+        "add-item": lambda store: store.items.add(USER, "one more"),
+        "update-item": lambda store: store.items.update(USER, first_item(store), "changed"),
+        "forget-item": lambda store: store.items.forget(USER, first_item(store)),
         "delete-drift": lambda store: store.delete_drift(USER),
         "delete-task": lambda store: store.delete_task(USER, str(store.list_tasks(USER)[0].task_id)),
     }

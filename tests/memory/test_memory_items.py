@@ -83,6 +83,7 @@ def test_an_equal_text_of_a_kind_is_one_item_in_its_place(tmp_path: Path) -> Non
         ({"text": 5}, "text: "),
         ({"kind": "fact"}, "kind: "),
         ({"metadata": {str(number): 1 for number in range(17)}}, "metadata: "),
+        ({"metadata": "x"}, "metadata: "),
         ({"metadata": {"x": float("nan")}}, "metadata.x: is not a finite number"),
         ({"metadata": {"x": "y" * (64 << 10)}}, "MemoryItem: is larger than"),
     ],
@@ -93,6 +94,8 @@ def test_what_is_no_item_is_refused_in_one_line(given: dict[str, Any], message: 
         with pytest.raises(InvalidInput, match=f"^{message}"):
             store.items.add("ann", **{"text": "a", **given})
         assert store.items.all("ann") == []
+        with pytest.raises(InvalidInput, match="kind: unknown; known kinds: position, constraint, note"):
+            store.items.all("ann", kind="fact")  # type: ignore[arg-type]
 
 
 def test_sensitive_text_is_refused_before_any_write(tmp_path: Path) -> None:
