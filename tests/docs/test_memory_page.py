@@ -103,12 +103,14 @@ def test_consents_named_are_those_that_open_sources() -> None:
 def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = [block for block in blocks(PAGE) if block.language in {"python", "text"}]
-    assert [block.language for block in found] == ["python", "text"] * 4
-    for code, shown in zip(found[::2], found[1::2], strict=True):
+    followers = [*found[1:], found[0]]
+    examples = [each for each in zip(found, followers, strict=True) if each[0].language == "python"]
+    assert len(examples) >= 5
+    for code, shown in examples:
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(code.text, str(PAGE), "exec"), {})  # noqa: S102 - the page's own example
-        assert printed.getvalue() == shown.text
+        assert printed.getvalue() == (shown.text if shown.language == "text" else "")
 
 
 def test_the_python_api_lists_every_public_method_and_each_has_a_docstring() -> None:

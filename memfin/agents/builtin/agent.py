@@ -19,6 +19,7 @@ from memfin.agents.builtin.profile import (
     rules_out,
 )
 from memfin.agents.protocol import Observer, Session
+from memfin.memory.slices import LoadedMemory
 from memfin.scoring import predicates as kinds
 from memfin.scoring.predicates import AllowedUniverse, Predicate
 from memfin.text.bm25 import terms
@@ -36,8 +37,8 @@ _STOCKS: Final = {"short": 0.0, "medium": 0.5, "long": 1.0}
 _LIQUID_CASH: Final = 30
 _BANNED_CLASSES: Final = {"stocks": "equity", "债券": "bond", "bonds": "bond"}
 _EXCERPT: Final = 200
-_NAMED: Final = 2  # facts and constraints that one answer names; the others take their turn later
-_STEPS: Final = 3
+_NAMED: Final = 2  # constraints that one answer names; the others take their turn later
+_DEPTHS: Final = {"quick": (1, 0), "standard": (2, 3), "deep": (4, 6)}  # facts and steps of an answer at most
 _QUOTED: Final = 80
 
 
@@ -98,11 +99,15 @@ class Draft(NamedTuple):
 
 
 class BuiltinAgent:
-    """A deterministic adviser that remembers, explains, allocates and refuses; every draft is checked."""
+    """A deterministic adviser that remembers, explains, allocates and refuses; every draft is checked.
 
-    def __init__(self, session: Session, observer: Observer) -> None:
+    It knows from the start what the client has `saved` in a memory store (`BuiltinAgents`).
+    """
+
+    def __init__(self, session: Session, observer: Observer, saved: LoadedMemory | None = None) -> None:
         self._observer = observer
-        self._client = ClientFile(session)
+        self._client = ClientFile(session, saved)
+        self._facts, self._steps = _DEPTHS[self._client.depth]
         for language in ("zh", "en"):  # no file is read later
             knowledge(language)
             compliance_rules(language)
@@ -148,8 +153,9 @@ class BuiltinAgent:
         conflict = self._conflict(topic, question.keywords)
         ties, warning = self._ties(topic, conflict)
         text = self._allocation() if question.intent == "allocate" else self._explanation(topic)
-        steps = [self._say("step", number=at, step=step) for at, step in enumerate(topic.steps[:_STEPS], 1)]
-        text += ties + ("" if conflict else self._say("steps", steps=self._joined(steps)))
+        numbered = enumerate(topic.steps[: self._steps], 1)
+        steps = [self._say("step", number=at, step=step) for at, step in numbered]
+        text += ties + ("" if conflict or not steps else self._say("steps", steps=self._joined(steps)))
         self._client.topics.append(name)
         return Draft(text, (topic.disclosure, "boundary"), warning)
 
@@ -157,7 +163,14 @@ class BuiltinAgent:
         """Return the draft as it may be given: without forbidden sentences, with its disclosures."""
         kinds = {"kinds": [*draft.disclosures]}
         texts = self._tool("risk_template", kinds, lambda: [*map(self._variant, draft.disclosures)])
-        parts = [(opening + draft.text).strip(), *texts]
+        match self._client.order:
+            case "risk_first":
+                parts = [opening, *texts, draft.text]
+            case "permission_or_credential":  # the boundary, which is the last
+                parts = [opening, *texts[-1:], draft.text, *texts[:-1]]
+            case _:
+                parts = [opening + draft.text, *texts]
+        parts = [part.strip() for part in parts if part.strip()]
         reply = "".join(f"{part} " if part.endswith((".", "?")) else part for part in parts).strip()
         rules = compliance_rules(self._client.language)
         found = left = find_violations(reply, rules)
@@ -200,7 +213,9 @@ class BuiltinAgent:
     def _profile_lines(self) -> list[str]:
         label = self._client.rules.labels["constraint"]
         constraints = [f"{label}: {words}" for words in self._constraints()]
-        return position_lines(self._client.profile, self._client.rules) + constraints
+        position = self._client.saved_position
+        saved = [f"{self._client.rules.labels['position']}: {position}"] if position else []
+        return saved + position_lines(self._client.profile, self._client.rules) + constraints
 
     def _confirmation(self, statements: list[Statement]) -> str:
         """Return the sentence that confirms the client's statements of this turn, or nothing."""
@@ -222,11 +237,16 @@ class BuiltinAgent:
     def _explanation(self, topic: Topic) -> str:
         """Return facts about a topic, others each time it comes up."""
         discussed, count = self._client.topics.count(topic.id), len(topic.facts)
-        facts = [topic.facts[(discussed + at) % count] for at in range(min(_NAMED, count))]
+        facts = [topic.facts[(discussed + at) % count] for at in range(min(self._facts, count))]
         phrase = "understood_again" if discussed else "understood"
         opening = (topic.refusal or self._say(phrase, name=topic.name)).strip() + self._say("space")
-        balance = self._say("balance", benefit=topic.benefit, risk=topic.risk) if topic.benefit else ""
-        return opening + self._say("reason", facts=self._joined(facts)) + balance
+        reason = self._say("reason", facts=self._joined(facts))
+        counter = self._client.order == "counter_first"
+        if not topic.benefit:
+            return opening + reason
+        phrase = "balance_counter" if counter else "balance"
+        balance = self._say(phrase, benefit=topic.benefit, risk=topic.risk)
+        return opening + (balance + reason if counter else reason + balance)
 
     def _ties(self, topic: Topic, conflict: str | None) -> tuple[str, str | None]:
         """Return the ties of a topic to the client, and a warning where it does not suit her."""
@@ -254,7 +274,7 @@ class BuiltinAgent:
         """Return the words of the constraint by which the client excluded a topic, if any."""
         named = [topic.name, *(word for word in topic.keywords if word.lower() in keywords)]
 
-        def excludes(each: Predicate) -> bool:
+        def excludes(each: Predicate | None) -> bool:
             if isinstance(each, AllowedUniverse):
                 return each.universe not in topic.within
             return isinstance(each, Ban) and any(rules_out(each, word) for word in named)

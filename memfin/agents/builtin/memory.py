@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,14 +16,16 @@ from memfin.agents.builtin.profile import Clause, ClientProfile, Rules, Statemen
 from memfin.agents.history import Exchange, as_text
 from memfin.agents.protocol import Session
 from memfin.contracts import Language, RecallItem, Record, ShortTermTurn
-from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences, SliceName
 from memfin.errors import MemfinError
 from memfin.memory.errors import MemoryRefusal
 from memfin.memory.sensitive import find_sensitive
-from memfin.memory.slices import LoadedMemory
+from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.memory.store import IsolatedStore
-from memfin.memory.tokens import estimate_tokens
+from memfin.memory.tokens import OMITTED, estimate_tokens
+from memfin.scoring.profile import canonical_horizon
 from memfin.text.bm25 import IncrementalBM25, terms
+from memfin.text.normalize import normalize
 
 S = TypeVar("S", bound=Record)
 
@@ -112,10 +114,17 @@ class DialogueMemory:
 
 
 class GovernedMemory:
-    """The memory layer of one dialogue: an isolated store whose client consents to profile and thread."""
+    """The memory layer of one dialogue: an isolated store whose client consents to profile and thread.
 
-    def __init__(self, language: Language) -> None:
-        self._consent_id, files = _consented_store(language)
+    It begins with the preferences and the position that the client has `saved` elsewhere.
+    """
+
+    def __init__(self, language: Language, saved: LoadedMemory | None = None) -> None:
+        names: tuple[SliceName, ...] = ("S2", "S3", "S4")
+        values = {SLICES[name].label: saved.value(name) for name in names} if saved else {}
+        preferences = msgspec.convert(values | {"language_preference": language}, Preferences)
+        self._consent_id, files = _consented_store(preferences)
+        self._position, self._horizon = _words(saved, "S7"), _words(saved, "S10")
         seconds = count(1)  # equal dialogues leave equal stores
         self._store = IsolatedStore(lambda: _BEGIN + timedelta(seconds=next(seconds)), files)
         self._known = (ClientProfile(), language)
@@ -130,12 +139,19 @@ class GovernedMemory:
             return
         self._known, self._loaded = (profile, rules.language), None
         constraints = [found.words for found in reversed(profile.constraints)]
-        known = (profiles.position_lines(profile, rules), constraints)
+        level = profile.levels.get("horizon", "")
+        if self._horizon and level != (canonical_horizon(normalize(self._horizon[0])) or level):
+            self._horizon = [rules.words[level]["horizon"]] if level else []
+        known = ([*self._position, *profiles.position_lines(profile, rules)], constraints)
         texts = [[text[:_MAX_ITEM] for text in each if not find_sensitive(text)] for each in known]
         nothing: list[list[str]] = [[], []]
         for position, constraints in (texts, nothing):  # texts may be sensitive together
             stated = ("；" if rules.language == "zh" else "; ").join(position) or None
-            fields = ContextFields(user_stated_position_context=stated, constraints=constraints)
+            fields = ContextFields(
+                user_stated_position_context=stated,
+                constraints=constraints,
+                time_horizon=next(iter(self._horizon), None),
+            )
             with suppress(MemoryRefusal):
                 self._save(fields.replace(language_preference=rules.language))
                 return
@@ -160,11 +176,18 @@ class GovernedMemory:
         self._kept, self._thread_id, self._refreshes = fields, saved.thread_id, 0
 
 
-@cache
-def _consented_store(language: Language) -> tuple[str, Mapping[str, bytes]]:
+def _words(saved: LoadedMemory | None, name: SliceName) -> list[str]:
+    """Return the texts of a slice, without the mark of those that its budget cut off."""
+    value = None if saved is None else saved.value(name)
+    texts = [value] if isinstance(value, str) else value if isinstance(value, tuple) else ()
+    return [text for text in texts if text != OMITTED]
+
+
+@lru_cache(maxsize=64)
+def _consented_store(preferences: Preferences) -> tuple[str, Mapping[str, bytes]]:
     """Return the consent id and files of a store whose client has consented; reads all data files once."""
     store = IsolatedStore(lambda: _BEGIN)
-    consent = store.grant_consent(_CLIENT, _CONSENT, Preferences(language_preference=language))
+    consent = store.grant_consent(_CLIENT, _CONSENT, preferences)
     files = store.contents()
     words = "1,000,000 of what I own, and no more than that, may be lost in any one year that is to come"
     header = store.save_thread(_CLIENT, "dialogue", "dialogue", {})
@@ -195,15 +218,23 @@ class Heard(NamedTuple):
 
 
 class ClientFile:
-    """Memory and profile of the client of one session, for the built-in agent, the oracle and models."""
+    """Memory and profile of the client of one session, for the built-in agent, the oracle and models.
 
-    def __init__(self, session: Session) -> None:
+    The client may have `saved` preferences, a position, a horizon and constraints before.
+    """
+
+    def __init__(self, session: Session, saved: LoadedMemory | None = None) -> None:
         chinese, english = profile_rules("zh"), profile_rules("en")  # no file is read later
         self.rules = english if session.language.lower().startswith("en") else chinese
         self.memory = DialogueMemory(session.session_id)
-        self.profile = ClientProfile()
+        self.saved_position = " ".join(_words(saved, "S7"))
+        horizon, constraints = " ".join(_words(saved, "S10")), reversed(_words(saved, "S8"))
+        self.profile = profiles.saved_profile(self.saved_position, horizon, constraints, self.rules)
+        self.depth = "".join(_words(saved, "S2")) or "standard"
+        self.order = "".join(_words(saved, "S3")) or "balanced"
         self.topics: list[str] = []
-        self._governed = GovernedMemory(self.language)
+        self._governed = GovernedMemory(self.language, saved)
+        self._governed.keep(self.profile, self.rules)
 
     @property
     def language(self) -> Language:

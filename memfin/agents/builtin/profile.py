@@ -3,7 +3,7 @@
 import importlib.resources
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, reduce
 from typing import Any, Final, NamedTuple
 
@@ -174,10 +174,10 @@ def _preferences(clause: Clause, rules: Rules) -> Iterator[Statement]:
 
 
 class Constraint(Record):
-    """A constraint in the client's words, and its meaning."""
+    """A constraint in the client's words, and its meaning; None for saved words that are not understood."""
 
     words: str
-    predicate: Predicate
+    predicate: Predicate | None
 
 
 class ClientProfile(Record):
@@ -229,7 +229,23 @@ class ClientProfile(Record):
         return self.replace(levels=levels | {new.field: new.value} if new.holds else levels)
 
 
-def _key(predicate: Predicate) -> str:
+def saved_profile(position: str, horizon: str, constraints: Iterable[str], rules: Rules) -> ClientProfile:
+    """Return the profile of a client's saved words; constraints are kept, understood or not."""
+    profile = ClientProfile()
+    for words in (position, horizon):
+        clauses = [clause._replace(personal=True) for clause in read_clauses(words, rules)]
+        profile = profile.after(extract(clauses, rules, profile))
+    if level := canonical_horizon(normalize(horizon)):
+        profile = profile.replace(levels=profile.levels | {"horizon": level})
+    known = [
+        Constraint(words=words, predicate=predicate)
+        for words in constraints
+        for predicate in parse_constraints(normalize(words)) or (None,)
+    ]
+    return profile.replace(constraints=[*profile.constraints, *known][-_MAX_KEPT:])
+
+
+def _key(predicate: Predicate | None) -> str:
     """Return the identity of a constraint: the later of two with one key holds."""
     about: str | None = getattr(predicate, "term", None)
     return about or f"{type(predicate).__name__} {getattr(predicate, 'asset_class', '')}"
