@@ -3,8 +3,9 @@
     python benchmarks/memory_async.py                     50 clients of 10 rounds
     python benchmarks/memory_async.py --clients 10 --root /data
 
-A ticker in the loop sleeps for a millisecond again and again; a stall is by how much a tick is late. The same
-rounds are then made with the blocking store in the loop, for comparison. Files are real and are removed.
+A ticker in the loop sleeps for a millisecond again and again; a stall is by how much a tick is late. Its own
+part is without the time for which the loop's thread waited for a processor that other processes had (Linux).
+The same rounds are then made with the blocking store in the loop. Files are real and are removed.
 """
 
 import argparse
@@ -50,15 +51,24 @@ def blocking_rounds(store: MemoryStore, user_id: str, count: int) -> None:
         store.load_memory_slices(user_id, "snapshot")
 
 
-async def stalls(work: Callable[[], Awaitable[Any]]) -> list[float]:
-    """Return by how many milliseconds each tick was late while work was done, sorted."""
-    late: list[float] = []
+def queued() -> float:
+    """Return for how many milliseconds this thread has waited for a processor; 0 where that is unknown."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) / 1e6
+    except OSError:
+        return 0.0
+
+
+async def stalls(work: Callable[[], Awaitable[Any]]) -> list[tuple[float, float]]:
+    """Return by how many milliseconds each tick was late while work was done, and the own part of it."""
+    late: list[tuple[float, float]] = []
 
     async def tick() -> None:
         while True:
-            begun = time.perf_counter()
+            begun, waited = time.perf_counter(), queued()
             await asyncio.sleep(TICK)
-            late.append((time.perf_counter() - begun - TICK) * 1000)
+            stall = (time.perf_counter() - begun - TICK) * 1000
+            late.append((stall, max(0.0, stall - (queued() - waited))))
 
     ticker = asyncio.create_task(tick())
     await asyncio.sleep(0)
@@ -66,13 +76,16 @@ async def stalls(work: Callable[[], Awaitable[Any]]) -> list[float]:
         await work()
     finally:
         ticker.cancel()
-    return sorted(late)
+    return late
 
 
-def figures(late: list[float], seconds: float) -> dict[str, float]:
+def figures(late: list[tuple[float, float]], seconds: float) -> dict[str, Any]:
     """Return the percentiles and the largest of the stalls, in milliseconds."""
-    shares = {f"p{100 * share:g}_ms": round(late[int(share * (len(late) - 1))], 2) for share in SHARES}
-    return {**shares, "largest_ms": round(late[-1], 2), "seconds": round(seconds, 2)}
+    found: dict[str, Any] = {"ticks": len(late), "seconds": round(seconds, 2)}
+    for name, stalls_ms in zip(("all", "own"), map(sorted, zip(*late, strict=True)), strict=True):
+        shares = {f"p{100 * share:g}_ms": stalls_ms[int(share * (len(late) - 1))] for share in SHARES}
+        found[name] = {key: round(ms, 2) for key, ms in {**shares, "largest_ms": stalls_ms[-1]}.items()}
+    return found
 
 
 async def measured(root: Path, clients: int, count: int) -> dict[str, Any]:

@@ -108,6 +108,8 @@ class AsyncMemoryStore:
         with self._once:
             if self._store is None and self._opening is not None:
                 self._store = self._opening()
+                # The tables of the gate are loaded once, here, and not by several threads at the same time.
+                self._store.workspace.gate({"text": "-"}, "")
             assert self._store is not None  # noqa: S101 - given, or just opened
             return self._store
 
