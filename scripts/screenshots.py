@@ -52,7 +52,14 @@ def consent(url: str, token: str) -> None:
         },
         "preferences": {"language_preference": "en", "research_depth": "deep"},
     }
-    profile = {"time_horizon": "three years", "constraints": ["no leverage", "no single shares"]}
+    profile = {
+        "risk_prompt_preference": "risk_first",
+        "user_focus_reason": "the solar industry",
+        "research_style": "figures first",
+        "user_stated_position_context": "a third in bond funds",
+        "time_horizon": "three years",
+        "constraints": ["no leverage", "no single shares"],
+    }
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     for method, path, body in (("POST", "profile-consent", given), ("PATCH", "profile", profile)):
         address, data = f"{url}/api/users/alice/{path}", json.dumps(body).encode()
@@ -150,7 +157,7 @@ def main() -> None:
             driver.get(f"{url}/memory/settings")
             driver.find_element(By.NAME, "token").send_keys(token)
             driver.find_element(By.CSS_SELECTOR, "main button").click()
-            save(driver, "memory", 900)
+            save(driver, "memory", 830, ".saved")
         with served(folder, "view --port 0") as url:
             for name, page in (
                 ("view-turns", f"turns?{FILTER}"),

@@ -309,7 +309,8 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
     )
     assert refused.status == 422
     assert ticked(visitor) == ["create_task", "save_to_profile"]
-    for fields, status in (({}, 400), ({"create_task": "yes", "research_depth": "bottomless"}, 400)):
+    unsaved = {"create_task": "yes", "training_use_allowed": "yes", "research_depth": "deep"}
+    for fields, status in (({}, 400), (unsaved, 400), (unsaved | {"research_depth": "bottomless"}, 400)):
         assert (await visitor.send("consent", **fields)).status == status
         assert 'role="alert"' in visitor.page
     assert service.store.consent_on_file("alice").consent.version == 2  # type: ignore[union-attr]

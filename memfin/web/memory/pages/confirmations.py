@@ -212,54 +212,28 @@ def _delete_account(store: MemoryStore, tokens: TokenFile, user_id: str) -> None
     store.despite_full_disk(lambda: tokens.forget_user(user_id))
 
 
+_RECORDS: Final[tuple[tuple[str, str, Callable[..., object]], ...]] = (
+    ("item", "items", lambda store, *ids: store.items.forget(*ids)),
+    ("task", "tasks", lambda store, *ids: store.delete_task(*ids)),
+    ("feedback", "feedback", lambda store, *ids: store.delete_feedback(*ids)),
+    ("drift", "drift", lambda store, *ids: store.delete_drift(*ids)),
+)
+"""Names, kinds and deletions of the records that stand alone."""
+
 _SETTINGS, _LISTED = "settings", "remembered"
-_THREAD: Final = "/threads/{thread_id}"
+_THREAD, _CONTEXT = "/threads/{thread_id}", "/threads/{thread_id}/contexts/{context_id}"
 CONFIRMATIONS: Final = (
     Confirmation("scope", _SETTINGS, "/scopes/{scope}/revoke", _lost_with_scope, _revoke_scope),
-    Confirmation(
-        "revoke", _SETTINGS, "/revoke", _lost_with_consent, lambda store, user: store.revoke_consent(user)
-    ),
+    Confirmation("revoke", _SETTINGS, "/revoke", _lost_with_consent, lambda s, user: s.revoke_consent(user)),
     Confirmation("forget", _LISTED, f"{_THREAD}/forget", _lost_with_thread, _forget),
     Confirmation(
-        "thread",
-        _LISTED,
-        f"{_THREAD}/delete",
-        _lost_with_thread,
-        lambda store, *ids: store.delete_thread(*ids),
+        "thread", _LISTED, f"{_THREAD}/delete", _lost_with_thread, lambda s, *ids: s.delete_thread(*ids)
     ),
     Confirmation(
-        "context",
-        _LISTED,
-        f"{_THREAD}/contexts/{{context_id}}/delete",
-        _lost_with_context,
-        lambda store, *ids: store.delete_context(*ids),
+        "context", _LISTED, f"{_CONTEXT}/delete", _lost_with_context, lambda s, *ids: s.delete_context(*ids)
     ),
-    Confirmation(
-        "item",
-        _LISTED,
-        "/items/{item_id}/delete",
-        _lost_of("items", "item_id"),
-        lambda store, *ids: store.items.forget(*ids),
-    ),
-    Confirmation(
-        "task",
-        _LISTED,
-        "/tasks/{task_id}/delete",
-        _lost_of("tasks", "task_id"),
-        lambda store, *ids: store.delete_task(*ids),
-    ),
-    Confirmation(
-        "feedback",
-        _LISTED,
-        "/feedback/{feedback_id}/delete",
-        _lost_of("feedback", "feedback_id"),
-        lambda store, *ids: store.delete_feedback(*ids),
-    ),
-    Confirmation(
-        "drift",
-        _LISTED,
-        "/drift/{drift_id}/delete",
-        _lost_of("drift", "drift_id"),
-        lambda store, *ids: store.delete_drift(*ids),
+    *(
+        Confirmation(name, _LISTED, f"/{kind}/{{{name}_id}}/delete", _lost_of(kind, f"{name}_id"), end)
+        for name, kind, end in _RECORDS
     ),
 )

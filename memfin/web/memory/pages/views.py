@@ -63,9 +63,10 @@ class Views:
         ticked = [name for name in SCOPES if form.get(name) == "yes"]
         given = _given(form, PREFERENCES)
         shown = state | {"ticked": ticked, "given": state["given"] | given}
-        if not ticked:
-            nothing = texts(language_of(request))["consent"]["nothing"]
-            return page(request, "consent", status=400, session=session, **shown | {"problem": nothing})
+        unsaved = any(given.values()) and "save_to_profile" not in ticked and not state["may_save"]
+        if not ticked or unsaved:
+            words = texts(language_of(request))["consent"]["unsaved" if ticked else "nothing"]
+            return page(request, "consent", status=400, session=session, **shown | {"problem": words})
         taken_back = [name for name in state["ticked"] if name not in ticked]
         if not LOSING.keys().isdisjoint(taken_back) and form.get("confirm") != "yes":
             lost = await self._deps.do(lost_with, store, session.user_id, taken_back)
