@@ -103,10 +103,11 @@ def test_what_nothing_supports_is_left_open(document: Document, question: str, q
     assert quote in "".join(text for _, text in quotes(found))
 
 
-def test_contradictions_are_left_open_with_what_was_said() -> None:
-    found = answer(RECORD, "关于投了多少钱，前后说法是否一致？")
-    assert found.abstained is True
-    assert quotes(found)
+def test_a_question_about_contradictions_is_answered_with_the_statements() -> None:
+    text = ("定金是多少？", "定金3000元。"), ("再确认一下，定金是多少？", "定金5000元。")
+    found = answer(record(*text), "关于定金，前后说法是否一致？")
+    assert found.abstained is False
+    assert [quote for _, quote in quotes(found)] == ["定金3000元。", "定金5000元。"]
 
 
 def test_a_clause_that_leaves_the_very_thing_open_is_heeded_beside_a_value() -> None:
