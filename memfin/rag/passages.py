@@ -28,7 +28,7 @@ _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)$")
 _STEM: Final = 6  # letters of an English word by which it is found
-_IDLE, _SINGLE, _SYNONYMS = 0.4, 0.3, 0.7  # weights against a pair of characters or a word
+_NAME, _IDLE, _SINGLE, _SYNONYMS = 0.5, 0.4, 0.3, 0.7  # weights against a pair of characters or a word
 _IN_QUESTION, _IN_HEADING, _NEARBY = 1.5, 0.5, 0.1  # weights of occurrences against those in the body
 
 
@@ -141,8 +141,11 @@ class PassageIndex:
         mean = sum(lengths) / max(1, len(lengths)) or 1.0
         self._slopes = [K1 * (1.0 - B + B * length / mean) for length in lengths]
 
-    def units(self, question: str) -> list[Unit]:
-        """Return the parts of a question, weighted by their rarity among passages."""
+    def units(self, question: str, names: Iterable[str] = ()) -> list[Unit]:
+        """Return the parts of a question, weighted by their rarity among passages.
+
+        ``names`` of persons weigh less in a record, whose speakers call them he and she.
+        """
         known, words = vocabulary(), lowered(question)
         rest = known.idle.sub(" ", words)
         content = set(terms(rest)) - known.idle_english
@@ -151,6 +154,9 @@ class PassageIndex:
             for group in known.synonyms
             if any(_count(form, words) for form in group)
         ]
+        for name in map(lowered, names if any(passage.is_pair for passage in self.passages) else ()):
+            units.append(self._unit((name,), _NAME)._replace(is_content=True))
+            words, rest = words.replace(name, " "), rest.replace(name, " ")
         last = None
         for term in dict.fromkeys(terms(words)):
             scale = _SINGLE if len(term) == 1 and term >= _FIRST_HAN else 1.0

@@ -79,7 +79,9 @@ class BuiltinRag(KnownSystem):
         return self._search(self._read(question))
 
     def _read(self, question: str) -> _Question:
-        return read_question(question)._replace(units=tuple(self._index.units(question)))
+        return read_question(question)._replace(
+            units=tuple(self._index.units(question, self._names_in(question)))
+        )
 
     def _search(self, asked: _Question) -> list[Hit]:
         hits = self._index.search(asked.units)
@@ -185,6 +187,8 @@ def _numbers(asked: _Question, text: str) -> list[Any]:
     if not any(fact.kind == _FACTS[kind] and (not units or fact.unit in units) for fact in read.facts):
         return []
     chosen = answers.CHOOSERS[kind](read)
+    if kind == "breakdown" and len(chosen.value or ()) == 1:
+        return []
     found = list(chosen.candidates) if chosen.value is None else [chosen.value]
     if kind == "amount" and "total" in asked.signs and len(found) > 1:
         return [sum(found)]
