@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import operator
 import re
 import tomllib
 from collections import Counter
@@ -29,7 +30,7 @@ _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)$")
 _STEM: Final = 6  # letters of an English word by which it is found
 _NAME, _IDLE, _SINGLE, _SYNONYMS = 0.5, 0.4, 0.3, 0.7  # weights against a pair of characters or a word
-_IN_QUESTION, _IN_HEADING, _NEARBY = 1.5, 0.5, 0.1  # weights of occurrences against those in the body
+_PAIR, _TITLE, _NEARBY = 0.5, -0.5, 0.1  # extra weights of occurrences: in questions, in headings, nearby
 
 
 class Sentence(NamedTuple):
@@ -78,7 +79,7 @@ class Unit(NamedTuple):
 
     forms: tuple[str, ...]
     weight: float
-    counts: tuple[float, ...]
+    counts: list[float]
     is_content: bool
 
 
@@ -95,7 +96,6 @@ class Vocabulary(NamedTuple):
 
     synonyms: tuple[tuple[str, ...], ...]
     idle: re.Pattern[str]
-    idle_english: frozenset[str]
     patterns: Mapping[str, Mapping[str, re.Pattern[str]]]
     templates: Mapping[str, Mapping[str, str]]
     sha256: str
@@ -108,8 +108,7 @@ def vocabulary() -> Vocabulary:
     data = tomllib.loads(content.decode())
     return Vocabulary(
         synonyms=tuple(tuple(map(_stem, group)) for group in data["synonyms"]),
-        idle=re.compile("|".join(data["idle"])),
-        idle_english=frozenset(data["idle_english"].split()),
+        idle=re.compile(rf"{'|'.join(data['idle'])}|\b(?:{'|'.join(data['idle_english'].split())})\b"),
         patterns={
             table: {name: re.compile("|".join(patterns)) for name, patterns in data[table].items()}
             for table in ("kinds", "signs", "entities")
@@ -136,8 +135,10 @@ class PassageIndex:
 
     def __init__(self, passages: tuple[Passage, ...]) -> None:
         self.passages = passages
-        self._texts = [(lowered(passage.question), lowered(passage.answer)) for passage in passages]
-        lengths = [len(question) + len(answer) for question, answer in self._texts]
+        self._texts = [lowered(f"{each.question}\n{each.answer}") for each in passages]
+        self._asked = [lowered(each.question) for each in passages]
+        self._is_record = any(each.is_pair for each in passages)
+        lengths = list(map(len, self._texts))
         mean = sum(lengths) / max(1, len(lengths)) or 1.0
         self._slopes = [K1 * (1.0 - B + B * length / mean) for length in lengths]
 
@@ -148,13 +149,10 @@ class PassageIndex:
         """
         known, words = vocabulary(), lowered(question)
         rest = known.idle.sub(" ", words)
-        content = set(terms(rest)) - known.idle_english
-        units = [
-            self._unit(group, _SYNONYMS)
-            for group in known.synonyms
-            if any(_count(form, words) for form in group)
-        ]
-        for name in map(lowered, names if any(passage.is_pair for passage in self.passages) else ()):
+        content = set(terms(rest))
+        groups = (each for each in known.synonyms if any(_count(form, words) for form in each))
+        units = [self._unit(group, _SYNONYMS) for group in groups]
+        for name in map(lowered, names if self._is_record else ()):
             units.append(self._unit((name,), _NAME)._replace(is_content=True))
             words, rest = words.replace(name, " "), rest.replace(name, " ")
         last = None
@@ -168,11 +166,11 @@ class PassageIndex:
         return units + [self._unit((mark,), _SINGLE * (1.0 if mark in rest else _IDLE)) for mark in marks]
 
     def _unit(self, forms: tuple[str, ...], weight: float) -> Unit:
-        counts = tuple(
-            (_IN_QUESTION if passage.is_pair else _IN_HEADING) * sum(_count(form, asked) for form in forms)
-            + sum(_count(form, body) for form in forms)
-            for passage, (asked, body) in zip(self.passages, self._texts, strict=True)
-        )
+        counts, extra = [0.0] * len(self._texts), _PAIR if self._is_record else _TITLE
+        for form in forms:
+            for number, text in enumerate(self._texts):
+                if form in text:
+                    counts[number] += _count(form, text) + extra * _count(form, self._asked[number])
         holding = sum(map(bool, counts))
         rarity = math.log1p((len(counts) - holding + 0.5) / (holding + 0.5))
         return Unit(forms, weight * rarity, counts, weight >= _SYNONYMS)
@@ -181,14 +179,11 @@ class PassageIndex:
         """Rank the passages that meet the units of a question."""
         scores = [0.0] * len(self.passages)
         for unit in units:
-            if any(unit.counts):
-                padded = (0.0, *unit.counts, 0.0)
-                for number, slope in enumerate(self._slopes):
-                    near = padded[number] + padded[number + 2]
-                    count = padded[number + 1] + _NEARBY * near
-                    scores[number] += unit.weight * count * (K1 + 1.0) / (count + slope)
-        ranked = enumerate(zip(self.passages, scores, strict=True))
-        hits = [Hit(number, passage, score) for number, (passage, score) in ranked if score]
+            near = map(operator.add, (0.0, *unit.counts), (*unit.counts[1:], 0.0))
+            for number, (own, beside) in enumerate(zip(unit.counts, near, strict=False)):
+                if count := own + _NEARBY * beside:
+                    scores[number] += unit.weight * count * (K1 + 1.0) / (count + self._slopes[number])
+        hits = [Hit(number, self.passages[number], score) for number, score in enumerate(scores) if score]
         return sorted(hits, key=lambda hit: -hit.score)
 
 
@@ -220,7 +215,7 @@ def joined(texts: Iterable[str]) -> str:
 def _is_one_word(first: Unit, second: Unit) -> bool:
     """Return True if two pairs of characters overlap, and occur in the same passages."""
     overlap = first.forms[0][-1] == second.forms[0][0] and first.is_content >= second.is_content
-    return overlap and list(map(bool, first.counts)) == list(map(bool, second.counts))
+    return overlap and not any(bool(a) != bool(b) for a, b in zip(first.counts, second.counts, strict=True))
 
 
 def _stem(word: str) -> str:

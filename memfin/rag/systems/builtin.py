@@ -27,7 +27,6 @@ _CLAUSE: Final = re.compile(r"[。;；!！?？\n]+|(?<!\d)[,，]|[,，](?!\d)")
 _FACTS: Final = {kind: kind for kind in ("amount", "count", "date", "id", "share")} | {
     "breakdown": "amount", "range": "date", "clock": "time",
 }  # fmt: skip
-_WHOLE: Final = ("breakdown", "range", "text")
 
 
 class _Question(NamedTuple):
@@ -64,41 +63,33 @@ class BuiltinRag(KnownSystem):
 
     def __init__(self, document: Document) -> None:
         self._index = passages.PassageIndex(passages.passages_of(document))
-        no_name = vocabulary().patterns["signs"]["no_name"]
         sentences = (each for passage in self._index.passages for each in (*passage.asked, *passage.body))
-        names = {name for each in sentences for name in _entities("person", plain(each.text))}
-        self._names = {name for name in names if not no_name.search(name[1:])}
+        names = {re.escape(name) for each in sentences for name in _entities("person", plain(each.text))}
+        self._names = re.compile("|".join(sorted(names, key=lambda name: (-len(name), name))) or "(?!)")
 
     @property
     def inputs(self) -> dict[str, Any]:
         """Settings that the answers depend on besides the document, for the fingerprint."""
         return {"words_sha256": vocabulary().sha256}
 
-    def search(self, question: str) -> list[Hit]:
-        """Rank the passages for a question, with a bonus for those that have a value of the asked kind."""
-        return self._search(self._read(question))
-
-    def _read(self, question: str) -> _Question:
-        return read_question(question)._replace(
-            units=tuple(self._index.units(question, self._names_in(question)))
-        )
-
-    def _search(self, asked: _Question) -> list[Hit]:
-        hits = self._index.search(asked.units)
+    def search(self, question: str) -> tuple[_Question, list[Hit]]:
+        """Read a question and rank the passages for it; those with a value of the asked kind have a bonus."""
+        units = self._index.units(question, self._names.findall(question))
+        asked = read_question(question)._replace(units=tuple(units))
+        hits = self._index.search(units)
         if asked.kind not in _FACTS:
-            return hits
+            return asked, hits
         first = [hit._replace(score=hit.score * _bonus(asked.kind, hit.passage)) for hit in hits[:MAX_RANKED]]
-        return sorted(first, key=lambda hit: -hit.score) + hits[MAX_RANKED:]
+        return asked, sorted(first, key=lambda hit: -hit.score) + hits[MAX_RANKED:]
 
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
-        asked = self._read(question)
-        hits = self._search(asked)
+        asked, hits = self.search(question)
         near = [hit for hit in hits[:MAX_READ] if hit.score >= NEAR * hits[0].score]
-        cited = [quote for hit in near for quote in hit.passage.quotes()]
         if near and asked.kind in ("conflict", "list"):
             near.sort(key=lambda hit: hit.number)
             return _reply(asked, [quote for hit in near for quote in hit.passage.quotes()])
+        cited = [quote for hit in near for quote in hit.passage.quotes()]
         supporting = [hit for hit in hits[:MAX_RANKED] if _supports(hit.passage, asked)]
         found = max(self._found(asked, supporting[:MAX_READ]), key=lambda each: each.score, default=None)
         if found is None:
@@ -118,7 +109,7 @@ class BuiltinRag(KnownSystem):
                 sentences += [(each, _ASKED) for each in hit.passage.asked]
             for sentence, weight in sentences:
                 base = _BASE + passages.share(sentence.text, asked.units)
-                is_whole = asked.kind in _WHOLE or "total" in asked.signs
+                is_whole = asked.kind in ("breakdown", "range", "text") or "total" in asked.signs
                 for part in [sentence.text] if is_whole else filter(None, _CLAUSE.split(sentence.text)):
                     score = weight * hit.score * (base + passages.share(part, asked.units))
                     if values := self._values(asked, part, hit.passage):
@@ -139,19 +130,13 @@ class BuiltinRag(KnownSystem):
         if kind in answers.CHOOSERS:
             return _numbers(asked, text)
         if kind == "person":
-            found = self._names_in(words)
+            found = self._names.findall(words)
         elif kind in _FACTS:
             facts = [fact.value for fact in find_facts(words, names=False) if fact.kind == _FACTS[kind]]
             found = facts if kind == "id" else [text] * len(facts)
         else:
             found = _entities(kind, words)
         return [value for value in found if value not in asked.text]
-
-    def _names_in(self, text: str) -> list[str]:
-        """Return the names of persons in the document that a text has, in its order."""
-        found = [name for name in self._names if name in text]
-        longest = [name for name in found if not any(name != other and name in other for other in found)]
-        return sorted(longest, key=lambda name: (text.index(name), name))
 
     def _typed(self, kind: str, found: _Found, is_total: bool) -> dict[str, Any]:
         """Return the typed fields of an answer."""
@@ -218,17 +203,12 @@ def _entities(kind: str, words: str) -> list[str]:
 
 
 def _is_open(text: str) -> bool:
-    words = plain(text)
     unknown = vocabulary().patterns["signs"]["unknown"]
-    return bool(answers.signs_of_not_knowing(words) or unknown.search(words.lower()))
+    return bool(answers.signs_of_not_knowing(plain(text)) or unknown.search(passages.lowered(text)))
 
 
 def _reply(
-    asked: _Question,
-    quotes: list[Sentence],
-    cited: Sequence[Sentence] = (),
-    abstains: str = "",
-    **typed: Any,
+    asked: _Question, quotes: list[Sentence], cited: Sequence[Sentence] = (), abstains: str = "", **typed: Any
 ) -> RagAnswer:
     """Return an answer in the words of its quotes, which cites further ones."""
     words = vocabulary().templates[language_of(asked.text)]
