@@ -149,21 +149,20 @@ class PassageIndex:
         """
         known, words = vocabulary(), lowered(question)
         rest = known.idle.sub(" ", words)
-        content = set(terms(rest))
+        content = {*terms(rest), *rest}
         groups = (each for each in known.synonyms if any(_count(form, words) for form in each))
         units = [self._unit(group, _SYNONYMS) for group in groups]
         for name in map(lowered, names if self._is_record else ()):
             units.append(self._unit((name,), _NAME)._replace(is_content=True))
             words, rest = words.replace(name, " "), rest.replace(name, " ")
         last = None
-        for term in dict.fromkeys(terms(words)):
+        for term in dict.fromkeys((*terms(words), *_HAN.findall(words))):
             scale = _SINGLE if len(term) == 1 and term >= _FIRST_HAN else 1.0
             unit = self._unit((_stem(term),), scale * (1.0 if term in content else _IDLE))
             if not (term >= _FIRST_HAN and last and _is_one_word(last, unit)):
                 units.append(unit)
             last = unit
-        marks = dict.fromkeys(_HAN.findall(words))
-        return units + [self._unit((mark,), _SINGLE * (1.0 if mark in rest else _IDLE)) for mark in marks]
+        return units
 
     def _unit(self, forms: tuple[str, ...], weight: float) -> Unit:
         counts, extra = [0.0] * len(self._texts), _PAIR if self._is_record else _TITLE
@@ -187,15 +186,11 @@ class PassageIndex:
         return sorted(hits, key=lambda hit: -hit.score)
 
 
-def met(text: str, units: Sequence[Unit]) -> list[Unit]:
-    """Return the units of a question that a text meets."""
-    words = lowered(text)
-    return [unit for unit in units if any(_count(form, words) for form in unit.forms)]
-
-
 def share(text: str, units: Sequence[Unit]) -> float:
     """Return the share of the units of a question that a text meets, by weight."""
-    return sum(unit.weight for unit in met(text, units)) / (sum(unit.weight for unit in units) or 1.0)
+    words = lowered(text)
+    met = sum(unit.weight for unit in units if any(_count(form, words) for form in unit.forms))
+    return met / (sum(unit.weight for unit in units) or 1.0)
 
 
 def lowered(text: str) -> str:

@@ -1,8 +1,9 @@
 """Built-in RAG system: the baseline, offline and deterministic."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
@@ -19,9 +20,8 @@ NEAR: Final = 0.4  # score of passages that are cited beside the best one, as a 
 MAX_READ: Final = 4  # passages that are read for an answer
 MAX_RANKED: Final = 50  # passages that are ranked by their values
 _HAS_VALUE: Final = 1.7  # weight of a passage with a value of the asked kind, or one that leaves it open
-_OPEN: Final = 1.2  # weight of a clause that leaves the question open
 _ASKED: Final = 0.45  # weight of the words of an interviewer
-_BASE: Final = 0.8  # weight of a clause that meets nothing of the question
+_BASE: Final = 0.5  # weight of a clause that meets nothing of the question
 _CLAUSE: Final = re.compile(r"[。;；!！?？\n]+|(?<!\d)[,，]|[,，](?!\d)")
 # Kinds of facts by the kind of answer, and the kinds that are read from sentences and not from clauses.
 _FACTS: Final = {kind: kind for kind in ("amount", "count", "date", "id", "share")} | {
@@ -90,8 +90,9 @@ class BuiltinRag(KnownSystem):
             near.sort(key=lambda hit: hit.number)
             return _reply(asked, [quote for hit in near for quote in hit.passage.quotes()])
         cited = [quote for hit in near for quote in hit.passage.quotes()]
-        supporting = [hit for hit in hits[:MAX_RANKED] if _supports(hit.passage, asked)]
-        found = max(self._found(asked, supporting[:MAX_READ]), key=lambda each: each.score, default=None)
+        supporting = islice((hit for hit in hits if _supports(hit, asked)), MAX_READ)
+        values = list(self._found(asked, supporting))[:: -1 if "last" in asked.signs else 1]
+        found = max(values, key=lambda each: each.score, default=None)
         if found is None:
             return _reply(asked, cited[:1], abstains="none")
         if found.value is None:
@@ -101,7 +102,7 @@ class BuiltinRag(KnownSystem):
             quotes += found.hit.passage.quotes()  # they affirm the words of the question
         return _reply(asked, quotes, cited, **self._typed(asked.kind, found, "total" in asked.signs))
 
-    def _found(self, asked: _Question, hits: list[Hit]) -> Iterator[_Found]:
+    def _found(self, asked: _Question, hits: Iterable[Hit]) -> Iterator[_Found]:
         """Yield the values of the asked kind in some passages, and the clauses that leave it open."""
         for hit in hits:
             sentences = [(each, 1.0) for each in hit.passage.body]
@@ -112,10 +113,10 @@ class BuiltinRag(KnownSystem):
                 is_whole = asked.kind in ("breakdown", "range", "text") or "total" in asked.signs
                 for part in [sentence.text] if is_whole else filter(None, _CLAUSE.split(sentence.text)):
                     score = weight * hit.score * (base + passages.share(part, asked.units))
-                    if values := self._values(asked, part, hit.passage):
-                        yield _Found(score, values["last" in asked.signs and -1], sentence, hit)
-                    elif weight == 1.0 and _is_open(part):
-                        yield _Found(_OPEN * score, None, sentence, hit)
+                    values = self._values(asked, part, hit.passage)
+                    yield from (_Found(score, value, sentence, hit) for value in values)
+                    if not values and weight == 1.0 and _is_open(part):
+                        yield _Found(score, None, sentence, hit)
 
     def _values(self, asked: _Question, text: str, passage: Passage) -> list[Any]:
         """Return the values of the asked kind in some words, without those that the question names."""
@@ -152,8 +153,9 @@ class BuiltinRag(KnownSystem):
             value = int(value) if value.is_integer() else None
         if kind in ("amount", "boolean", "count", "date"):
             return {kind: value}
-        entity = {} if kind in ("text", *_FACTS) else {"entity": value}
-        return {"text": value if entity else found.sentence.text, **entity}
+        if kind in ("text", "share", "clock"):
+            return {"text": found.sentence.text}
+        return {"text": value} if kind == "id" else {"text": value, "entity": value}
 
     def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
         """Complete a date without a year by the year in the words before it."""
@@ -177,7 +179,7 @@ def _numbers(asked: _Question, text: str) -> list[Any]:
     found = list(chosen.candidates) if chosen.value is None else [chosen.value]
     if kind == "amount" and "total" in asked.signs and len(found) > 1:
         return [sum(found)]
-    if kind == "date":
+    if kind == "date":  # 前一日 is none
         found = [date for date in found if date.year or date.month]
     known = {fact.value for fact in read.asked}
     return [value for value in found if value not in known]
@@ -185,16 +187,15 @@ def _numbers(asked: _Question, text: str) -> list[Any]:
 
 @lru_cache(1024)
 def _bonus(kind: str, passage: Passage) -> float:
-    facts = find_facts(plain(passage.answer), names=False)
-    has_value = any(fact.kind == _FACTS[kind] for fact in facts)
+    has_value = any(fact.kind == _FACTS[kind] for fact in find_facts(plain(passage.answer), names=False))
     return _HAS_VALUE if has_value or _is_open(passage.answer) else 1.0
 
 
-def _supports(passage: Passage, asked: _Question) -> bool:
+def _supports(hit: Hit, asked: _Question) -> bool:
     """Return True if a passage meets two parts of a question's content, or one for a typed value."""
     content = [unit for unit in asked.units if unit.is_content] or asked.units
-    met = passages.met(f"{passage.question}\n{passage.answer}", content)
-    return len(met) >= min(len(content), 2 if asked.kind in ("text", "boolean") else 1)
+    met = sum(unit.counts[hit.number] > 0 for unit in content)
+    return met >= min(len(content), 2 if asked.kind in ("text", "boolean") else 1)
 
 
 def _entities(kind: str, words: str) -> list[str]:
