@@ -16,7 +16,7 @@ from memfin.rag.passages import Hit, Passage, Sentence, Unit, vocabulary
 from memfin.rag.systems.protocol import KnownSystem
 from memfin.version import __version__
 
-NEAR: Final = 0.4  # score of passages that are cited beside the best one, as a share of its
+NEAR: Final = 0.5  # score of passages that are cited beside the best one, as a share of its
 MAX_READ: Final = 4  # passages that are read for an answer
 MAX_RANKED: Final = 50  # passages that are ranked by their values
 _HAS_VALUE: Final = 1.7  # weight of a passage with a value of the asked kind, or one that leaves it open
@@ -104,13 +104,15 @@ class BuiltinRag(KnownSystem):
 
     def _found(self, asked: _Question, hits: Iterable[Hit]) -> Iterator[_Found]:
         """Yield the values of the asked kind in some passages, and the clauses that leave it open."""
+        is_total = asked.kind == "amount" and "total" in asked.signs
+        is_whole = is_total or asked.kind in ("breakdown", "range", "text")
         for hit in hits:
             sentences = [(each, 1.0) for each in hit.passage.body]
             if hit.passage.is_pair and asked.kind not in ("text", "boolean"):
                 sentences += [(each, _ASKED) for each in hit.passage.asked]
             for sentence, weight in sentences:
-                base = _BASE + passages.share(sentence.text, asked.units)
-                is_whole = asked.kind in ("breakdown", "range", "text") or "total" in asked.signs
+                context = hit.passage.question if asked.kind == "boolean" else ""
+                base = _BASE + passages.share(f"{context}\n{sentence.text}", asked.units)
                 for part in [sentence.text] if is_whole else filter(None, _CLAUSE.split(sentence.text)):
                     score = weight * hit.score * (base + passages.share(part, asked.units))
                     values = self._values(asked, part, hit.passage)
@@ -121,8 +123,10 @@ class BuiltinRag(KnownSystem):
     def _values(self, asked: _Question, text: str, passage: Passage) -> list[Any]:
         """Return the values of the asked kind in some words, without those that the question names."""
         kind, words = asked.kind, plain(text)
+        if kind not in ("boolean", *answers.CHOOSERS) and _is_open(text):
+            return []
         if kind == "text":
-            return [] if _is_open(text) else [text]
+            return [text]
         if kind == "boolean":
             says = answers.leading_polarity(plain(passage.answer)) if passage.is_pair else None
             if says is None and (says := answers.polarity(text)) is not None:
