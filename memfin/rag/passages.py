@@ -72,10 +72,7 @@ class Passage(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A part of a question that any of its forms meets, its weight with its rarity, and its occurrences.
-
-    ``is_content`` is False for single characters and for words that any question may have.
-    """
+    """A part of a question: its forms, weight, counts in passages, and True if it is more than filler."""
 
     forms: tuple[str, ...]
     weight: float
@@ -126,11 +123,9 @@ def passages_of(document: Document) -> tuple[Passage, ...]:
 
 
 class PassageIndex:
-    """BM25 index over passages.
+    """BM25 index over passages: pairs of characters, single ones, first letters of words, and synonyms.
 
-    A question is divided into pairs of characters, single ones, words by their first letters, and groups of
-    synonyms. Adjacent pairs that occur in the same passages are one word and count once; words that any
-    question may have weigh less. Occurrences in the neighbours of a passage count a little.
+    Pairs that overlap and occur in the same passages are one word, which counts once.
     """
 
     def __init__(self, passages: tuple[Passage, ...]) -> None:
@@ -143,10 +138,7 @@ class PassageIndex:
         self._slopes = [K1 * (1.0 - B + B * length / mean) for length in lengths]
 
     def units(self, question: str, names: Iterable[str] = ()) -> list[Unit]:
-        """Return the parts of a question, weighted by their rarity among passages.
-
-        ``names`` of persons weigh less in a record, whose speakers call them he and she.
-        """
+        """Return the parts of a question by rarity; names weigh less in a record, whose speakers say he."""
         known, words = vocabulary(), lowered(question)
         rest = known.idle.sub(" ", words)
         content = {*terms(rest), *rest}

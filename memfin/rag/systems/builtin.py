@@ -17,6 +17,7 @@ from memfin.rag.systems.protocol import KnownSystem
 from memfin.version import __version__
 
 NEAR: Final = 0.5  # score of passages that are cited beside the best one, as a share of its
+MIN_SHARE: Final = 0.25  # of a question's content, by weight, that one word meets to support an answer
 MAX_READ: Final = 4  # passages that are read for an answer
 MAX_RANKED: Final = 50  # passages that are ranked by their values
 _HAS_VALUE: Final = 1.7  # weight of a passage with a value of the asked kind, or one that leaves it open
@@ -138,7 +139,8 @@ class BuiltinRag(KnownSystem):
             found = self._names.findall(words)
         elif kind in _FACTS:
             facts = [fact.value for fact in find_facts(words, names=False) if fact.kind == _FACTS[kind]]
-            found = facts if kind == "id" else [text] * len(facts)
+            has_id = vocabulary().patterns["kinds"]["id"].search(words) and re.search(r"\d", words)
+            found = facts or [text] * bool(has_id) if kind == "id" else [text] * len(facts)
         else:
             found = _entities(kind, words)
         return [value for value in found if value not in asked.text]
@@ -147,7 +149,8 @@ class BuiltinRag(KnownSystem):
         """Return the typed fields of an answer."""
         value = found.value
         if kind == "breakdown":
-            return {"amount_breakdown": list(value), "amount": sum(value) if is_total else None}
+            total = sum(value) if is_total or len(value) == 1 else None
+            return {"amount_breakdown": list(value), "amount": total}
         if kind == "range":
             first, last = (self._dated(end, found.hit).iso() for end in value)
             return {"date_range": RagAnswerRange(start=first, end=last)}
@@ -178,7 +181,8 @@ def _numbers(asked: _Question, text: str) -> list[Any]:
     if not any(fact.kind == _FACTS[kind] and (not units or fact.unit in units) for fact in read.facts):
         return []
     chosen = answers.CHOOSERS[kind](read)
-    if kind == "breakdown" and len(chosen.value or ()) == 1:
+    is_one = kind == "breakdown" and len(chosen.value or ()) == 1
+    if is_one and vocabulary().patterns["signs"]["total"].search(text):
         return []
     found = list(chosen.candidates) if chosen.value is None else [chosen.value]
     if kind == "amount" and "total" in asked.signs and len(found) > 1:
@@ -196,10 +200,11 @@ def _bonus(kind: str, passage: Passage) -> float:
 
 
 def _supports(hit: Hit, asked: _Question) -> bool:
-    """Return True if a passage meets two parts of a question's content, or one for a typed value."""
+    """Return True if a passage meets two parts of a question's content, a quarter, or one for a value."""
     content = [unit for unit in asked.units if unit.is_content] or asked.units
-    met = sum(unit.counts[hit.number] > 0 for unit in content)
-    return met >= min(len(content), 2 if asked.kind in ("text", "boolean") else 1)
+    met = [unit.weight for unit in content if unit.counts[hit.number]]
+    least = 2 if asked.kind in ("text", "boolean") else 1
+    return len(met) >= least or sum(met) >= MIN_SHARE * sum(unit.weight for unit in content)
 
 
 def _entities(kind: str, words: str) -> list[str]:
