@@ -31,7 +31,7 @@ from memfin.judges.stats import VoteStats
 from memfin.metrics.interval import ratio_interval
 from memfin.rag.extraction.normalize import language_of, quote_parts
 from memfin.rag.scoring import DocumentIndex
-from memfin.rag.systems.builtin import right_answer
+from memfin.rag.systems.oracle import right_answer
 
 MAX_PAGE_CHARS: Final = 40_000  # from here on, pages that only the answer points at are left out
 

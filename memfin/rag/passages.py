@@ -2,18 +2,19 @@
 
 import hashlib
 import math
+import operator
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from memfin.rag.document import FURNITURE, TURN, Document, Segment, segments
 from memfin.rag.extraction.normalize import plain
-from memfin.text.bm25 import terms
+from memfin.text.bm25 import K1, B, terms
 from memfin.text.clauses import sentences
 
 MAX_PASSAGE_CHARS: Final = 600  # of prose; then the next sentence begins another passage
@@ -26,9 +27,10 @@ _WRAPPED: Final = re.compile(r"(?<=[\u2e80-\U0003ffff])[ \t]*\n[ \t]*(?=[\u2e80-
 _REPEATED: Final = 3  # pages on which a line of prose stands that is no content
 _FIRST_HAN: Final = "\u2e80"
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)\b")
-# Weights of a name, a pair of characters and a single one against a known word.
-_NAME_SHARE, _PAIR_SHARE, _SINGLE_SHARE = 0.5, 0.6, 0.4
+_SUFFIX: Final = re.compile(r"(?<=[a-z]{3})(?:ies|ing|ed|es|s|ly)$")
+_STEM: Final = 6  # letters of an English word by which it is found
+_NAME, _IDLE, _SINGLE, _SYNONYMS = 0.5, 0.4, 0.3, 0.7  # weights against a pair of characters or a word
+_PAIR, _TITLE, _NEARBY = 0.5, -0.5, 0.1  # extra weights of occurrences: in questions, in headings, nearby
 
 
 class Sentence(NamedTuple):
@@ -70,14 +72,16 @@ class Passage(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A part of a question that a passage meets by any of its forms, and its share of the question."""
+    """A part of a question: its forms, weight, counts in passages, and True if it is more than filler."""
 
     forms: tuple[str, ...]
-    share: float = 1.0
+    weight: float
+    counts: list[float]
+    is_content: bool
 
 
 class Hit(NamedTuple):
-    """A passage with its number; ``score`` is the share of the question that it meets, from 0 to 1."""
+    """A passage with its number and its BM25 score."""
 
     number: int
     passage: Passage
@@ -89,7 +93,6 @@ class Vocabulary(NamedTuple):
 
     synonyms: tuple[tuple[str, ...], ...]
     idle: re.Pattern[str]
-    idle_english: frozenset[str]
     patterns: Mapping[str, Mapping[str, re.Pattern[str]]]
     templates: Mapping[str, Mapping[str, str]]
     sha256: str
@@ -101,12 +104,11 @@ def vocabulary() -> Vocabulary:
     content = _VOCABULARY.read_bytes()
     data = tomllib.loads(content.decode())
     return Vocabulary(
-        synonyms=tuple(tuple(map(stemmed, group)) for group in data["synonyms"]),
-        idle=re.compile("|".join(data["idle"])),
-        idle_english=frozenset(stemmed(data["idle_english"]).split()),
+        synonyms=tuple(tuple(map(_stem, group)) for group in data["synonyms"]),
+        idle=re.compile(rf"{'|'.join(data['idle'])}|\b(?:{'|'.join(data['idle_english'].split())})\b"),
         patterns={
             table: {name: re.compile("|".join(patterns)) for name, patterns in data[table].items()}
-            for table in ("kinds", "signs", "topics", "entities")
+            for table in ("kinds", "signs", "entities")
         },
         templates=data["templates"],
         sha256=hashlib.sha256(content).hexdigest(),
@@ -120,60 +122,72 @@ def passages_of(document: Document) -> tuple[Passage, ...]:
     return tuple(passage for passage in found if passage.body or passage.asked)
 
 
-def units_of(question: str, names: Iterable[str] = ()) -> list[Unit]:
-    """Return the parts of a question, with the ``names`` in it, for a search of passages that meet them."""
-    known, rest = vocabulary(), stemmed(question)
-    units: list[Unit] = []
-    for name in map(stemmed, names):
-        if name in rest:
-            units.append(Unit((name,), _NAME_SHARE))
-            rest = rest.replace(name, " ")
-    for group in known.synonyms:
-        if present := [word for word in sorted(group, key=len, reverse=True) if _has(rest, word)]:
-            units.append(Unit(group))
-        for word in present:
-            rest = rest.replace(word, " ")
-    rest = known.idle.sub(" ", rest)
-    for term in dict.fromkeys(terms(rest)):
-        if term < _FIRST_HAN and term not in known.idle_english:
-            units.append(Unit((term,)))
-        elif term >= _FIRST_HAN and len(term) > 1:
-            units.append(Unit((term,), _PAIR_SHARE))
-    return units + [Unit((mark,), _SINGLE_SHARE) for mark in dict.fromkeys(_HAN.findall(rest))]
-
-
 class PassageIndex:
-    """Search index over passages by the share of a question they meet; rare words weigh more."""
+    """BM25 index over passages: pairs of characters, single ones, first letters of words, and synonyms.
+
+    Pairs that overlap and occur in the same passages are one word, which counts once.
+    """
 
     def __init__(self, passages: tuple[Passage, ...]) -> None:
         self.passages = passages
-        self._stemmed = [stemmed(f"{passage.question}\n{passage.answer}") for passage in passages]
+        self._texts = [lowered(f"{each.question}\n{each.answer}") for each in passages]
+        self._asked = [lowered(each.question) for each in passages]
+        self._is_record = any(each.is_pair for each in passages)
+        lengths = list(map(len, self._texts))
+        mean = sum(lengths) / max(1, len(lengths)) or 1.0
+        self._slopes = [K1 * (1.0 - B + B * length / mean) for length in lengths]
+
+    def units(self, question: str, names: Iterable[str] = ()) -> list[Unit]:
+        """Return the parts of a question by rarity; names weigh less in a record, whose speakers say he."""
+        known, words = vocabulary(), lowered(question)
+        rest = known.idle.sub(" ", words)
+        content = {*terms(rest), *rest}
+        groups = (each for each in known.synonyms if any(_count(form, words) for form in each))
+        units = [self._unit(group, _SYNONYMS) for group in groups]
+        for name in map(lowered, names if self._is_record else ()):
+            units.append(self._unit((name,), _NAME)._replace(is_content=True))
+            words, rest = words.replace(name, " "), rest.replace(name, " ")
+        last = None
+        for term in dict.fromkeys((*terms(words), *_HAN.findall(words))):
+            scale = _SINGLE if len(term) == 1 and term >= _FIRST_HAN else 1.0
+            unit = self._unit((_stem(term),), scale * (1.0 if term in content else _IDLE))
+            if not (term >= _FIRST_HAN and last and _is_one_word(last, unit)):
+                units.append(unit)
+            last = unit
+        return units
+
+    def _unit(self, forms: tuple[str, ...], weight: float) -> Unit:
+        counts, extra = [0.0] * len(self._texts), _PAIR if self._is_record else _TITLE
+        for form in forms:
+            for number, text in enumerate(self._texts):
+                if form in text:
+                    counts[number] += _count(form, text) + extra * _count(form, self._asked[number])
+        holding = sum(map(bool, counts))
+        rarity = math.log1p((len(counts) - holding + 0.5) / (holding + 0.5))
+        return Unit(forms, weight * rarity, counts, weight >= _SYNONYMS)
 
     def search(self, units: Sequence[Unit]) -> list[Hit]:
-        """Rank all passages by the share of the `weighted` units of a question that they meet."""
-        pairs = enumerate(zip(self.passages, self._stemmed, strict=True))
-        hits = [Hit(number, passage, share(text, units)) for number, (passage, text) in pairs]
+        """Rank the passages that meet the units of a question."""
+        scores = [0.0] * len(self.passages)
+        for unit in units:
+            near = map(operator.add, (0.0, *unit.counts), (*unit.counts[1:], 0.0))
+            for number, (own, beside) in enumerate(zip(unit.counts, near, strict=False)):
+                if count := own + _NEARBY * beside:
+                    scores[number] += unit.weight * count * (K1 + 1.0) / (count + self._slopes[number])
+        hits = [Hit(number, self.passages[number], score) for number, score in enumerate(scores) if score]
         return sorted(hits, key=lambda hit: -hit.score)
-
-    def weighted(self, units: list[Unit]) -> list[Unit]:
-        """Return the units with their shares weighted by their rarity among passages."""
-
-        def weight(unit: Unit) -> float:
-            counts = (sum(_has(text, form) for text in self._stemmed) for form in unit.forms)
-            return math.log1p(len(self.passages) / (min(filter(None, counts), default=0) + 0.5))
-
-        return [unit._replace(share=unit.share * weight(unit)) for unit in units]
 
 
 def share(text: str, units: Sequence[Unit]) -> float:
-    """Return the share of weighted units that a stemmed text meets."""
-    met = sum(unit.share for unit in units if any(_has(text, form) for form in unit.forms))
-    return met / (sum(unit.share for unit in units) or 1.0)
+    """Return the share of the units of a question that a text meets, by weight."""
+    words = lowered(text)
+    met = sum(unit.weight for unit in units if any(_count(form, words) for form in unit.forms))
+    return met / (sum(unit.weight for unit in units) or 1.0)
 
 
-def stemmed(text: str) -> str:
-    """Return a text in the form of the word search: plain, lower case, English words stemmed."""
-    return _SUFFIX.sub("", plain(text).lower())
+def lowered(text: str) -> str:
+    """Return a text in the form of the word search: plain, in lower case."""
+    return plain(text).lower()
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -185,10 +199,24 @@ def joined(texts: Iterable[str]) -> str:
     return whole
 
 
-def _has(text: str, form: str) -> bool:
-    if form >= _FIRST_HAN:
-        return form in text
-    return re.search(rf"(?<![a-z0-9.]){re.escape(form)}(?![a-z0-9])", text) is not None
+def _is_one_word(first: Unit, second: Unit) -> bool:
+    """Return True if two pairs of characters overlap, and occur in the same passages."""
+    overlap = first.forms[0][-1] == second.forms[0][0] and first.is_content >= second.is_content
+    return overlap and not any(bool(a) != bool(b) for a, b in zip(first.counts, second.counts, strict=True))
+
+
+def _stem(word: str) -> str:
+    return word if word >= _FIRST_HAN else _SUFFIX.sub("", word)[:_STEM]
+
+
+@lru_cache(4096)
+def _pattern(form: str) -> re.Pattern[str]:
+    end = "" if len(form) == _STEM and form.isalpha() else "(?:ies|ing|ed|es|s|ly)?(?![a-z0-9])"
+    return re.compile(rf"(?<![a-z0-9.]){re.escape(form)}{end}")
+
+
+def _count(form: str, text: str) -> int:
+    return text.count(form) if form >= _FIRST_HAN else len(_pattern(form).findall(text))
 
 
 def _record(document: Document, parts: tuple[Segment, ...]) -> Iterator[Passage]:

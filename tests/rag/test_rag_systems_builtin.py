@@ -103,10 +103,11 @@ def test_what_nothing_supports_is_left_open(document: Document, question: str, q
     assert quote in "".join(text for _, text in quotes(found))
 
 
-def test_contradictions_are_left_open_with_what_was_said() -> None:
-    found = answer(RECORD, "关于投了多少钱，前后说法是否一致？")
-    assert found.abstained is True
-    assert quotes(found)
+def test_a_question_about_contradictions_is_answered_with_the_statements() -> None:
+    text = ("定金是多少？", "定金3000元。"), ("再确认一下，定金是多少？", "定金5000元。")
+    found = answer(record(*text), "关于定金，前后说法是否一致？")
+    assert found.abstained is False
+    assert [quote for _, quote in quotes(found)] == ["定金3000元。", "定金5000元。"]
 
 
 def test_a_clause_that_leaves_the_very_thing_open_is_heeded_beside_a_value() -> None:
@@ -157,6 +158,51 @@ def test_a_clause_with_the_value_answers_although_another_is_left_open() -> None
     turns = ("催过他们吗？", text)
     assert answer(record(turns), "四月去了公司几次？").count == 5
     assert answer(record(turns), "电话打了多少次？").abstained is True
+
+
+@each_case(
+    ("turns", "question", "field", "value"),
+    [
+        ([("经过？", "他拖欠24000元。"), ("现在呢？", "还差15000元。")], "还欠多少钱？", "amount", 15000),
+        ([("然后？", "他到我家位于临川市松石路9号902室。")], "家在哪里？", "entity", "临川市松石路9号902室"),
+        ([("身份？", "证件330000198607020000，电话135-0000-8842。")], "手机号？", "text", "135-0000-8842"),
+        ([("房子是谁的？", "房主是他姐姐欧阳丽华，陈龙飞只是租客。")], "房主是谁？", "entity", "欧阳丽华"),
+        ([("分别是多少？", "先付了3万元，又付了2万元。")], "前后付了多少钱？", "amount", 50000),
+        ([("付过几次？", "5月1日付了一次，7月9日付了一次。")], "最后一次付是哪天？", "date", "--07-09"),
+        ([("费用呢？", "管理费3000元。费率是1.2%。")], "管理费率是多少？", "text", "费率是1.2%。"),
+        ([("他拒绝调解吗？", "他没有拒绝。")], "他是否拒绝调解？", "boolean", False),
+    ],
+)  # fmt: skip
+def test_a_value_is_that_of_the_clause_nearest_to_the_question(
+    turns: list[tuple[str, str]], question: str, field: str, value: Any
+) -> None:
+    assert getattr(answer(record(*turns), question), field) == value
+
+
+@each_case(
+    ("turns", "question"),
+    [
+        ([("材料收到了吗？", "我已经收阅。")], "他是否认罪认罚？"),
+        ([("车是谁的？", "车主没有记录，不予披露。")], "车主是谁？"),
+        ([("三笔款呢？", "三笔，合计156000元。")], "三笔各是多少钱？"),
+    ],
+)
+def test_words_without_the_predicate_or_the_value_give_no_answer(
+    turns: list[tuple[str, str]], question: str
+) -> None:
+    found = answer(record(*turns), question)
+    assert found.abstained is True
+    assert (found.boolean, found.entity, found.amount_breakdown) == (None, None, None)
+
+
+def test_passages_are_ranked_by_rare_words_and_not_by_the_name_of_the_person_asked_about() -> None:
+    turns = (
+        ("罗知远是谁？", "罗知远是我的同事。"),
+        ("他住哪里？", "罗知远住在江边。"),
+        ("退钱了吗？", "他退了5000元。"),
+    )
+    _, hits = BuiltinRag(record(*turns)).search("罗知远退还了多少钱？")
+    assert hits[0].passage.answer == "他退了5000元。"
 
 
 @each_case("document", [RECORD, ENGLISH, PROSE])

@@ -1,8 +1,12 @@
-"""Built-in RAG systems: the baseline, offline and deterministic, and the oracle."""
+"""Built-in RAG system: the baseline, offline and deterministic."""
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence, RagQuestion
+from memfin.contracts.rag import RagAnswer, RagAnswerRange, RagCitation, RagEvidence
 from memfin.rag import passages
 from memfin.rag.document import Document
 from memfin.rag.extraction import answers
@@ -10,14 +14,20 @@ from memfin.rag.extraction.facts import PartialDate, find_dates, find_facts
 from memfin.rag.extraction.normalize import language_of, plain
 from memfin.rag.passages import Hit, Passage, Sentence, Unit, vocabulary
 from memfin.rag.systems.protocol import KnownSystem
-from memfin.text.clauses import clauses
 from memfin.version import __version__
 
-MIN_SUPPORT: Final = 0.5  # share of a question that a passage meets to support an answer
-MIN_VALUE_SUPPORT: Final = 0.35  # the same for a typed value or a list
-NEAR: Final = 0.6  # score of passages that are read beside the best one, as a share of its
-_SAME_KIND: Final = 0.2  # bonus of a passage whose own question asks for the same kind of value
-_TYPED: Final = frozenset((*answers.CHOOSERS, "person", "place", "organization", "clock", "id"))
+NEAR: Final = 0.5  # score of passages that are cited beside the best one, as a share of its
+MIN_SHARE: Final = 0.25  # of a question's content, by weight, that one word meets to support an answer
+MAX_READ: Final = 4  # passages that are read for an answer
+MAX_RANKED: Final = 50  # passages that are ranked by their values
+_HAS_VALUE: Final = 1.7  # weight of a passage with a value of the asked kind, or one that leaves it open
+_ASKED: Final = 0.45  # weight of the words of an interviewer
+_BASE: Final = 0.5  # weight of a clause that meets nothing of the question
+_CLAUSE: Final = re.compile(r"[。;；!！?？\n]+|(?<!\d)[,，]|[,，](?!\d)")
+# Kinds of facts by the kind of answer, and the kinds that are read from sentences and not from clauses.
+_FACTS: Final = {kind: kind for kind in ("amount", "count", "date", "id", "share")} | {
+    "breakdown": "amount", "range": "date", "clock": "time",
+}  # fmt: skip
 
 
 class _Question(NamedTuple):
@@ -28,19 +38,19 @@ class _Question(NamedTuple):
     signs: frozenset[str]
     units: tuple[Unit, ...] = ()
 
-    def kin(self, text: str, table: str) -> bool:
-        """Return True if a text has a pattern of the question's kind."""
-        pattern = vocabulary().patterns[table].get(self.kind)
-        return pattern is not None and pattern.search(plain(text).lower()) is not None
 
-    def share(self, sentence: Sentence) -> float:
-        """Return the share of the question that a sentence meets."""
-        return passages.share(passages.stemmed(sentence.text), self.units)
+class _Found(NamedTuple):
+    """A value in a sentence of a passage; None where the sentence leaves the question open."""
+
+    score: float
+    value: Any
+    sentence: Sentence
+    hit: Hit
 
 
 def read_question(text: str) -> _Question:
     """Read the kind of answer that a question asks for."""
-    words, patterns = plain(text).lower(), vocabulary().patterns
+    words, patterns = passages.lowered(text), vocabulary().patterns
     kind = next((kind for kind, pattern in patterns["kinds"].items() if pattern.search(words)), "text")
     signs = (sign for sign, pattern in patterns["signs"].items() if pattern.search(words))
     return _Question(text, kind, frozenset(signs))
@@ -54,136 +64,105 @@ class BuiltinRag(KnownSystem):
 
     def __init__(self, document: Document) -> None:
         self._index = passages.PassageIndex(passages.passages_of(document))
-        no_name = vocabulary().patterns["signs"]["no_name"]
-        names = _entities("person", plain(document.text))
-        self._names = {name for name in names if not no_name.search(name[1:])}
+        sentences = (each for passage in self._index.passages for each in (*passage.asked, *passage.body))
+        names = {re.escape(name) for each in sentences for name in _entities("person", plain(each.text))}
+        self._names = re.compile("|".join(sorted(names, key=lambda name: (-len(name), name))) or "(?!)")
 
     @property
     def inputs(self) -> dict[str, Any]:
         """Settings that the answers depend on besides the document, for the fingerprint."""
         return {"words_sha256": vocabulary().sha256}
 
+    def search(self, question: str) -> tuple[_Question, list[Hit]]:
+        """Read a question and rank the passages for it; those with a value of the asked kind have a bonus."""
+        units = self._index.units(question, self._names.findall(question))
+        asked = read_question(question)._replace(units=tuple(units))
+        hits = self._index.search(units)
+        if asked.kind not in _FACTS:
+            return asked, hits
+        first = [hit._replace(score=hit.score * _bonus(asked.kind, hit.passage)) for hit in hits[:MAX_RANKED]]
+        return asked, sorted(first, key=lambda hit: -hit.score) + hits[MAX_RANKED:]
+
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
-        units = self._index.weighted(passages.units_of(question, self._names_in(question)))
-        asked = read_question(question)._replace(units=tuple(units))
-        hits: list[Hit] = []
-        for hit in self._index.search(units):
-            bonus = hit.passage.is_pair and asked.kin(hit.passage.question, "kinds")
-            if hit.score:
-                hits.append(hit._replace(score=hit.score + _SAME_KIND * bonus))
-        hits.sort(key=lambda hit: -hit.score)
-        return self._answer(asked, hits) if hits else _reply(asked, [], "none")
+        asked, hits = self.search(question)
+        near = [hit for hit in hits[:MAX_READ] if hit.score >= NEAR * hits[0].score]
+        if near and asked.kind in ("conflict", "list"):
+            near.sort(key=lambda hit: hit.number)
+            return _reply(asked, [quote for hit in near for quote in hit.passage.quotes()])
+        cited = [quote for hit in near for quote in hit.passage.quotes()]
+        supporting = islice((hit for hit in hits if _supports(hit, asked)), MAX_READ)
+        values = list(self._found(asked, supporting))[:: -1 if "last" in asked.signs else 1]
+        found = max(values, key=lambda each: each.score, default=None)
+        if found is None:
+            return _reply(asked, cited[:1], abstains="none")
+        if found.value is None:
+            return _reply(asked, [found.sentence], cited, abstains="unknown")
+        quotes = [found.sentence]
+        if found.sentence in found.hit.passage.asked or asked.kind == "boolean":
+            quotes += found.hit.passage.quotes()  # they affirm the words of the question
+        return _reply(asked, quotes, cited, **self._typed(asked.kind, found, "total" in asked.signs))
 
-    def _answer(self, asked: _Question, hits: list[Hit]) -> RagAnswer:
-        best, kind = hits[0], asked.kind
-        near = [hit for hit in hits if hit.score >= NEAR * best.score]
-        is_typed, is_list = kind in _TYPED, kind == "list"
-        supported = best.score >= (MIN_VALUE_SUPPORT if is_typed or is_list else MIN_SUPPORT)
-        if kind == "conflict":
-            return _reply(asked, [quote for hit in hits[:3] for quote in hit.passage.quotes()[:1]], "unknown")
-        if is_list and supported:
-            listed = sorted(near[:6], key=lambda hit: hit.number)
-            return _reply(asked, [quote for hit in listed for quote in hit.passage.quotes()])
-        if not is_list and (unknown := self._unknown(asked, near)) is not None:
-            return _reply(asked, [unknown], "unknown")
-        found = None
-        if supported:
-            found = self._value(asked, hits) if is_typed else self._words(asked, best.passage)
-        return found or _reply(asked, best.passage.quotes()[:1], "none")
+    def _found(self, asked: _Question, hits: Iterable[Hit]) -> Iterator[_Found]:
+        """Yield the values of the asked kind in some passages, and the clauses that leave it open."""
+        is_total = asked.kind == "amount" and "total" in asked.signs
+        is_whole = is_total or asked.kind in ("breakdown", "range", "text")
+        for hit in hits:
+            sentences = [(each, 1.0) for each in hit.passage.body]
+            if hit.passage.is_pair and asked.kind not in ("text", "boolean"):
+                sentences += [(each, _ASKED) for each in hit.passage.asked]
+            for sentence, weight in sentences:
+                context = hit.passage.question if asked.kind == "boolean" else ""
+                base = _BASE + passages.share(f"{context}\n{sentence.text}", asked.units)
+                for part in [sentence.text] if is_whole else filter(None, _CLAUSE.split(sentence.text)):
+                    score = weight * hit.score * (base + passages.share(part, asked.units))
+                    values = self._values(asked, part, hit.passage)
+                    yield from (_Found(score, value, sentence, hit) for value in values)
+                    if not values and weight == 1.0 and _is_open(part):
+                        yield _Found(score, None, sentence, hit)
 
-    def _words(self, asked: _Question, passage: Passage) -> RagAnswer:
-        """Return yes or no, or the nearest sentence of a passage."""
-        sentence = max(passage.body or passage.asked, key=asked.share)
-        if asked.kind == "text":
-            return _reply(asked, [sentence], text=sentence.text)
-        says = answers.leading_polarity(plain(passage.answer)) if passage.is_pair else None
-        if says is None and (says := answers.polarity(sentence.text)) is None:
-            return _reply(asked, [sentence], "unknown")
-        return _reply(asked, passage.quotes(), boolean=says)
-
-    def _unknown(self, asked: _Question, near: list[Hit]) -> Sentence | None:
-        """Return the sentence with which the document leaves the question open, if any.
-
-        It has a clause that speaks of what is asked for (哪一天想不起来了), unless a clause with a value
-        is nearer to the question; or it stands in the best passage, which gives no value.
-        """
-        details = "details" in asked.signs
-        for hit in near:
-            body, best = hit.passage.body, hit is near[0]
-            open_ones = sorted(filter(_is_unknown, body), key=asked.share, reverse=True)
-            if open_ones and asked.kind not in _TYPED:
-                return open_ones[0] if best and (details or body[0] in open_ones) else None
-            for each in open_ones:
-                parts = [Sentence(each.page, part) for part in clauses(each.text)]
-                left = [part for part in parts if _is_unknown(part) and asked.kin(part.text, "topics")]
-                given = [asked.share(part) for part in parts if self._values(asked, part.text)]
-                if left and max(map(asked.share, left)) >= max(given, default=0.0):
-                    return each
-            if open_ones and best and (details or not any(self._values(asked, each.text) for each in body)):
-                return open_ones[0]
-        return None
-
-    def _value(self, asked: _Question, hits: list[Hit]) -> RagAnswer | None:
-        """Return the nearest value of the asked kind in the best passages, a record's questions last."""
-        found: list[tuple[float, Any, Sentence, Hit]] = []
-        for hit in hits[:4]:
-            weights = [(sentence, 1.0) for sentence in hit.passage.body]
-            weights += [(sentence, 0.45) for sentence in hit.passage.asked if hit.passage.is_pair]
-            for sentence, weight in weights:
-                if values := self._values(asked, sentence.text):
-                    score = hit.score * (0.5 + 0.5 * asked.share(sentence)) * weight
-                    found.append((score, values[0], sentence, hit))
-        best = max(found, key=lambda each: each[0], default=None)
-        return None if best is None else self._typed(asked, *best[1:])
-
-    def _values(self, asked: _Question, text: str) -> list[Any]:
-        """Return the values of the asked kind in a sentence, without those that the question names."""
-        words = plain(text)
-        if (choose := answers.CHOOSERS.get(asked.kind)) is not None:
-            read = answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
-            chosen = choose(read)
-            values = list(chosen.candidates) if chosen.value is None else [chosen.value]
-            if asked.kind == "amount" and "total" in asked.signs and chosen.value is None and values:
-                return [sum(values)]
-            known = {fact.value for fact in read.asked}
-            return [value for value in values if value not in known]
-        if asked.kind == "person":
-            found = self._names_in(words)
-        elif asked.kind in ("place", "organization"):
-            found = _entities(asked.kind, words)
+    def _values(self, asked: _Question, text: str, passage: Passage) -> list[Any]:
+        """Return the values of the asked kind in some words, without those that the question names."""
+        kind, words = asked.kind, plain(text)
+        if kind not in ("boolean", *answers.CHOOSERS) and _is_open(text):
+            return []
+        if kind == "text":
+            return [text]
+        if kind == "boolean":
+            says = answers.leading_polarity(plain(passage.answer)) if passage.is_pair else None
+            if says is None and (says := answers.polarity(text)) is not None:
+                says = says is not answers.is_negated(plain(asked.text))
+            return [] if says is None else [says]
+        if kind in answers.CHOOSERS:
+            return _numbers(asked, text)
+        if kind == "person":
+            found = self._names.findall(words)
+        elif kind in _FACTS:
+            facts = [fact.value for fact in find_facts(words, names=False) if fact.kind == _FACTS[kind]]
+            has_id = vocabulary().patterns["kinds"]["id"].search(words) and re.search(r"\d", words)
+            found = facts or [text] * bool(has_id) if kind == "id" else [text] * len(facts)
         else:
-            facts = find_facts(words, names=False)
-            times = [text for fact in facts if fact.kind == "time"]
-            found = times if asked.kind == "clock" else [fact.value for fact in facts if fact.kind == "id"]
+            found = _entities(kind, words)
         return [value for value in found if value not in asked.text]
 
-    def _names_in(self, text: str) -> list[str]:
-        """Return the names of persons in the document that a text has, in its order."""
-        found = [name for name in self._names if name in text]
-        longest = [name for name in found if not any(name != other and name in other for other in found)]
-        return sorted(longest, key=lambda name: (text.index(name), name))
-
-    def _typed(self, asked: _Question, value: Any, sentence: Sentence, hit: Hit) -> RagAnswer:
-        quotes = [sentence]
-        if sentence in hit.passage.asked:  # the answer affirms the words of the question
-            quotes += hit.passage.quotes()
-        typed: dict[str, Any] = {"text": sentence.text}
-        if asked.kind == "amount":
-            typed = {"amount": value}
-        elif asked.kind == "breakdown":
-            total = sum(value) if "total" in asked.signs else None
-            typed = {"amount_breakdown": list(value), "amount": total}
-        elif asked.kind == "count" and value.is_integer():
-            typed = {"count": int(value)}
-        elif asked.kind == "date":
-            typed = {"date": self._dated(value, hit).iso()}
-        elif asked.kind == "range":
-            first, last = (self._dated(end, hit).iso() for end in value)
-            typed = {"date_range": RagAnswerRange(start=first, end=last)}
-        elif asked.kind not in ("clock", "count"):
-            typed = {"entity": value, "text": value}
-        return _reply(asked, quotes, **typed)
+    def _typed(self, kind: str, found: _Found, is_total: bool) -> dict[str, Any]:
+        """Return the typed fields of an answer."""
+        value = found.value
+        if kind == "breakdown":
+            total = sum(value) if is_total or len(value) == 1 else None
+            return {"amount_breakdown": list(value), "amount": total}
+        if kind == "range":
+            first, last = (self._dated(end, found.hit).iso() for end in value)
+            return {"date_range": RagAnswerRange(start=first, end=last)}
+        if kind == "date":
+            value = self._dated(value, found.hit).iso()
+        elif kind == "count":
+            value = int(value) if value.is_integer() else None
+        if kind in ("amount", "boolean", "count", "date"):
+            return {kind: value}
+        if kind in ("text", "share", "clock"):
+            return {"text": found.sentence.text}
+        return {"text": value} if kind == "id" else {"text": value, "entity": value}
 
     def _dated(self, date: PartialDate, hit: Hit) -> PartialDate:
         """Complete a date without a year by the year in the words before it."""
@@ -194,77 +173,62 @@ class BuiltinRag(KnownSystem):
         return date
 
 
+def _numbers(asked: _Question, text: str) -> list[Any]:
+    """Return the sums, counts, dates or periods in some words, without those that the question names."""
+    kind = asked.kind
+    read = answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
+    units = ("", read.unit) if kind == "count" and read.unit else None
+    if not any(fact.kind == _FACTS[kind] and (not units or fact.unit in units) for fact in read.facts):
+        return []
+    chosen = answers.CHOOSERS[kind](read)
+    is_one = kind == "breakdown" and len(chosen.value or ()) == 1
+    if is_one and vocabulary().patterns["signs"]["total"].search(text):
+        return []
+    found = list(chosen.candidates) if chosen.value is None else [chosen.value]
+    if kind == "amount" and "total" in asked.signs and len(found) > 1:
+        return [sum(found)]
+    if kind == "date":  # 前一日 is none
+        found = [date for date in found if date.year or date.month]
+    known = {fact.value for fact in read.asked}
+    return [value for value in found if value not in known]
+
+
+@lru_cache(1024)
+def _bonus(kind: str, passage: Passage) -> float:
+    has_value = any(fact.kind == _FACTS[kind] for fact in find_facts(plain(passage.answer), names=False))
+    return _HAS_VALUE if has_value or _is_open(passage.answer) else 1.0
+
+
+def _supports(hit: Hit, asked: _Question) -> bool:
+    """Return True if a passage meets two parts of a question's content, a quarter, or one for a value."""
+    content = [unit for unit in asked.units if unit.is_content] or asked.units
+    met = [unit.weight for unit in content if unit.counts[hit.number]]
+    least = 2 if asked.kind in ("text", "boolean") else 1
+    return len(met) >= least or sum(met) >= MIN_SHARE * sum(unit.weight for unit in content)
+
+
 def _entities(kind: str, words: str) -> list[str]:
     pattern = vocabulary().patterns["entities"][kind]
     return ["".join(match.groups("")) for match in pattern.finditer(words)]
 
 
-def _is_unknown(sentence: Sentence) -> bool:
-    words = plain(sentence.text)
+def _is_open(text: str) -> bool:
     unknown = vocabulary().patterns["signs"]["unknown"]
-    return bool(answers.signs_of_not_knowing(words) or unknown.search(words.lower()))
+    return bool(answers.signs_of_not_knowing(plain(text)) or unknown.search(passages.lowered(text)))
 
 
-def _reply(asked: _Question, quotes: list[Sentence], abstains: str = "", **typed: Any) -> RagAnswer:
+def _reply(
+    asked: _Question, quotes: list[Sentence], cited: Sequence[Sentence] = (), abstains: str = "", **typed: Any
+) -> RagAnswer:
+    """Return an answer in the words of its quotes, which cites further ones."""
     words = vocabulary().templates[language_of(asked.text)]
     lead = words.get(abstains or str(typed.get("boolean")), "")
-    quoted = "；".join(words["found"].format(page=each.page, quote=each.text) for each in quotes)
+    quotes = list(dict.fromkeys(quotes))
+    cited = list(dict.fromkeys((*quotes, *cited)))
     return RagAnswer(
-        answer=f"{lead}{quoted}",
-        evidence=[RagEvidence(page=each.page, text=each.text) for each in quotes],
-        citation=[RagCitation(page=each.page, quote=each.text) for each in quotes],
+        answer=lead + "；".join(words["found"].format(page=page, quote=text) for page, text in quotes),
+        evidence=[RagEvidence(page=page, text=text) for page, text in cited],
+        citation=[RagCitation(page=page, quote=text) for page, text in cited],
         abstained=bool(abstains),
         **typed,
-    )
-
-
-_DECLINED: Final = "原文没有给出答案，无法回答。"
-
-
-class Oracle(KnownSystem):
-    """Answers each question as its file expects it; scores 100 % where the file is sound."""
-
-    reference = model = "oracle"
-    version = __version__
-    sees_truth = True
-
-    async def query(self, question: RagQuestion) -> RagAnswer:
-        """Answer a question with the expected answer."""
-        return right_answer(question)
-
-
-def right_answer(question: RagQuestion) -> RagAnswer:
-    """Return the answer that the benchmark expects to a question."""
-    if question.type == "conflict_gap":
-        return _conflict_gap(question)
-    expected = question.expected
-    required = question.required_evidence
-    breakdown = expected.breakdown()
-    period = expected.date_range
-    quotes = list(dict.fromkeys((each.page, each.must_include) for each in required))
-    words = expected.key_points or [text for _, text in quotes] or [expected.text_answer or "-"]
-    return RagAnswer(
-        answer="；".join(words),
-        amount=expected.amount_total,
-        amount_breakdown=list(breakdown) if breakdown is not None else None,
-        date=expected.date,
-        date_range=None if period is None else RagAnswerRange(start=period.start, end=period.end),
-        count=expected.count,
-        text=expected.text_answer,
-        boolean=expected.boolean_answer,
-        entity=expected.entity,
-        evidence=[RagEvidence(page=page, text=text) for page, text in quotes],
-        citation=[RagCitation(page=page, quote=text) for page, text in quotes],
-        abstained=False,
-    )
-
-
-def _conflict_gap(question: RagQuestion) -> RagAnswer:
-    place = question.evidence_location
-    quotes = [text for text in (question.required_quote, *question.additional_quotes) if text]
-    words = "；".join(quotes)
-    return RagAnswer(
-        answer=f"{_DECLINED}{words}" if question.should_abstain else words or question.question,
-        citation=[RagCitation(page=None if place is None else place.page, quote=text) for text in quotes],
-        abstained=question.should_abstain,
     )

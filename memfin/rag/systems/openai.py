@@ -22,7 +22,7 @@ from memfin.judges.prompts import fenced
 from memfin.memory.tokens import estimate_tokens
 from memfin.rag.document import Document
 from memfin.rag.extraction.normalize import language_of
-from memfin.rag.passages import Passage, PassageIndex, joined, passages_of, units_of
+from memfin.rag.passages import Passage, PassageIndex, joined, passages_of
 from memfin.rag.systems.protocol import RagReply
 
 _FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
@@ -47,7 +47,7 @@ class Chunks:
         """
         room = budget - estimate_tokens(instructions) - estimate_tokens(question) - _FRAME_TOKENS
         kept: list[int] = []
-        for hit in self._index.search(self._index.weighted(units_of(question))):
+        for hit in self._index.search(self._index.units(question)):
             room -= self._tokens[hit.number]
             if room < 0:
                 break

@@ -364,7 +364,7 @@ def _known_system(reference: str, document: Document | None, settings: AgentSett
     if not reference.startswith(OPENAI):
         settings.refuse_model_settings(reference)
         if reference == "oracle":
-            from memfin.rag.systems.builtin import Oracle  # noqa: PLC0415 - loads its rules only when used
+            from memfin.rag.systems.oracle import Oracle  # noqa: PLC0415 - loads its rules only when used
 
             return Oracle()
         if reference.lower().startswith(("http://", "https://")):
