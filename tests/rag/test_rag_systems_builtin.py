@@ -201,7 +201,7 @@ def test_passages_are_ranked_by_rare_words_and_not_by_the_name_of_the_person_ask
         ("他住哪里？", "罗知远住在江边。"),
         ("退钱了吗？", "他退了5000元。"),
     )
-    _, hits = BuiltinRag(record(*turns)).search("罗知远退还了多少钱？")
+    hits = BuiltinRag(record(*turns)).search("罗知远退还了多少钱？")
     assert hits[0].passage.answer == "他退了5000元。"
 
 

@@ -73,8 +73,11 @@ class BuiltinRag(KnownSystem):
         """Settings that the answers depend on besides the document, for the fingerprint."""
         return {"words_sha256": vocabulary().sha256}
 
-    def search(self, question: str) -> tuple[_Question, list[Hit]]:
-        """Read a question and rank the passages for it; those with a value of the asked kind have a bonus."""
+    def search(self, question: str) -> list[Hit]:
+        """Rank the passages for a question; those with a value of the asked kind have a bonus."""
+        return self._search(question)[1]
+
+    def _search(self, question: str) -> tuple[_Question, list[Hit]]:
         units = self._index.units(question, self._names.findall(question))
         asked = read_question(question)._replace(units=tuple(units))
         hits = self._index.search(units)
@@ -85,7 +88,7 @@ class BuiltinRag(KnownSystem):
 
     async def query(self, question: str) -> RagAnswer:
         """Return the answer with its evidence, or an abstention with the nearest words."""
-        asked, hits = self.search(question)
+        asked, hits = self._search(question)
         near = [hit for hit in hits[:MAX_READ] if hit.score >= NEAR * hits[0].score]
         if near and asked.kind in ("conflict", "list"):
             near.sort(key=lambda hit: hit.number)
