@@ -20,7 +20,7 @@ _NONE: Final = {"zh": "原文没有说明。", "en": "The document does not say.
 
 
 class Bm25sRag(KnownSystem):
-    """A baseline that answers with the best passage, and shows the best three as evidence.
+    """A baseline that answers with the best three passages, which are its evidence, too.
 
     Terms are character pairs of Chinese and words of other languages, the parameters those of the package.
     """
@@ -45,14 +45,14 @@ class Bm25sRag(KnownSystem):
         return sorted(hits, key=lambda hit: -hit.score)
 
     async def query(self, question: str) -> RagAnswer:
-        """Return the best passage as the answer; decline if none shares a term with the question."""
-        best = [hit.passage.quotes() for hit in self.search(question)[:MAX_PASSAGES]]
+        """Return the best passages as the answer; decline if none shares a term with the question."""
+        best = [quote for hit in self.search(question)[:MAX_PASSAGES] for quote in hit.passage.quotes()]
         if not best:
             return RagAnswer(answer=_NONE[language_of(question)], abstained=True)
         return RagAnswer(
-            answer=joined(text for _, text in best[0]),
-            evidence=[RagEvidence(page=page, text=text) for quotes in best for page, text in quotes],
-            citation=[RagCitation(page=page, quote=text) for page, text in best[0]],
+            answer=joined(text for _, text in best),
+            evidence=[RagEvidence(page=page, text=text) for page, text in best],
+            citation=[RagCitation(page=page, quote=text) for page, text in best],
         )
 
 
