@@ -1,10 +1,12 @@
 """``memfin memory``: the governed memory layer, served and looked after."""
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from memfin.cli.output import counted, note
+from memfin.contracts.memory import Route
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.memory import MemoryStore
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
@@ -12,6 +14,7 @@ from memfin.memory.drift import load_thresholds
 from memfin.memory.errors import NotFound
 from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
+from memfin.memory.tools import MemoryTools
 
 data_option = click.option(
     "--data",
@@ -41,6 +44,7 @@ def command() -> None:
     memfin memory export alice --out exports         all that is remembered of alice
     memfin memory verify exports/alice               compare it with its checksums
     memfin memory import exports/alice --data other
+    memfin memory mcp --user alice                   tools for a model that speaks MCP
     memfin memory delete alice --yes                 remove an account for good
 
     memfin memory COMMAND --help has the details.
@@ -199,6 +203,41 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
             note(f"user {user}: nothing was saved; {tokens} tokens revoked")
             return
     note(f"user {user} deleted at {deleted_at.isoformat(timespec='seconds')}; {tokens} tokens revoked")
+
+
+@command.command("mcp", short_help="Serve a user's memory to an MCP client.")
+@data_option
+@click.option("--user", required=True, help="User whose memory is served; a model cannot name another one.")
+@click.option(
+    "--route",
+    type=click.Choice(get_args(Route)),
+    help="Kind of task; only what it may read is seen and written.  [default: all]",
+)
+@click.option("--thread", metavar="ID", help="Thread whose items are seen and written, too.")
+def mcp(data: Path, user: str, route: Route | None, thread: str | None) -> None:
+    """Serve a user's memory to an MCP client on stdin and stdout: remember, search, update and forget.
+
+    \b
+    memfin memory mcp --data data --user alice
+
+    The client starts the command, with an absolute path, as by this entry of its configuration:
+
+    \b
+    {"mcpServers": {"memory": {"command": "memfin",
+      "args": ["memory", "mcp", "--data", "/path/to/data", "--user", "alice"]}}}
+
+    What the consent of the user does not allow is refused. Needs pip install 'memfin[mcp]'.
+    """
+    from memfin.cli.mcp import check_mcp, serve_mcp  # noqa: PLC0415 - no other command needs the protocol
+
+    check_mcp("memfin memory mcp")
+    from memfin.web.memory_server import MemoryServer  # noqa: PLC0415 - needs the extra
+
+    with _store(data) as store:
+        store.consent_on_file(user)  # refuses what is no id
+        server = MemoryServer(MemoryTools(store, user, route=route, thread_id=thread))
+        note(f"serving the memory of {user} to an MCP client on stdin and stdout")
+        serve_mcp(server.run)
 
 
 @command.group("token", short_help="Make and revoke the tokens of the service.")

@@ -177,7 +177,7 @@ class Items:
         """
         if limit < 1:
             raise InvalidInput("limit: must be at least 1")
-        kinds = _kinds(route, of_thread=thread_id is not None)
+        kinds = kinds_of(route, of_thread=thread_id is not None)
 
         def read(consent: ProfileConsent | None) -> list[MemoryItem]:
             return [
@@ -295,7 +295,7 @@ def _stripped(text: str) -> str:
     return text.strip() if isinstance(text, str) else text
 
 
-def _kinds(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
+def kinds_of(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
     """Return the kinds of items that a route may read; all without a route."""
     if route is None:
         return SLICE_OF.keys()
