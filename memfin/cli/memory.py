@@ -6,15 +6,17 @@ from typing import get_args
 import click
 
 from memfin.cli.output import counted, note
-from memfin.contracts.memory import Route
+from memfin.contracts.memory import ItemKind, Route
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.memory import MemoryStore
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.drift import load_thresholds
 from memfin.memory.errors import NotFound
+from memfin.memory.foreign import import_items as read_items
 from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
 from memfin.memory.tools import MemoryTools
+from memfin.text.lines import one_line
 
 data_option = click.option(
     "--data",
@@ -44,6 +46,7 @@ def command() -> None:
     memfin memory export alice --out exports         all that is remembered of alice
     memfin memory verify exports/alice               compare it with its checksums
     memfin memory import exports/alice --data other
+    memfin memory import-items memories.json --user alice
     memfin memory mcp --user alice                   tools for a model that speaks MCP
     memfin memory delete alice --yes                 remove an account for good
 
@@ -155,6 +158,40 @@ def import_(package: Path, data: Path) -> None:
     with _store(data, create=True) as store:
         imported = store.import_package(package)
     note(f"user {imported.user_id}: {imported.files} files imported")
+
+
+@command.command("import-items", short_help="Take in the memories of mem0, LangMem or LangGraph.")
+@click.argument("file", type=click.Path(path_type=Path))
+@data_option
+@click.option("--user", required=True, help="User whose memories are taken in.")
+@click.option("--from-user", "name", metavar="NAME", help="The user's name in FILE.  [default: as --user]")
+@click.option(
+    "--kind",
+    type=click.Choice(get_args(ItemKind)),
+    default="note",
+    show_default=True,
+    help="Kind of the items.",
+)
+def import_items(file: Path, data: Path, user: str, name: str | None, kind: ItemKind) -> None:
+    """Take in a user's memories from FILE, JSON or JSON Lines of mem0's get_all or of a LangGraph store.
+
+    \b
+    memfin memory import-items memories.json --user alice --data data
+
+    Memories of others are left out. Texts pass the consent and the gate as all others; those that are known
+    are not added again. What is refused is listed as FILE: number: reason. Exit code 0: all are in. 1: some
+    were refused or not read. 2: none can be, and nothing is written.
+    """
+    with _store(data) as store:
+        done = read_items(store, user, file, kind=kind, name=name)
+    for number, reason in done.left:
+        click.echo(one_line(f"{file}: {number}: {reason}"), err=True)
+    counts = (
+        f"{counted(done.added, 'item')} added, {done.known} known before, {done.of_others} of other users"
+    )
+    if done.left:
+        raise GateFailed(f"user {user}: {counts}; {len(done.left)} of {file} not taken in")
+    note(f"user {user}: {counts}")
 
 
 @command.command("verify", short_help="Compare an export with its checksums.")

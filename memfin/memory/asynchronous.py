@@ -69,7 +69,6 @@ class AsyncItems(_Operations):
         return await self._store.call(f"items.{name}", *args, **kwargs)
 
     add = _Async(Items.add)
-    put = _Async(Items.put)
     get = _Async(Items.get)
     all = _Async(Items.all)
     everything = _Async(Items.everything)

@@ -6,7 +6,7 @@ Items of no thread need ``save_to_profile``, and a revocation removes them; item
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +36,7 @@ MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
 SLICE_OF: Final = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
 NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
-KEY: Final = "key"  # in the metadata: the key of `Items.put`
+KEY: Final = "key"  # in the metadata: the key of `Items.add`
 IMPORTED_ID: Final = "imported_id"  # in the metadata: the id in the memory that an item comes from
 _TICK: Final = timedelta(microseconds=1)
 _UNKNOWN: Final = "item: there is none with that id"
@@ -61,49 +61,23 @@ class Items:
         user_id: str,
         text: str,
         *,
-        kind: ItemKind = "note",
-        thread_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> MemoryItem:
-        """Remember a text and return its item; an equal text of the kind in the same place stays one item.
-
-        Sensitive text is refused before anything is written, as is an item beyond `MAX_ITEMS`.
-        """
-        return self._keep(user_id, text, kind, thread_id, metadata)
-
-    def put(
-        self,
-        user_id: str,
-        key: str,
-        text: str,
-        *,
         kind: ItemKind | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> MemoryItem:
-        """Remember a text under a key of the caller, which the metadata keep, and return its item.
-
-        An item of the key in the same place, and of the kind if one is given, gets the text and the metadata;
-        otherwise an item is added, a note by default. It is refused as `add` does.
-        """
-        return self._keep(user_id, text, kind, thread_id, {**(metadata or {}), KEY: key}, key)
-
-    def _keep(
-        self,
-        user_id: str,
-        text: str,
-        kind: ItemKind | None,
-        thread_id: str | None,
-        metadata: Mapping[str, Any] | None,
         key: str | None = None,
     ) -> MemoryItem:
-        """Return the item of the key with its new content, the one of the same text, or a new one."""
-        text, given = _stripped(text), dict(metadata or {})
+        """Remember a text, a note by default, and return its item.
+
+        An equal text of the kind in the same place stays one item. With a key, the item of that key, and of
+        the kind if one is given, gets the text, and the metadata besides its own. Sensitive text is refused
+        before anything is written, as is an item beyond `MAX_ITEMS`.
+        """
+        text, given = _stripped(text), dict(metadata or {}) | ({} if key is None else {KEY: key})
         workspace = self._workspace
 
         def is_same(each: MemoryItem) -> bool:
             if key is None:
-                return (each.kind, each.text) == (kind, text)
+                return (each.kind, each.text) == (kind or "note", text)
             return key_of(each) == key and kind in (None, each.kind)
 
         with workspace.writing(user_id, {"text": text, "metadata": given}):
@@ -111,7 +85,7 @@ class Items:
             directory = self._directory(user_id, thread_id)
             held = list(load_sound(workspace.files, directory, MemoryItem))
             if same := next((each for each in held if is_same(each)), None):
-                return self._replace(consent, same, text, given) if key is not None else same
+                return same if key is None else self._replace(consent, same, text, {**same.metadata, **given})
             places = self._places(user_id)
             if sum(len(workspace.files.names(place)) for place in places) >= MAX_ITEMS:
                 raise InvalidInput(f"items: a person has at most {MAX_ITEMS}; forget some of them first")
@@ -177,7 +151,7 @@ class Items:
     def _replace(
         self, consent: ProfileConsent, item: MemoryItem, text: str, metadata: dict[str, Any]
     ) -> MemoryItem:
-        """Write the new text and metadata of an item, under the user's lock; the same ones are not written."""
+        """Write the new text and metadata of an item, under the user's lock, unless they are the same."""
         if (item.text, item.metadata) == (text, metadata):
             return item
         workspace = self._workspace
