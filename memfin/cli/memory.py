@@ -16,7 +16,7 @@ from memfin.memory.foreign import import_items as read_items
 from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
 from memfin.memory.tools import MemoryTools
-from memfin.text.lines import one_line
+from memfin.sandbox.references import one_line
 
 data_option = click.option(
     "--data",

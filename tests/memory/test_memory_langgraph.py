@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 from memfin.contracts.memory import ItemKind
 from memfin.memory import MemoryStore
 from memfin.memory.errors import ConsentRequired, InvalidInput, MemoryRefusal, SensitiveInput
+from memfin.memory.foreign import import_items
 from memfin.memory.langgraph import GovernedStore
 from tests.memory.memory_disks import UnsyncedFiles
 from tests.memory.memory_world import EVERYTHING, SECOND, Clock
@@ -328,6 +330,21 @@ async def test_the_loop_is_free_while_a_batch_waits(store: GovernedStore, memory
     await store.adelete(ADA, "k1")
     with pytest.raises(SensitiveInput):
         await store.aput(ADA, "k1", {"content": "card 6222 0212 3456 7890 128"})
+
+
+def test_imported_records_are_found_by_their_keys_and_stay_known(
+    store: GovernedStore, memory: MemoryStore, tmp_path: Path
+) -> None:
+    record = {"namespace": list(ADA), "key": "k1", "value": {"content": "no debt", "topic": "debt"}}
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps([record]))
+    assert import_items(memory, "ada", dump).added == 1
+    found = store.get(ADA, "k1")
+    assert found is not None
+    assert found.value == record["value"]
+    store.put(ADA, "k1", {"content": "little debt"})
+    assert import_items(memory, "ada", dump)[:2] == (0, 1)
+    assert [each.value for each in store.search(ADA)] == [{"content": "little debt"}]
 
 
 def test_without_the_extra_the_line_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
