@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, help="an existing directory; the data is made below it")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memfin-async-", dir=arguments.root) as room:
-        print(json.dumps(asyncio.run(measured(Path(room), arguments.clients, arguments.rounds)), indent=2))  # noqa: T201
+        print(json.dumps(asyncio.run(measured(Path(room), arguments.clients, arguments.rounds)), indent=2))
     return 0
 
 

@@ -77,8 +77,21 @@ def command() -> None:
     help="Browsers send the cookies of the pages through TLS only; set it behind a proxy that speaks TLS.",
 )
 @thresholds_option
+@click.option(
+    "--skills",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML file with the skills that GET /api/tasks/suggestions recommends.",
+)
 def serve(
-    data: Path, host: str, port: int, names: tuple[str, ...], *, secure_cookies: bool, thresholds: Path | None
+    data: Path,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    *,
+    secure_cookies: bool,
+    thresholds: Path | None,
+    skills: Path | None,
 ) -> None:
     """Serve the REST interface and the pages until SIGINT or SIGTERM.
 
@@ -90,7 +103,15 @@ def serve(
     """
     from memfin.web.memory.serving import serve as run  # noqa: PLC0415 - no other command needs a server
 
-    run(data, host=host, port=port, names=names, secure_cookies=secure_cookies, thresholds=thresholds)
+    run(
+        data,
+        host=host,
+        port=port,
+        names=names,
+        secure_cookies=secure_cookies,
+        thresholds=thresholds,
+        skills=skills,
+    )
 
 
 @command.command("expire", short_help="Remove what has expired, finish what was interrupted.")

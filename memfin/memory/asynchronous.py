@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -15,6 +15,7 @@ from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds
 from memfin.memory.files import Files
 from memfin.memory.items import Items
+from memfin.memory.owned import Owned
 from memfin.memory.package import Packages
 from memfin.memory.reading import Reading
 from memfin.memory.records import Gate
@@ -30,16 +31,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Operations:
-    """Coroutine functions of a service, which is found by its path in a `MemoryStore`."""
-
-    _path = ""
-
-    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Run an operation by its name in a worker thread."""
-        raise NotImplementedError
-
-
 class _Async(Generic[P, R]):
     """A method of a service as a coroutine function of the same parameters and result."""
 
@@ -48,17 +39,14 @@ class _Async(Generic[P, R]):
         self.__doc__ = method.__doc__
         self.__wrapped__ = method
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, instance: _Operations, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
-
-    def __get__(self, instance: _Operations | None, owner: type) -> Any:
-        return self if instance is None else partial(instance.call, self._name)
+    def __get__(
+        self, instance: "AsyncMemoryStore | AsyncItems | None", owner: type
+    ) -> Callable[P, Coroutine[Any, Any, R]]:
+        found: Any = self if instance is None else partial(instance.call, self._name)
+        return cast("Callable[P, Coroutine[Any, Any, R]]", found)
 
 
-class AsyncItems(_Operations):
+class AsyncItems:
     """Service of items of an `AsyncMemoryStore`; see `memfin.memory.items.Items` for its methods."""
 
     def __init__(self, store: "AsyncMemoryStore") -> None:
@@ -78,7 +66,7 @@ class AsyncItems(_Operations):
     search = _Async(Items.search)
 
 
-class AsyncMemoryStore(_Operations):
+class AsyncMemoryStore:
     """Memory store whose methods are coroutine functions, for any host with an event loop.
 
     The store is opened in a worker thread by ``async with`` or the first call. Each call runs in a worker
@@ -99,35 +87,28 @@ class AsyncMemoryStore(_Operations):
         telemetry: "MemoryTelemetry | None" = None,
         thresholds: Thresholds | None = None,
     ) -> None:
-        self._open: Callable[[], MemoryStore] = partial(
-            MemoryStore,
-            root,
-            clock=clock,
-            gate=gate,
-            files=files,
-            telemetry=telemetry,
-            thresholds=thresholds,
-        )
-        self._prepare(None)
+        opening = partial(MemoryStore, root, clock=clock, gate=gate, files=files, telemetry=telemetry)
+        self._start(partial(opening, thresholds=thresholds))
 
     @classmethod
     def of(cls, store: MemoryStore) -> Self:
         """Return the asynchronous form of an open store, which its owner closes."""
         self = cls.__new__(cls)
-        self._prepare(store)
+        self._start(None, store)
         return self
 
-    def _prepare(self, given: MemoryStore | None) -> None:
-        self._given = given
-        self._store = given
-        self._opening = threading.Lock()
+    def _start(self, opening: Callable[[], MemoryStore] | None, store: MemoryStore | None = None) -> None:
+        self._opening = opening
+        self._store = store
+        self._once = threading.Lock()
         self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         self.items = AsyncItems(self)
 
     def _opened(self) -> MemoryStore:
-        with self._opening:
-            if self._store is None:
-                self._store = self._open()
+        with self._once:
+            if self._store is None and self._opening is not None:
+                self._store = self._opening()
+            assert self._store is not None  # noqa: S101 - given, or just opened
             return self._store
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -140,7 +121,7 @@ class AsyncMemoryStore(_Operations):
 
     async def aclose(self) -> None:
         """Close the store, unless it was given; it cannot be used afterwards."""
-        if self._given is None:
+        if self._opening is not None:
             await self.call("close")
 
     async def __aenter__(self) -> Self:
@@ -178,6 +159,14 @@ class AsyncMemoryStore(_Operations):
     start_task = _Async(Reading.start_task)
     take_hint = _Async(Reading.take_hint)
     suggestions = _Async(Reading.suggestions)
+    show_thread = _Async(Owned.show_thread)
+    delete_thread = _Async(Owned.delete_thread)
+    delete_context = _Async(Owned.delete_context)
+    list_tasks = _Async(Owned.list_tasks)
+    delete_task = _Async(Owned.delete_task)
+    list_feedback = _Async(Owned.list_feedback)
+    delete_feedback = _Async(Owned.delete_feedback)
+    delete_drift = _Async(Owned.delete_drift)
     export_user = _Async(Packages.export_user)
     export_to = _Async(Packages.export_to)
     import_package = _Async(Packages.import_package)

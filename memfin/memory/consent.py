@@ -268,15 +268,18 @@ class Consents:
             return stub
 
     def _moment_of_grant(self, user_id: str, on_file: ConsentOnFile) -> datetime:
-        """Return the time, or the moment after the last record on file if the clock was set back."""
+        """Return the time, or the moment after the last record on file that the grant must not cover.
+
+        Drift is found in records since ``save_to_profile`` was given, whatever the clock says.
+        """
         workspace = self._workspace
         now = not_before(on_file.consent, workspace.now())
-        if on_file.in_force is not None:
+        if allows(on_file.consent, "save_to_profile"):
             return now
         files, paths = workspace.files, workspace.paths
         moments = [each.created_at for each in load_sound(files, paths.feedback(user_id), Feedback)]
         moments += [each.updated_at for each in load_sound(files, paths.threads(user_id), ThreadHeader)]
-        return max([now, *(moment + _TICK for moment in moments if moment > now)])
+        return max([now, *(moment + _TICK for moment in moments if moment >= now)])
 
     def _succession(self, on_file: ConsentOnFile, next_version: ProfileConsent) -> list[Step]:
         """Return the steps that put a version in force and keep the one before it."""

@@ -139,7 +139,7 @@ class Threads(ThreadFiles):
     ) -> ThreadRefresh:
         """Record a refresh; a context that the user gives is added to the earlier ones (memory design §5.4).
 
-        A thread whose preferences were forgotten takes no context.
+        A thread whose preferences are no longer used takes no context.
         """
         updates = list(watch_question_updates)
         texts = {
@@ -157,7 +157,7 @@ class Threads(ThreadFiles):
                 raise ThreadClosed("thread: is closed; it can be read, not changed")
             if given is not None and header.consent_blocked:
                 raise ConsentRequired(
-                    "thread: its preferences were forgotten, so no others are saved; "
+                    "thread: its preferences are no longer used, so no others are saved; "
                     "save a new thread for them",
                     ["save_to_thread"],
                 )
@@ -191,7 +191,7 @@ class Threads(ThreadFiles):
         consent_blocked: bool = False,
         status: ThreadStatus | None = None,
     ) -> ThreadHeader:
-        """Permanently forget a thread's preferences, or close it, with or without consent (§11.2)."""
+        """End the use of a thread's preferences for good, or close it, with or without consent (§11.2)."""
         workspace = self._workspace
         with workspace.writing(user_id):
             header = self.header(user_id, thread_id)

@@ -1,8 +1,8 @@
 """Persona drift: detectors, thresholds, feedback, and the drift log (memory design §5.5, §9).
 
 Detectors are functions of the whole history on file and are given no profile. No model reads the words of
-feedback: ``memfin/data/memory/feedback_keywords.toml`` gives them their meaning. The log is kept while
-consent is in force; interrupted signals are recorded at the next occasion.
+feedback: ``memfin/data/memory/feedback_keywords.toml`` gives them their meaning. The log is kept under
+``save_to_profile``, the scope that it is read under; interrupted signals are recorded at the next occasion.
 """
 
 import json
@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -36,13 +36,15 @@ from memfin.contracts.reading import read_toml
 from memfin.errors import RunFault, UsageError
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
-from memfin.memory.errors import AccountDeleted, ConsentRequired, MemoryRefusal
+from memfin.memory.deletions import deleted_drift, signal_of
+from memfin.memory.errors import AccountDeleted, MemoryRefusal
 from memfin.memory.paths import is_id, new_id
 from memfin.memory.records import Append, Checked, Put, load_sound
 from memfin.memory.tables import load_table
-from memfin.memory.workspace import Workspace
+from memfin.memory.workspace import Workspace, allows
 
 Sign = Literal[-1, 1]
+RecordT = TypeVar("RecordT", Feedback, ThreadRefresh)
 
 
 class Word(NamedTuple):
@@ -457,7 +459,7 @@ class DriftLog:
     ) -> Feedback:
         """Add feedback to the review queue, and the drift it shows to the log (memory design §5.5).
 
-        A user with revoked consent may give feedback, without a log; one who never consented may not.
+        Feedback needs ``create_task`` and is removed with it; the log needs ``save_to_profile``.
         """
         workspace = self._workspace
         given = {
@@ -467,11 +469,7 @@ class DriftLog:
             "comment": comment,
         }
         with workspace.writing(user_id, given):
-            consent = rules.readable(workspace.consent_on_file(user_id))
-            if not rules.may_create_task(consent):
-                raise ConsentRequired(
-                    "feedback needs the person's consent; ask for it first", ["create_task"]
-                )
+            consent = rules.require(workspace.consent_on_file(user_id), "create_task")
             directory = workspace.paths.feedback(user_id)
             history = list(load_sound(workspace.files, directory, Feedback))
             # No feedback is older than its consent, whatever the clock says.
@@ -486,18 +484,17 @@ class DriftLog:
             )
             path = workspace.paths.feedback_item(user_id, received.feedback_id)
             checked = workspace.check([Put(path, received)])
-            if consent is not None and consent.revoked_at is None:
-                known = [each for each in [*history, received] if each.created_at >= consent.granted_at]
-                reversals = grade_reversals(known, self._thresholds)
-                conflicts = feedback_conflicts(known, self._thresholds)
-                checked += self._steps(user_id, [*reversals, *conflicts], now)
+            known = self._known(consent, [*history, received])
+            reversals = grade_reversals(known, self._thresholds)
+            conflicts = feedback_conflicts(known, self._thresholds)
+            checked += self._steps(user_id, [*reversals, *conflicts], now)
             workspace.do(user_id, checked)
             return received
 
     def drift_log(self, user_id: str) -> list[DriftRecord]:
-        """Return the drift log of a user, oldest first; it is empty without consent in force."""
+        """Return the drift log of a user, oldest first; it is empty without ``save_to_profile``."""
         return self._workspace.consistently(
-            user_id, lambda consent: self._log_of(user_id) if consent is not None else []
+            user_id, lambda consent: self._log_of(user_id) if allows(consent, "save_to_profile") else []
         )
 
     def scan_drift(self) -> int:
@@ -524,7 +521,7 @@ class DriftLog:
         self, consent: ProfileConsent, header: ThreadHeader, refreshes: Iterable[ThreadRefresh], now: datetime
     ) -> Checked:
         """Return the checked steps that record drift of the current refresh; call under the user's lock."""
-        known = [each for each in refreshes if each.created_at >= consent.granted_at]
+        known = self._known(consent, refreshes)
         reopened, due = reopened_questions(header, known, now, self._thresholds)
         if due is not None:
             self._workspace.files.save(self._due(consent.user_id), b"")
@@ -538,8 +535,7 @@ class DriftLog:
         signals: list[DriftRecord] = []
         waiting = False
         for header in self._threads.headers(user_id):
-            refreshes = self._threads.refreshes(user_id, header.thread_id)
-            known = [each for each in refreshes if each.created_at >= consent.granted_at]
+            known = self._known(consent, self._threads.refreshes(user_id, header.thread_id))
             found, due = reopened_questions(header, known, now, self._thresholds)
             signals += found
             waiting = waiting or due is not None
@@ -549,14 +545,23 @@ class DriftLog:
             self._workspace.files.remove(self._due(user_id))
         return sum(isinstance(step, Put) for step, _ in checked)
 
+    def _known(self, consent: ProfileConsent, history: Iterable[RecordT]) -> list[RecordT]:
+        """Return the records that drift may be found in: those since ``save_to_profile`` was given."""
+        if not allows(consent, "save_to_profile"):
+            return []
+        since = self._workspace.allowed_since(consent, "save_to_profile")
+        return [each for each in history if each.created_at >= since]
+
     def _steps(self, user_id: str, signals: Iterable[DriftRecord], now: datetime) -> Checked:
         """Return the steps that add signals to the log and update its index."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
-        taken = {record.drift_id for record in log}
+        deleted = list(deleted_drift(workspace.files, paths, user_id))
+        taken = {record.drift_id for record in log} | {each.drift_id for each in deleted}
+        known = {each.signal for each in deleted}
         new: list[DriftRecord] = []
         checked: Checked = []
-        for signal in unrecorded(signals, log):
+        for signal in unrecorded((each for each in signals if signal_of(each) not in known), log):
             drift_id = new_id("drift", user_id, now, taken.__contains__)
             alerts = signal.signal_kind in self._thresholds.downstream.alerting
             record = signal.replace(drift_id=drift_id, triggers_alert=alerts)

@@ -99,6 +99,10 @@ class Index:
             ((*context, _number(now)) for context in contexts),
         )
 
+    def drop(self, user_id: str, context_id: str) -> None:
+        """Remove a context whose file is gone."""
+        self._change("DELETE FROM tasks WHERE user_id = ? AND context_id = ?", [(user_id, context_id)])
+
     def forget_user(self, user_id: str) -> None:
         """Remove all contexts of a user; the id stays claimed."""
         self._change("DELETE FROM tasks WHERE user_id = ?", [(user_id,)])

@@ -4,7 +4,6 @@ Items of no thread need ``save_to_profile``, and a revocation removes them; item
 ``save_to_thread``, and a revocation blocks them.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from memfin.contracts.memory import (
     MemoryItem,
     ProfileConsent,
     Route,
+    SliceName,
 )
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
@@ -29,11 +29,11 @@ from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, Remove, load, load_sound
 from memfin.memory.slices import MATRIX, SLICES, wanted_slices
 from memfin.memory.workspace import Workspace, allows
-from memfin.text.bm25 import K1, B, terms
+from memfin.text.bm25 import IncrementalBM25, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
 MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
-SLICE_OF: Final = {form.kind: name for name, form in SLICES.items() if form.kind}
+SLICE_OF: Final[dict[ItemKind, SliceName]] = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
 NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
 KEY: Final = "key"  # in the metadata: the key of `Items.add`
@@ -72,13 +72,16 @@ class Items:
         the kind if one is given, gets the text, and the metadata besides its own. Sensitive text is refused
         before anything is written, as is an item beyond `MAX_ITEMS`.
         """
-        text, given = _stripped(text), dict(metadata or {}) | ({} if key is None else {KEY: key})
+        text = _stripped(text)
+        given: Any = dict(metadata) if isinstance(metadata, Mapping) else metadata or {}
+        if key is not None and isinstance(given, dict):
+            given[KEY] = key
         workspace = self._workspace
 
         def is_same(each: MemoryItem) -> bool:
             if key is None:
                 return (each.kind, each.text) == (kind or "note", text)
-            return key_of(each) == key and kind in (None, each.kind)
+            return isinstance(given, dict) and key_of(each) == key and kind in (None, each.kind)
 
         with workspace.writing(user_id, {"text": text, "metadata": given}):
             consent = self._require(user_id, thread_id)
@@ -124,6 +127,8 @@ class Items:
         self, user_id: str, *, thread_id: str | None = None, kind: ItemKind | None = None
     ) -> list[MemoryItem]:
         """Return the items of a thread, or those of no thread, oldest first; none without consent."""
+        if kind not in {None, *SLICE_OF}:
+            raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
         with self._workspace.faults():
             found = self._workspace.consistently(
                 user_id, lambda consent: self.readable(user_id, consent, thread_id)
@@ -178,8 +183,14 @@ class Items:
     def forget(self, user_id: str, item_id: str) -> None:
         """Remove an item and its history physically; needs no consent."""
         workspace = self._workspace
-        with workspace.writing(user_id):
-            workspace.do(user_id, workspace.check([Remove(self._path(user_id, item_id))]))
+        with workspace.faults():
+            path = self._path(user_id, item_id)
+
+        def work() -> None:
+            with workspace.writing(user_id):
+                workspace.do(user_id, workspace.check([Remove(path)]))
+
+        workspace.despite_full_disk(work)
 
     def search(
         self,
@@ -241,7 +252,7 @@ class Items:
             raise ThreadClosed("thread: is closed; it can be read, not changed")
         if header is not None and header.consent_blocked:
             raise ConsentRequired(
-                "thread: its preferences were forgotten, so it takes no items; save a new thread for them",
+                "thread: its preferences are no longer used, so it takes no items; save a new thread",
                 ["save_to_thread"],
             )
         return consent
@@ -273,19 +284,14 @@ class Items:
 
 def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
-    held = [Counter(terms(each.text)) for each in items]
-    wanted = list(dict.fromkeys(terms(query)))
-    holding = {term: sum(term in each for each in held) for term in wanted}
-    average = sum(each.total() for each in held) / (len(held) or 1)
-    weight = {
-        term: math.log1p((len(held) - count + 0.5) / (count + 0.5)) * (K1 + 1.0)
-        for term, count in holding.items()
-    }
+    index = IncrementalBM25()
+    for each in items:
+        index.add(Counter(terms(each.text)))
+    scores = dict(index.search(terms(query), len(items)))
     words = dict.fromkeys(query.casefold().split())
     found: list[tuple[float, int, datetime, str, MemoryItem]] = []
-    for item, counts in zip(items, held, strict=True):
-        fixed = K1 * (1.0 - B + B * counts.total() / (average or 1.0))
-        score = round(sum(weight[term] * counts[term] / (counts[term] + fixed) for term in wanted), 6)
+    for number, item in enumerate(items):
+        score = round(scores.get(number, 0.0), 6)
         exact = [word for word in words if word in item.text.casefold()]
         # A single Chinese character is no term of a longer word, so it is looked up as it is.
         if score or any(not word.isascii() for word in exact):

@@ -157,6 +157,10 @@ class Paths:
         """Return the index of a user's drift log, one line per record."""
         return self.drift(user_id) / "_index.jsonl"
 
+    def deleted_drift(self, user_id: str) -> Path:
+        """Return the list of a user's deleted drift records, one line per record."""
+        return self.drift(user_id) / "_deleted.jsonl"
+
     def tree(self, name: str, user_id: str) -> Path:
         """Return the directory of a user in one of `TREES`."""
         return self._tops[name] / check_id(user_id)

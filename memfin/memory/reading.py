@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from memfin.contracts.base import Language, Record
 from memfin.contracts.memory import (
@@ -16,6 +19,8 @@ from memfin.contracts.memory import (
     ThreadHeader,
     UserContext,
 )
+from memfin.contracts.reading import read_toml
+from memfin.errors import UsageError
 from memfin.memory import slices
 from memfin.memory.consent import OnboardingState, onboarding_state
 from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
@@ -99,11 +104,27 @@ def hint_for(
     return "set_preferences" if state == "active" and not preferred else None
 
 
-class Skill(Record):
+class Skill(Record, forbid_unknown_fields=True):
     """A skill: its id, and the words that describe its topic."""
 
     skill_id: str
     topics: tuple[str, ...] = ()
+
+
+class _Skills(Record, forbid_unknown_fields=True):
+    skills: tuple[Skill, ...]
+
+
+def load_skills(path: Path) -> tuple[Skill, ...]:
+    """Read skills from a TOML file of ``[[skills]]`` tables with ``skill_id`` and ``topics``."""
+    try:
+        skills = msgspec.convert(read_toml(path), _Skills).skills
+    except (UsageError, msgspec.ValidationError) as problem:
+        raise UsageError(f"skills {path}: {problem}") from problem
+    ids = [skill.skill_id for skill in skills]
+    if repeated := next((each for each in ids if ids.count(each) > 1), None):
+        raise UsageError(f"skills {path}: skill_id {repeated!r} stands there twice; remove one of them")
+    return skills
 
 
 def recommended(skills: Sequence[Skill], memory: LoadedMemory) -> list[Skill]:
@@ -134,11 +155,12 @@ def example_question(memory: LoadedMemory) -> str:
 
 
 class Suggestions(Record):
-    """Suggestions for a user; refresh conditions are by type of object, or ``other``."""
+    """Suggestions for a user; refresh conditions are by type of object, or ``other``; skills are ids."""
 
     task_types: tuple[Route, ...]
     example_question: str
     refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
+    skills: tuple[str, ...] = ()
 
 
 class StartedTask(Record):
@@ -180,11 +202,14 @@ class Reading:
             check_id(thread_id, "thread id")
         _check_route(route)
         task = context_fields(overrides, "overrides")
-        memory = self._workspace.consistently(
-            user_id, lambda consent: self._read(user_id, consent, route, prompt, thread_id, task)
-        )
+
+        def read(consent: ProfileConsent | None) -> tuple[LoadedMemory, str]:
+            memory = self._read(user_id, consent, route, prompt, thread_id, task)
+            return memory, "" if consent is None else consent.consent_id
+
+        memory, consent_id = self._workspace.consistently(user_id, read)
         if self._telemetry is not None:
-            self._telemetry.context_built(memory.attributes)
+            self._telemetry.context_built(memory.attributes, consent_id)
         return memory
 
     def start_task(
@@ -222,21 +247,23 @@ class Reading:
                 workspace.do(user_id, workspace.check([Put(path, record)]))
             return hint
 
-    def suggestions(self, user_id: str) -> Suggestions:
+    def suggestions(self, user_id: str, skills: Sequence[Skill] = ()) -> Suggestions:
         """Return the latest kinds of task, an example question, and refresh conditions (§7.4).
 
-        Without consent in force, the answer is that for an unknown user.
+        Skills come in the recommended order: about the most recent threads first (§7.1). Without consent
+        in force, the answer is that for an unknown user.
         """
         check_id(user_id)
 
         def read(consent: ProfileConsent | None) -> Suggestions:
-            memory = self._read(user_id, consent, "snapshot")
+            memory = self._read(user_id, consent, "narrative_mapper")  # reads S6, the recent threads
             with self._workspace.faults():
                 used = [] if consent is None else self._routes_used(user_id, consent)
             return Suggestions(
                 task_types=suggested_tasks(used),
                 example_question=example_question(memory),
                 refresh_conditions=_TABLES.refresh_conditions,
+                skills=tuple(skill.skill_id for skill in recommended(skills, memory)),
             )
 
         return self._workspace.consistently(user_id, read)

@@ -326,7 +326,9 @@ class RemoveTree(NamedTuple):
 
 
 Step = Put | Append | Keep | Remove | RemoveTree
-Observer = Callable[[Step], None]  # called for each step that has changed something
+Observer = Callable[
+    [Step, str], None
+]  # called for each step that has changed something, and its consent's id
 Checked = list[tuple[Step, bytes]]  # steps that may be done, with the bytes that they write
 
 
@@ -343,8 +345,8 @@ class Writer:
         """Return a plan's steps with the bytes to write; one refused step refuses the plan."""
         return [(step, self._checked(step)) for step in plan]
 
-    def do(self, checked: Checked) -> None:
-        """Execute the steps in order."""
+    def do(self, checked: Checked, consent_id: str) -> None:
+        """Execute the steps of a person in order, under the consent of an id."""
         for step, data in checked:
             # A removal of nothing is not observed.
             changes = not isinstance(step, Remove | RemoveTree) or self._files.exists(step.path)
@@ -358,7 +360,7 @@ class Writer:
                 case RemoveTree(path):
                     self._files.remove_tree(path)
             if changes and self._observer is not None:
-                self._observer(step)
+                self._observer(step, consent_id)
 
     def _checked(self, step: Step) -> bytes:
         match step:

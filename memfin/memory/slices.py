@@ -65,6 +65,7 @@ MATRIX: Final[Mapping[Route, RoutePlan]] = _TABLES.routes
 SLICES: Final[Mapping[SliceName, SliceForm]] = _TABLES.slices  # in the order of injection
 CONSENT: Final[Mapping[Source, ConsentScope]] = _TABLES.consent
 OF_THREAD: Final[frozenset[Source]] = frozenset({"thread", "thread_items"})
+INJECTION_FORMAT: Final = 1  # of the text of `injected`; docs/memory.md says what may change within it
 THREADS_NAMED: Final = 3  # active threads that S6 names, the last ones touched
 DRIFT_DAYS: Final = 30  # days back that S9 counts drift signals
 _OBJECT_NAMES: Final = ("name", "symbol", "ticker", "title", "id")

@@ -13,6 +13,7 @@ from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds, shipped_thresholds
 from memfin.memory.files import Files
 from memfin.memory.items import Items
+from memfin.memory.owned import Owned
 from memfin.memory.package import Packages
 from memfin.memory.reading import Reading
 from memfin.memory.records import Gate
@@ -63,6 +64,7 @@ class MemoryStore:
         self.tasks = Tasks(workspace, telemetry)
         self.items = Items(workspace)
         self.reading = Reading(workspace, self.tasks, self.items, telemetry)
+        self.owned = Owned(workspace)
         self.packages = Packages(workspace)
 
         # The operations of the services under their flat names.
@@ -91,6 +93,14 @@ class MemoryStore:
         self.start_task = self.reading.start_task
         self.take_hint = self.reading.take_hint
         self.suggestions = self.reading.suggestions
+        self.show_thread = self.owned.show_thread
+        self.delete_thread = self.owned.delete_thread
+        self.delete_context = self.owned.delete_context
+        self.list_tasks = self.owned.list_tasks
+        self.delete_task = self.owned.delete_task
+        self.list_feedback = self.owned.list_feedback
+        self.delete_feedback = self.owned.delete_feedback
+        self.delete_drift = self.owned.delete_drift
         self.export_user = self.packages.export_user
         self.export_to = self.packages.export_to
         self.import_package = self.packages.import_package
@@ -153,6 +163,10 @@ class _InMemoryFiles(Files):
 
     def database(self, path: Path) -> str:  # noqa: ARG002 - there is none
         return ":memory:"
+
+    def replace(self, source: Path, target: Path) -> None:
+        self.save(target, self.load(source) or b"")
+        self.unlink(source)
 
     def sync(self) -> None:
         pass

@@ -29,6 +29,8 @@ class MemoryTelemetry:
     """Counters and spans of a memory store (memory design §5.2, §6.6, §8.2, §9.3, §11.4).
 
     Labels and attributes are names of closed sets, numbers and ids of records; never a person or a text.
+    ``consent_id_ref`` of a span is the id of the person's consent; empty without one, and for a sweep, which
+    removes contexts of many people.
     """
 
     def __init__(
@@ -45,19 +47,19 @@ class MemoryTelemetry:
         labels = ["signal_kind", "triggers_alert"]
         self._drifts = Counter("persona_drift", "Drift signals recorded", labels, registry=self.registry)
 
-    def observer(self, root: Path) -> Callable[[Step], None]:
+    def observer(self, root: Path) -> Callable[[Step, str], None]:
         """Return the observer of the write steps under a data root."""
 
-        def observe(step: Step) -> None:
+        def observe(step: Step, consent_id: str) -> None:
             scope, slice_id = _scope_of(step.path.relative_to(root))
             record = step.record if isinstance(step, Put | Append) else None
-            consent_id = str(record.get("consent_id") or "") if record is not None else ""
             op = "delete" if isinstance(step, Remove | RemoveTree) else "write"
             self._operation(op, scope, slice_id, consent_id)
             if isinstance(record, DriftRecord):
                 self._drifts.labels(record.signal_kind, str(record.triggers_alert).lower()).inc()
                 with self._tracer.start_as_current_span("persona_drift_detected") as span:
                     span.set_attributes({"drift_id": record.drift_id, "signal_kind": record.signal_kind})
+                    span.set_attribute("consent_id_ref", consent_id)
 
         return observe
 
@@ -76,10 +78,10 @@ class MemoryTelemetry:
         """Record a step of onboarding, one of a closed set of names."""
         self._steps.labels(step).inc()
 
-    def context_built(self, attributes: SliceAttributes) -> None:
+    def context_built(self, attributes: SliceAttributes, consent_id: str) -> None:
         """Record the slices of a task's context, by name, and their tokens."""
         with self._tracer.start_as_current_span("context_built") as span:
-            span.set_attributes(msgspec.to_builtins(attributes))
+            span.set_attributes({**msgspec.to_builtins(attributes), "consent_id_ref": consent_id})
 
     def _operation(self, op: str, scope: str, slice_id: str, consent_id: str, count: int = 1) -> None:
         self._operations.labels(op, scope).inc(count)

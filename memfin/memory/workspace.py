@@ -24,6 +24,7 @@ from memfin.contracts.memory import (
     UserContext,
 )
 from memfin.errors import RunFault
+from memfin.memory.deletions import prune_drift_index, remaining_steps
 from memfin.memory.errors import AccountDeleted, InvalidId, InvalidInput, MemoryRefusal
 from memfin.memory.files import Files, Locks, Reserve, is_full, move_in, temporary
 from memfin.memory.index import Index, TaskRow
@@ -108,6 +109,7 @@ class Workspace:
         self.files = files
         self._clock = clock
         self.gate = EarlyGate(gate)
+        self._observed = observer is not None
         self._writer = Writer(files, self.paths, self.gate, observer)
         self.check = self._writer.check
         self.locks = Locks(files, self.paths.locks)
@@ -197,11 +199,21 @@ class Workspace:
         several = settle or len(checked) > 1
         if several:
             self.mark(user_id)
-        self._writer.do(checked)
+        self._execute(user_id, checked)
         if settle:
             self._settle(user_id)
         if several:
             self.files.unlink(self.paths.marker(user_id))
+
+    def _execute(self, user_id: str, checked: Checked) -> None:
+        """Execute checked steps; the observer gets the id of the consent granted by them, or on file."""
+        consent_id = ""
+        if checked and self._observed:
+            records = (step.record for step, _ in checked if isinstance(step, Put))
+            on_file = self.consent_on_file(user_id).consent
+            consent = next((each for each in records if isinstance(each, ProfileConsent)), on_file)
+            consent_id = "" if consent is None else consent.consent_id
+        self._writer.do(checked, consent_id)
 
     def mark(self, user_id: str) -> None:
         """Mark a user's operation as in progress; the mark of an interrupted one stays."""
@@ -212,8 +224,8 @@ class Workspace:
     def _settle(self, user_id: str) -> None:
         """Make a user's files match the stored consent (memory design §10.4)."""
         for tree in self.paths.trees(user_id):
-            self._writer.do(self.check(map(Remove, self.files.strays(tree))))
-        self._writer.do(self.check(self._purge_steps(user_id)))
+            self._execute(user_id, self.check(map(Remove, self.files.strays(tree))))
+        self._execute(user_id, self.check(self._purge_steps(user_id)))
 
     def _purge_steps(self, user_id: str) -> Iterator[Step]:
         """Yield the steps that remove records without consent; none while the consent is unreadable."""
@@ -223,17 +235,16 @@ class Workspace:
         if on_file.data is not None and consent is None:
             return
         # 1. Every profile but the one in force: revoked, replaced, or of a grant that never came to be.
+        #    With the last one, the drift log and the items.
         profiles = paths.profiles(user_id)
-        kept = consent.profile_context_id if consent and allows(consent, "save_to_profile") else None
-        if kept is None:
-            yield RemoveTree(profiles)
+        if consent is not None and allows(consent, "save_to_profile"):
+            kept = f"{consent.profile_context_id}.json"
+            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != kept)
         else:
-            yield from (Remove(profiles / name) for name in files.entries(profiles) if name != f"{kept}.json")
-        if not allows(consent, "save_to_profile"):
-            yield RemoveTree(paths.items(user_id))
-        # 2. The drift log.
-        if on_file.in_force is None:
-            yield RemoveTree(paths.drift(user_id))
+            yield from map(RemoveTree, (profiles, paths.drift(user_id), paths.items(user_id)))
+        # 2. Feedback.
+        if not allows(consent, "create_task"):
+            yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
             for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
@@ -258,6 +269,17 @@ class Workspace:
             if not found.consent_blocked:
                 name = found[kind.__struct_fields__[0]]  # the id
                 yield Put(directory / f"{name}.json", found.replace(consent_blocked=True))
+
+    def allowed_since(self, consent: ProfileConsent, scope: ConsentScope) -> datetime:
+        """Return the time from which a consent in force has allowed a scope without a break."""
+        since = consent.updated_at
+        for version in range(consent.version - 1, 0, -1):
+            data = self.files.load(self.paths.version(consent.user_id, version))
+            earlier = None if data is None else _consent_of(data)
+            if not allows(earlier, scope) or earlier is None:
+                break
+            since = earlier.updated_at
+        return since
 
     def has_files(self, user_id: str) -> bool:
         """Return True if a user has any file but a stub."""
@@ -339,7 +361,7 @@ class Workspace:
         if self.files.exists(paths.stub(user_id)):
             # The consent first, so that nothing is read from then on.
             in_force, *trees = self._places(user_id)
-            self._writer.do(self.check([Remove(in_force), *map(RemoveTree, trees)]))
+            self._execute(user_id, self.check([Remove(in_force), *map(RemoveTree, trees)]))
             self.index.forget_user(user_id)
         else:
             move_in(self.files, paths, user_id)
@@ -348,7 +370,10 @@ class Workspace:
             consent = self.consent_on_file(user_id).consent
             if consent is not None:  # a version that was to be superseded, and was not
                 strays.append(paths.version(user_id, consent.version))
-            self._writer.do(self.check(Remove(stray) for stray in strays if self.files.exists(stray)))
+            there = [Remove(stray) for stray in strays if self.files.exists(stray)]
+            self._execute(user_id, self.check(there))
+            self._execute(user_id, self.check(remaining_steps(self.files, paths, user_id, self.now())))
+            prune_drift_index(self.files, paths, user_id)
             self._settle(user_id)
         self.files.unlink(self.paths.marker(user_id))
 

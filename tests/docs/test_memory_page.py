@@ -1,9 +1,11 @@
 """The page about memory says what the code does: its tables are the code's, its example runs."""
 
+import inspect
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, get_args
 
@@ -12,8 +14,10 @@ import pytest
 from memfin.contracts.memory import ConsentScope, SliceAttributes
 from memfin.memory.boundaries import IMPERSONAL, ImpersonalPath
 from memfin.memory.consent import OnboardingState
+from memfin.memory.items import Items
 from memfin.memory.reading import ORDERS
 from memfin.memory.slices import CONSENT, MATRIX, SLICES, Condition
+from memfin.memory.store import IsolatedStore
 from tests.docs.pages import ROOT, blocks, prose
 
 PAGE: Final = ROOT / "docs" / "memory.md"
@@ -96,12 +100,34 @@ def test_consents_named_are_those_that_open_sources() -> None:
     assert set(CONSENT.values()) <= named
 
 
-def test_the_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langgraph", reason="the extra memfin[langgraph] is not installed")
     monkeypatch.chdir(tmp_path)
-    code, shown = list(blocks(PAGE))[:2]
-    assert (code.language, shown.language) == ("python", "text")
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        exec(compile(code.text, str(PAGE), "exec"), {})  # noqa: S102 - the page's own example
-    assert printed.getvalue() == shown.text
-    assert re.search("ada", code.text)
+    found = [block for block in blocks(PAGE) if block.language in {"python", "text"}]
+    assert [block.language for block in found] == ["python", "text"] * 6
+    for code, shown in zip(found[::2], found[1::2], strict=True):
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile(code.text, str(PAGE), "exec"), {})  # noqa: S102 - the page's own example
+        assert printed.getvalue() == shown.text
+
+
+def test_the_python_api_lists_every_public_method_and_each_has_a_docstring() -> None:
+    with IsolatedStore(lambda: datetime.now(UTC)) as store:
+        methods = {name: value for name, value in vars(store).items() if inspect.ismethod(value)}
+    items = {name: value for name, value in vars(Items).items() if name[0] != "_" and name != "readable"}
+    page = prose(ROOT / "docs" / "python-api.md")
+    _, *tables = page.split("| method | does |\n|---|---|\n")
+    assert len(tables) == 2
+    for table_, found in zip(tables, (methods, items), strict=True):
+        listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table_.partition("\n\n")[0], re.MULTILINE)
+        assert sorted(listed) == sorted(called(name, value) for name, value in found.items())
+        assert all(inspect.getdoc(value) for value in found.values())
+
+
+def called(name: str, function: Callable[..., object]) -> str:
+    """Return a function's name and parameters without their types."""
+    signature = inspect.signature(function)
+    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    plain = [each for each in parameters if each.name != "self"]
+    return f"{name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"

@@ -176,6 +176,7 @@ def test_the_network_is_not_served_without_a_token(memfin: Memfin, tmp_path: Pat
         (["delete", "alice", "--yes"], "data: no such directory"),
         (["expire", "--data", "."], ".: holds no data of the memory layer"),
         (["serve", "--drift-thresholds", "no.toml"], "drift thresholds no.toml: No such file"),
+        (["serve", "--skills", "no.toml"], "skills no.toml: No such file"),
         (["verify", "nothing"], "nothing: No such file or directory"),
         (["import", "nothing", "--data", "other"], "nothing: No such file or directory"),
         (["token", "add", "a/b"], "user id 'a/b'"),

@@ -26,6 +26,11 @@ USER = "u1"
 OTHER = "u2"
 LATER = START + timedelta(hours=1)
 
+
+def first_item(store: MemoryStore) -> str:
+    return store.items.everything(USER)[0].item_id
+
+
 Change = Callable[[MemoryStore], object]
 
 CHANGES: Mapping[str, Change] = MappingProxyType(
@@ -37,6 +42,15 @@ CHANGES: Mapping[str, Change] = MappingProxyType(
         "revoke-profile": lambda store: store.revoke_consent(USER, scope="save_to_profile"),
         "revoke-training": lambda store: store.revoke_consent(USER, scope="training_use_allowed"),
         "delete": lambda store: store.delete_user(USER),
+        "delete-thread": lambda store: store.delete_thread(USER, store.list_threads(USER)[0].thread_id),
+        "delete-feedback": lambda store: store.delete_feedback(
+            USER, store.list_feedback(USER)[0].feedback_id
+        ),
+        "add-item": lambda store: store.items.add(USER, "one more"),
+        "update-item": lambda store: store.items.update(USER, first_item(store), "changed"),
+        "forget-item": lambda store: store.items.forget(USER, first_item(store)),
+        "delete-drift": lambda store: store.delete_drift(USER),
+        "delete-task": lambda store: store.delete_task(USER, str(store.list_tasks(USER)[0].task_id)),
     }
 )
 
@@ -52,7 +66,7 @@ KILLED: Mapping[str, Change] = MappingProxyType(
     {
         name: change
         for name, change in {**CHANGES, **EXPORTS}.items()
-        if LONG or name in ("grant-less", "revoke", "delete", *EXPORTS)
+        if LONG or name in ("grant-less", "revoke", "delete", "delete-thread", *EXPORTS)
     }
 )
 """What is killed at each of its steps; of the others, each step is refused, and the power lost at each."""
@@ -69,6 +83,9 @@ def begun(root: Path) -> dict[str, bytes]:
     """Return the files of a world in which one person has left something everywhere, another one little."""
     with open_store(root, Clock(pace=SECOND)) as store:
         settle_in(store, USER, "one")
+        (thread,) = store.list_threads(USER)
+        for rating in ("thumbs_up", "thumbs_down"):
+            store.record_feedback(USER, f"thread:{thread.thread_id}", {"asset": "one-asset"}, rating, "one")
         store.grant_consent(OTHER, EVERYTHING, preferences("two"))
     return tree(root, state=True)
 

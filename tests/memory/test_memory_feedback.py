@@ -2,13 +2,14 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memfin.memory import MemoryStore
 from memfin.memory.drift import load_dictionary, polarity, read
 from memfin.memory.errors import ConsentRequired, ConsentUnreadable, InvalidInput, SensitiveInput
-from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, START, Clock, preferences
+from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock, preferences
 from tests.support import each_case
 
 SOL = {"asset": "SOL"}
@@ -114,14 +115,37 @@ def test_an_unreadable_consent_allows_no_feedback(store: MemoryStore) -> None:
         store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up")
 
 
-def test_who_revoked_gives_feedback_without_a_drift_log(store: MemoryStore, clock: Clock) -> None:
-    store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up")
-    revoke(store)
-    clock.now += SECOND
-    store.record_feedback("li", "snapshot:snap_1", SOL, "not_helpful")
-    assert len(queue(store)) == 2
-    assert store.drift_log("li") == []
+@pytest.mark.parametrize("scope", [None, "create_task"])
+def test_feedback_ends_with_the_consent_to_tasks(store: MemoryStore, scope: Any) -> None:
+    store.record_feedback("li", "snapshot:snap_1", SOL, "thumbs_up", "只在这里出现")
+    store.revoke_consent("li", scope=scope)
+    before = tree(store.root)
+    assert not [
+        path for path, data in before.items() if "feedback" in path or "只在这里出现".encode() in data
+    ]
+    with pytest.raises(ConsentRequired, match="consent to create_task; ask for it first"):
+        store.record_feedback("li", "snapshot:snap_1", SOL, "not_helpful")
+    assert tree(store.root) == before
+
+
+def test_drift_is_kept_under_the_consent_to_a_profile_and_does_not_come_back(
+    store: MemoryStore, clock: Clock
+) -> None:
+    def rated(*ratings: str) -> int:
+        for rating in ratings:
+            clock.now += SECOND
+            store.record_feedback("li", "snapshot:snap_1", SOL, rating)
+        return len(store.drift_log("li"))
+
+    assert rated("thumbs_up", "not_helpful") == 1
+    store.revoke_consent("li", scope="save_to_profile")
     assert not (store.root / "persona_drift" / "li").exists()
+    assert rated("thumbs_up", "not_helpful") == 0
+    assert not (store.root / "persona_drift" / "li").exists()
+    assert len(queue(store)) == 4
+    store.grant_consent("li", EVERYTHING)
+    assert rated("thumbs_up") == 0
+    assert rated("not_helpful") == 1
 
 
 def test_what_was_said_before_a_revocation_is_not_held_against_a_later_consent(
@@ -131,7 +155,7 @@ def test_what_was_said_before_a_revocation_is_not_held_against_a_later_consent(
     clock.now += SECOND
     revoke(store)
     clock.now += SECOND
-    store.grant_consent("li", NOTHING_KEPT, None)
+    store.grant_consent("li", EVERYTHING, None)
     store.record_feedback("li", "snapshot:snap_1", SOL, "not_helpful")
     assert store.drift_log("li") == []
     clock.now += SECOND

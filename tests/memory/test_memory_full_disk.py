@@ -71,7 +71,9 @@ def full(root: Path, code: int = errno.ENOSPC) -> tuple[MemoryStore, CrowdedFile
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
-@pytest.mark.parametrize("name", ["revoke", "revoke-profile", "revoke-training", "delete"])
+@pytest.mark.parametrize(
+    "name", [name for name in CHANGES if name.startswith(("revoke", "delete", "forget"))]
+)
 def test_consent_is_taken_back_and_accounts_are_deleted_on_a_full_disk(
     name: str, code: int, root: Path, tmp_path: Path
 ) -> None:
@@ -90,7 +92,7 @@ def test_consent_is_taken_back_and_accounts_are_deleted_on_a_full_disk(
         assert (root / STATE / "reserve").stat().st_size == RESERVED
 
 
-@pytest.mark.parametrize("name", ["first-grant", "grant-anew", "export"])
+@pytest.mark.parametrize("name", ["first-grant", "grant-anew", "add-item", "update-item", "export"])
 def test_the_reserve_is_for_nothing_else(name: str, root: Path) -> None:
     before = tree(root)
     store, files = full(root)

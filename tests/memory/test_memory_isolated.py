@@ -46,6 +46,15 @@ def save(store: MemoryStore, user_id: str) -> Any:
     )
 
 
+def delete_records(store: MemoryStore, user_id: str) -> Any:
+    for rating in ("thumbs_up", "thumbs_down", "thumbs_up"):
+        given = store.record_feedback(user_id, "snapshot:snap", {"type": "theme"}, rating)
+    store.delete_drift(user_id, store.drift_log(user_id)[0].drift_id)
+    store.delete_feedback(user_id, given.feedback_id)
+    store.delete_thread(user_id, first_thread(store, user_id))
+    return store.list_threads(user_id), store.list_feedback(user_id), store.drift_log(user_id)
+
+
 def finish_task(store: MemoryStore, user_id: str) -> Any:
     context = store.begin_task(user_id, "pre_execution", fields=TASK)
     return store.end_task(user_id, str(context.task_id))
@@ -78,6 +87,7 @@ STEPS: Final[dict[str, Step]] = {
     "rebuild": lambda store, user: store.rebuild_index(),
     "revoke": lambda store, user: store.revoke_consent(user),
     "revoke a scope": lambda store, user: store.revoke_consent(user, scope="save_to_thread"),
+    "records": delete_records,
     "delete": lambda store, user: store.delete_user(user),
     "read": lambda store, user: store.load_memory_slices(user, "thread_refresh", first_thread(store, user)),
     "state": lambda store, user: store.onboarding_state(user),
@@ -113,8 +123,8 @@ def play(root: Path, played: list[tuple[str, str, int]]) -> IsolatedStore:
 
 
 LIFE: Final = (
-    "state grant read save items refresh read begin sensitive hint expire forget read review revoke state "
-    "read hint begin grant save delete state grant"
+    "state grant read save items refresh read begin sensitive hint expire forget read review records "
+    "revoke state read hint begin grant save delete state grant"
 )
 
 

@@ -226,6 +226,25 @@ class TwoPeople(RuleBasedStateMachine):
         self.act(person, lambda: self.store.onboarding_state(person))
         self.act(person, lambda: self.store.suggestions(person))
 
+    @rule(person=people, owner=people, data=st.data())
+    def delete_records(self, person: str, owner: str, data: st.DataObject) -> None:
+        thread_id = data.draw(st.sampled_from([*self.threads[owner], "thread_none"]))
+        task_id = data.draw(st.sampled_from([*self.tasks[owner], "task_none"]))
+        self.act(person, lambda: self.store.show_thread(person, thread_id))
+        self.act(person, lambda: self.store.list_tasks(person))
+        self.act(person, lambda: self.store.list_feedback(person))
+        contexts = ["ctx_none", *(each.context_id for each in self.store.thread_contexts(owner, thread_id))]
+        feedback = ["feedback_none", *(each.feedback_id for each in self.store.list_feedback(owner))]
+        drift = [each.drift_id for each in self.store.drift_log(owner)]
+        actions: list[Callable[[], Any]] = [
+            lambda: self.store.delete_thread(person, thread_id),
+            lambda: self.store.delete_context(person, thread_id, data.draw(st.sampled_from(contexts))),
+            lambda: self.store.delete_task(person, task_id),
+            lambda: self.store.delete_feedback(person, data.draw(st.sampled_from(feedback))),
+            lambda: self.store.delete_drift(person, data.draw(st.sampled_from([None, *drift]))),
+        ]
+        self.act(person, data.draw(st.sampled_from(actions)))
+
     @rule(person=people, owner=people, kind=st.sampled_from(get_args(ItemKind)), data=st.data())
     def remember_and_change_items(self, person: str, owner: str, kind: ItemKind, data: st.DataObject) -> None:
         mark = PEOPLE[person]

@@ -83,6 +83,7 @@ def test_an_equal_text_of_a_kind_is_one_item_in_its_place(tmp_path: Path) -> Non
         ({"text": 5}, "text: "),
         ({"kind": "fact"}, "kind: "),
         ({"metadata": {str(number): 1 for number in range(17)}}, "metadata: "),
+        ({"metadata": "x"}, "metadata: "),
         ({"metadata": {"x": float("nan")}}, "metadata.x: is not a finite number"),
         ({"metadata": {"x": "y" * (64 << 10)}}, "MemoryItem: is larger than"),
     ],
@@ -93,6 +94,8 @@ def test_what_is_no_item_is_refused_in_one_line(given: dict[str, Any], message: 
         with pytest.raises(InvalidInput, match=f"^{message}"):
             store.items.add("ann", **{"text": "a", **given})
         assert store.items.all("ann") == []
+        with pytest.raises(InvalidInput, match="kind: unknown; known kinds: position, constraint, note"):
+            store.items.all("ann", kind="fact")  # type: ignore[arg-type]
 
 
 def test_sensitive_text_is_refused_before_any_write(tmp_path: Path) -> None:
@@ -193,7 +196,7 @@ def test_items_of_a_thread_end_with_its_preferences_and_its_writing(tmp_path: Pa
         store.patch_thread("ann", forgotten, consent_blocked=True)
         assert store.items.all("ann", thread_id=forgotten) == []
         assert store.items.everything("ann") == [item.replace(consent_blocked=True)]
-        with pytest.raises(ConsentRequired, match="preferences were forgotten"):
+        with pytest.raises(ConsentRequired, match="no longer used"):
             store.items.add("ann", "b", thread_id=forgotten)
 
         item = store.items.add("ann", "a", thread_id=closed)
@@ -206,6 +209,16 @@ def test_items_of_a_thread_end_with_its_preferences_and_its_writing(tmp_path: Pa
         store.items.forget("ann", item.item_id)
         with pytest.raises(NotFound):
             store.items.add("ann", "b", thread_id="thread_of_nobody")
+
+
+def test_items_go_with_their_thread(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = thread_of(store, "ann")
+        store.items.add("ann", "kept-secret", thread_id=thread_id)
+        store.delete_thread("ann", thread_id)
+        assert store.items.everything("ann") == []
+        assert b"secret" not in all_bytes(tmp_path)
 
 
 def test_search_finds_words_and_chinese_pairs(tmp_path: Path) -> None:

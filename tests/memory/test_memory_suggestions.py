@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 import pytest
 
 from memfin.contracts.memory import ConsentScopes, Preferences, ProfileConsent, RiskPromptPreference, Route
+from memfin.errors import UsageError
 from memfin.memory import MemoryStore
 from memfin.memory.consent import onboarding_state
 from memfin.memory.errors import InvalidId
@@ -18,6 +19,7 @@ from memfin.memory.reading import (
     advisors_for,
     example_question,
     hint_for,
+    load_skills,
     recommended,
     suggested_tasks,
 )
@@ -105,6 +107,26 @@ def test_skills_stay_in_their_order_without_threads_or_consent() -> None:
     assert ids(recommended(SKILLS, with_threads())) == expected
     assert ids(recommended(SKILLS, with_threads("sol", scopes=None))) == expected
     assert ids(recommended(SKILLS, memory("snapshot"))) == expected
+
+
+@each_case(
+    ("text", "reason"),
+    [
+        ("[[skills]", "line 1"),
+        ("[[skills]]\ntopics = []", "skill_id"),
+        ('[[skills]]\nskill_id = "a"\nwords = []', "words"),
+        ('[[skills]]\nskill_id = "a"\n[[skills]]\nskill_id = "a"', "twice"),
+        ("", "skills"),
+    ],
+)
+def test_a_skills_file_with_a_mistake_is_refused_in_one_line(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "skills.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        load_skills(path)
+    assert str(refused.value).startswith(f"skills {path}: ")
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_the_tasks_used_last_are_suggested_and_the_usual_ones_fill_up() -> None:

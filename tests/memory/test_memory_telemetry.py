@@ -96,15 +96,39 @@ def test_spans_have_the_attributes_of_the_design(
     attributes = dict(built.attributes or {})
     assert attributes.pop("total_memory_tokens_estimated")
     assert attributes.pop("slices_loaded") == ("S1", "S2", "S3")
+    consent_id = attributes.pop("consent_id_ref")
     assert attributes == {"slices_skipped_missing": (), "slices_blocked_by_consent": ()}
     (granted,) = spans(exporter, "profile_consent_grant")
-    assert str((granted.attributes or {})["consent_id_ref"]).startswith("consent_")
+    assert (granted.attributes or {})["consent_id_ref"] == consent_id
     (drifted,) = spans(exporter, "persona_drift_detected")
-    assert set(drifted.attributes or {}) == {"drift_id", "signal_kind"}
+    assert set(drifted.attributes or {}) == {"drift_id", "signal_kind", "consent_id_ref"}
     for name in ("memory_write", "memory_delete"):
         assert spans(exporter, name)
         for span in spans(exporter, name):
             assert set(span.attributes or {}) == {"scope", "slice_id", "consent_id_ref"}
+
+
+def test_every_span_refers_to_the_persons_consent(
+    tmp_path: Path, telemetry: MemoryTelemetry, exporter: InMemorySpanExporter
+) -> None:
+    with MemoryStore(tmp_path, telemetry=telemetry) as store:
+        consents = {store.grant_consent(user, ALL).consent_id: user for user in ("bob", "carol")}
+        for user in consents.values():
+            task = store.start_task(user, "pre_execution", fields={"constraints": ["不用杠杆"]}).context
+            store.end_task(user, str(task.task_id))
+            store.review_profile(user, {"time_horizon": "三年"})
+            store.items.add(user, "note")
+            store.record_feedback(user, "snapshot:snap_1", {}, "agree")
+        drifting(store)
+        alices = spans(exporter, "profile_consent_grant")[-1].attributes or {}
+        store.delete_user("alice")
+    references = [(span.attributes or {})["consent_id_ref"] for span in exporter.get_finished_spans()]
+    assert set(references) == {*consents, alices["consent_id_ref"]}
+    exporter.clear()
+    with MemoryStore(tmp_path, telemetry=telemetry) as store:
+        store.load_memory_slices("nobody", "snapshot")
+        telemetry.expired(2)
+    assert [(span.attributes or {})["consent_id_ref"] for span in exporter.get_finished_spans()] == ["", ""]
 
 
 def test_nobody_and_nothing_said_is_in_it(

@@ -183,7 +183,7 @@ def test_a_forgotten_thread_keeps_its_contexts_blocked_and_takes_no_others(store
     assert header.consent_blocked
     assert [each.consent_blocked for each in store.thread_contexts("u1", thread_id)] == [True]
     assert [each.consent_blocked for each in store.thread_contexts("u1", other)] == [False]
-    with pytest.raises(ConsentRequired, match="forgotten"):
+    with pytest.raises(ConsentRequired, match="no longer used"):
         store.refresh_thread("u1", thread_id, user_supplied_context=STYLE)
     store.refresh_thread("u1", thread_id, main_thesis="goes on")
     store.patch_thread("u1", thread_id, consent_blocked=False)

@@ -19,12 +19,13 @@ from memfin.report.comparison_report import comparison_report
 from memfin.report.reader import label_files
 from memfin.report.signoff import render_signoff
 from memfin.validity.evidence import read_readings
+from memfin.web.memory.pages.texts import texts
 from tests.report.test_soak_report import write_soak as write_soak_of_epochs
 from tests.support import LONG
 from tests.web.browsers import chromium, needs_chromium
 from tests.web.label_runs import Form, Labelling, labelling, write_label_run
-from tests.web.memory_service import serving
-from tests.web.test_memory_browser import EN, Person
+from tests.web.memory_service import FEEDBACK, serving
+from tests.web.test_memory_study import Reader
 from tests.web.view_runs import viewing, write_benchmark, write_soak, write_various
 
 AXE = os.environ.get("TESTS_AXE", "")
@@ -35,6 +36,9 @@ pytestmark = [
 
 PATHS = ("/", "/none", f"/runs/r/turns?q={quote('第3')}", "/runs/r/turns?label=nothing")
 """Pages of the viewer that a crawl does not find, or from which it starts."""
+
+MEMORY_PATHS = ("settings", "remembered", "consent", "revoke", "account/delete", "goodbye", "none")
+"""Pages of the memory service; the first one leads to the sign-in."""
 
 # Every template, colour and language is in one of the two; a long run has all four.
 LOOKS: list[tuple[str, Language]] = [("light", "en"), ("dark", "zh"), ("light", "zh"), ("dark", "en")]
@@ -135,6 +139,9 @@ async def test_reports(tmp_path: Path) -> None:
 async def test_pages_of_the_memory_service(tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as service:
         await service.save_thread(await service.grant())
+        service.store.begin_task("alice", "snapshot")
+        for rating in ("thumbs_up", "thumbs_down"):
+            await service.ask("POST", "/api/feedback", FEEDBACK | {"rating": rating})
         found = await anyio.to_thread.run_sync(
             partial(memory_pages, tmp_path, service.url, service.tokens["alice"])
         )
@@ -145,17 +152,17 @@ def memory_pages(folder: Path, url: str, token: str) -> list[str]:
     """Open the pages of the memory service before and after a sign-in; return what is found on them."""
     found: list[str] = []
     with looking(folder) as (browser, prefer):
-        person = Person(browser, url)
+        reader, words = Reader(browser), texts("en")["sign_in"]
         for signed_in in (False, True):
             for scheme, language in LOOKS:
                 prefer(scheme)
-                for path in ("settings", *(("consent", "none") if signed_in else ())):
-                    person.open(f"{path}?lang={language}")
+                for path in MEMORY_PATHS if signed_in else MEMORY_PATHS[:1]:
+                    browser.get(f"{url}/memory/{path}?lang={language}")
                     found += findings(browser)
             if not signed_in:
-                person.open("settings?lang=en")
-                person.field(EN["sign_in"]["token"]).send_keys(token)
-                person.press(EN["sign_in"]["submit"])
+                browser.get(f"{url}/memory/settings?lang=en")
+                reader.write(words["token"], token)
+                reader.press(words["submit"])
     return found
 
 

@@ -35,6 +35,7 @@ OTHER_HOSTS = (
     "user@localhost",
     "",
 )
+IDS = {name for route in ROUTES for name in re.findall(r"\{(\w+)\}", route.path)}
 NAMED = {route.name: route for route in ROUTES}
 
 
@@ -63,7 +64,7 @@ def test_every_call_has_a_body_here_if_it_takes_one() -> None:
     ids=["none", "empty", "no-token", "short", "unknown", "basic", "no-scheme"],
 )
 async def test_nothing_is_answered_without_a_token(service: Service, authorization: str | None) -> None:
-    ids = {"user_id": "alice", "thread_id": "t", "consent_id": "c", "snapshot_id": "s", "task_id": "k"}
+    ids = dict.fromkeys(IDS, "x") | {"user_id": "alice"}
     shown = (
         {}
         if authorization is None
@@ -98,13 +99,21 @@ async def test_every_call_of_another_user_looks_like_one_of_nobody(service: Serv
     consent_id = await service.grant("alice")
     await service.grant("bob")
     task = (await service.ask("POST", "/api/tasks", {"route": "snapshot"})).json
+    for rating in ("thumbs_up", "thumbs_down"):
+        feedback = (await service.ask("POST", "/api/feedback", FEEDBACK | {"rating": rating})).json
+    thread_id = await service.save_thread(consent_id)
     own = {
         "user_id": "alice",
         "consent_id": consent_id,
-        "thread_id": await service.save_thread(consent_id),
+        "thread_id": thread_id,
+        "context_id": service.store.thread_contexts("alice", thread_id)[0].context_id,
         "snapshot_id": "snap_1",
         "task_id": task["task_id"],
+        "feedback_id": feedback["feedback_id"],
+        "item_id": service.store.items.add("alice", "note to self", kind="note").item_id,
+        "drift_id": service.store.drift_log("alice")[0].drift_id,
     }
+    assert set(own) == IDS
     nobodys = {name: f"nobody{number}" for number, name in enumerate(own)} | {"snapshot_id": "snap_1"}
     everything = service.store.export_user("alice")
     seen = set()

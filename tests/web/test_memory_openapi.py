@@ -1,5 +1,6 @@
 """The OpenAPI document says what the service does, and the service does what the document says."""
 
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,9 +14,11 @@ import pytest
 
 from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.openapi import openapi_document
+from tests.docs.pages import ROOT
 from tests.support import LONG, length, unmeasured
 from tests.web.memory_service import Service, serving
 
+PAGE = ROOT / "docs" / "memory-service.md"
 EXAMPLES = length(2, 100)
 """Examples a call; in a long run, schemathesis also walks through the corners of every schema."""
 
@@ -44,6 +47,14 @@ def test_every_call_is_described_with_its_failures() -> None:
     for route in ROUTES:
         assert {"401", "421", "500"} <= set(described[route.name]["responses"])
         assert ("requestBody" in described[route.name]) == (route.body is not None)
+
+
+def test_the_page_lists_every_call() -> None:
+    listed = set[tuple[str, str]]()
+    for cell in re.findall(r"^\| ([^|]*`[^|]* /api/[^|]*`) \|", PAGE.read_text("utf-8"), re.MULTILINE):
+        *methods, path = cell.replace("`", "").replace(",", "").split()
+        listed.update((method, path.partition("?")[0]) for method in methods)
+    assert listed == {(route.method, route.path) for route in ROUTES}
 
 
 def test_the_schemas_are_schemas_and_all_of_them_are_there() -> None:

@@ -2,6 +2,7 @@
 
 import html
 import io
+import random
 import re
 import zipfile
 from collections.abc import AsyncIterator
@@ -13,9 +14,15 @@ import pytest
 from aiohttp import ClientSession, CookieJar
 from yarl import URL
 
+from memfin.contracts.memory import ContextFields
+from memfin.memory.consent import SCOPES
+from memfin.memory.records import REVIEWABLE
+from memfin.web.memory.pages.endings import ENDINGS, SHOWN
 from memfin.web.memory.pages.sessions import Sessions
 from memfin.web.memory.pages.texts import texts
-from tests.web.memory_service import Answer, Service, serving
+from tests.memory.memory_disks import tree
+from tests.support import length
+from tests.web.memory_service import FEEDBACK, Answer, Service, serving
 
 EN, ZH = texts("en"), texts("zh")
 
@@ -60,10 +67,11 @@ class Visitor:
             await self.ask("GET", answer.headers["Location"])
         return answer
 
-    async def sign_in(self, user: str = "alice") -> None:
+    async def sign_in(self, user: str = "alice", page: str = "settings") -> None:
         await self.get("sign-in?lang=en")
         answer = await self.send("sign-in", token=self._service.tokens[user])
-        assert (answer.status, answer.headers["Location"]) == (303, "/memory/settings")
+        assert answer.status == 303
+        await self.get(page)
 
 
 @pytest.fixture
@@ -95,7 +103,16 @@ def test_both_languages_have_the_same_words() -> None:
 
 
 async def test_nobody_is_let_in_without_a_token(service: Service, visitor: Visitor) -> None:
-    for path in ("settings", "consent", "export", ""):
+    for path in (
+        "settings",
+        "consent",
+        "export",
+        "",
+        "remembered",
+        "revoke",
+        "account/delete",
+        "tasks/t/delete",
+    ):
         answer = await visitor.ask("GET", f"/memory/{path}")
         assert answer.status == 303
         assert answer.headers["Location"].startswith("/memory/s")
@@ -117,10 +134,14 @@ async def test_a_session_is_a_cookie_that_scripts_and_other_sites_never_see(
     assert service.tokens["alice"] not in cookie
 
 
-async def test_every_page_forbids_scripts_frames_and_keeping(visitor: Visitor) -> None:
+async def test_every_page_forbids_scripts_frames_and_keeping(service: Service, visitor: Visitor) -> None:
+    await service.grant()
     pages = [await visitor.get("sign-in")]
     await visitor.sign_in()
-    pages += [await visitor.get(path) for path in ("settings", "consent", "style.css")]
+    pages += [
+        await visitor.get(path)
+        for path in ("settings", "consent", "remembered", "goodbye", "revoke", "style.css")
+    ]
     pages.append(await visitor.ask("GET", "/memory/nowhere"))
     for page in pages:
         policy = page.headers["Content-Security-Policy"]
@@ -131,9 +152,10 @@ async def test_every_page_forbids_scripts_frames_and_keeping(visitor: Visitor) -
 
 
 async def test_consent_is_given_seen_and_taken_back_on_the_pages(service: Service, visitor: Visitor) -> None:
-    await visitor.sign_in()
+    await visitor.get("sign-in?lang=en")
+    answer = await visitor.send("sign-in", token=service.tokens["alice"])
+    assert answer.headers["Location"] == "/memory/consent"
     assert EN["consent"]["none"] in html.unescape(visitor.page)
-    await visitor.get("consent")
     await visitor.send(
         "consent",
         create_task="yes",
@@ -146,47 +168,86 @@ async def test_consent_is_given_seen_and_taken_back_on_the_pages(service: Servic
     assert EN["done"]["consent"] in visitor.page
     saved = service.store.read_profile("alice")
     assert saved is not None
-    assert (saved.language_preference, saved.research_depth, saved.user_focus_reason) == (
-        "zh",
-        None,
-        "半导体\n周期",
-    )
+    assert (saved.language_preference, saved.research_depth) == ("zh", None)
+    assert saved.user_focus_reason == "半导体\n周期"
     await visitor.get("consent")
-    assert re.findall(r'id="(\w+)" name="\w+" value="yes"[^>]* checked', visitor.page) == [
-        "create_task",
-        "save_to_profile",
-    ]
-    await visitor.get("settings")
+    assert ticked(visitor) == ["create_task", "save_to_profile"]
+    await visitor.get("scopes/save_to_profile/revoke")
+    assert "半导体\n周期" in visitor.page
     await visitor.send("scopes/save_to_profile/revoke")
     assert EN["done"]["scope"] in visitor.page
     assert service.store.read_profile("alice") is None
-    refused = await visitor.send("revoke")
-    assert refused.status == 400
-    await visitor.get("settings")
-    await visitor.send("revoke", confirm="yes")
-    assert EN["done"]["revoked"] in visitor.page
+    await visitor.get("revoke")
+    await visitor.send("revoke")
+    assert EN["done"]["revoke"] in visitor.page
     assert service.store.consent_state("alice") == "revoked"
-    assert 'action="/memory/revoke"' not in visitor.page
+    assert "/memory/revoke" not in visitor.page
+    for scope in ("create_task", "nothing"):
+        assert (await visitor.ask("GET", f"/memory/scopes/{scope}/revoke")).status == 404
 
 
-async def test_each_preference_is_seen_changed_and_deleted(service: Service, visitor: Visitor) -> None:
+async def test_a_permission_that_loses_nothing_is_taken_back_at_once(
+    service: Service, visitor: Visitor
+) -> None:
+    await service.grant(save_to_profile=False, save_to_thread=False)
+    await visitor.sign_in()
+    await visitor.send("scopes/training_use_allowed/revoke")
+    assert EN["done"]["scope"] in visitor.page
+    assert 'href="/memory/scopes/create_task/revoke"' in visitor.page  # the last one: the whole consent
+    await visitor.get("scopes/create_task/revoke")
+    assert html.escape(EN["endings"]["revoke"]["title"]) in visitor.page
+
+
+async def test_a_choice_that_loses_something_is_asked_about(service: Service, visitor: Visitor) -> None:
+    await service.grant()
+    service.store.review_profile("alice", {"time_horizon": "3年", "constraints": ["不用杠杆"]})
+    await visitor.sign_in(page="consent")
+    both = {"create_task": "yes", "save_to_profile": "yes"}
+    await visitor.send("consent", **both, save_to_thread="yes")
+    saved = service.store.read_profile("alice")
+    assert saved is not None
+    assert (saved.time_horizon, saved.constraints) == (
+        "3年",
+        ["不用杠杆"],
+    )  # which the dialogue does not ask for
+    await visitor.get("consent")
+    asked = await visitor.send("consent", create_task="yes", save_to_thread="yes")
+    assert asked.status == 200
+    assert "不用杠杆" in visitor.page
+    assert service.store.read_profile("alice") is not None
+    await visitor.send("consent")
+    assert service.store.read_profile("alice") is None
+    consent = service.store.consent_on_file("alice").in_force
+    assert consent is not None
+    assert (consent.scopes.create_task, consent.scopes.save_to_thread) == (True, True)
+
+
+async def test_one_form_saves_and_clears_every_lasting_field(service: Service, visitor: Visitor) -> None:
     await service.grant()
     await visitor.sign_in()
     assert '<option value="deep" selected>' in visitor.page
-    await visitor.send("preferences/research_depth", research_depth="quick")
-    assert EN["done"]["changed"] in visitor.page
-    for name in ("language_preference", "research_depth", "risk_prompt_preference", "user_focus_reason"):
-        await visitor.send(f"preferences/{name}/delete")
-        assert EN["done"]["deleted"] in visitor.page
-        assert f"preferences/{name}/delete" not in visitor.page
+    said = {
+        "language_preference": "en",
+        "research_depth": "quick",
+        "risk_prompt_preference": "balanced",
+        "user_focus_reason": "光伏",
+        "research_style": "figures first",
+        "user_stated_position_context": "bond funds",
+        "time_horizon": "3 years",
+        "constraints": " no leverage \r\n\r\nno single shares",
+    }
+    assert {*said} == {*REVIEWABLE}
+    await visitor.send("profile", **said)
+    assert EN["done"]["saved"] in visitor.page
     profile = service.store.read_profile("alice")
     assert profile is not None
-    assert profile.user_focus_reason is None
-    assert EN["settings"]["saved_none"] in visitor.page
-    await visitor.send("preferences/user_focus_reason", user_focus_reason="")
-    assert (
-        await visitor.ask("POST", "/memory/preferences/user_id", {"form_secret": secret(visitor)})
-    ).status == 404
+    wanted = said | {"constraints": ["no leverage", "no single shares"]}
+    assert {name: profile[name] for name in said} == wanted
+    assert "no leverage\nno single shares</textarea>" in visitor.page
+    await visitor.send("profile", **dict.fromkeys(said, ""))
+    profile = service.store.read_profile("alice")
+    assert profile is not None
+    assert not any(profile[name] for name in said)
 
 
 def ticked(visitor: Visitor) -> list[str]:
@@ -204,13 +265,19 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
 ) -> None:
     await service.grant()
     await visitor.sign_in()
+    mail = "写信给 someone@example.com"
     refused = await visitor.send(
-        "preferences/user_focus_reason", user_focus_reason="写信给 someone@example.com"
+        "profile", time_horizon="3年", research_depth="quick", constraints=f"a\n{mail}"
     )
     assert refused.status == 422
-    assert EN["problems"]["sensitive_input"] in html.unescape(visitor.page)
-    assert "someone@example.com</textarea>" in visitor.page
-    assert 'aria-invalid="true"' in visitor.page
+    words = f"{EN['fields']['constraints']}: {EN['problems']['sensitive_input']}"
+    assert words in html.unescape(visitor.page)
+    assert re.findall(r'id="(\w+)"[^>]* aria-invalid="true"', visitor.page) == ["constraints"]
+    for kept in ("a\n写信给 someone@example.com</textarea>", "3年</textarea>", '"quick" selected'):
+        assert kept in visitor.page
+    assert (await visitor.send("profile", time_horizon="x" * 4001)).status == 400
+    assert (await visitor.send("profile", research_depth="bottomless")).status == 400
+    await service.grant(save_to_profile=False, save_to_thread=False)
     await visitor.get("consent")
     refused = await visitor.send("consent", save_to_profile="yes", user_focus_reason="someone@example.com")
     assert refused.status == 422
@@ -218,7 +285,7 @@ async def test_sensitive_text_is_refused_beside_its_field_and_not_lost(
     for fields, status in (({}, 400), ({"create_task": "yes", "research_depth": "bottomless"}, 400)):
         assert (await visitor.send("consent", **fields)).status == status
         assert 'role="alert"' in visitor.page
-    assert service.store.consent_on_file("alice").consent.version == 1  # type: ignore[union-attr]
+    assert service.store.consent_on_file("alice").consent.version == 2  # type: ignore[union-attr]
 
 
 def uncompressed(package: bytes) -> bytes:
@@ -226,37 +293,163 @@ def uncompressed(package: bytes) -> bytes:
         return b"".join(map(opened.read, opened.namelist()))
 
 
-async def test_a_thread_is_forgotten_and_the_export_downloaded(service: Service, visitor: Visitor) -> None:
+async def test_a_thread_is_forgotten_deleted_and_exported(service: Service, visitor: Visitor) -> None:
     thread_id = await service.save_thread(await service.grant())
-    await visitor.sign_in()
+    await visitor.sign_in(page="remembered")
     assert "光伏产业链" in visitor.page
+    assert "需求见底" in visitor.page
     exported = await visitor.get("export")
     assert exported.body.startswith(b"PK")
     assert exported.headers["Content-Disposition"] == 'attachment; filename="alice.zip"'
+    await visitor.get(f"threads/{thread_id}/forget")
     await visitor.send(f"threads/{thread_id}/forget")
-    assert EN["done"]["forgotten"] in visitor.page
-    assert "its words stay" in EN["done"]["forgotten"]  # which the export shows
+    assert EN["done"]["forget"] in visitor.page
+    assert EN["remembered"]["unused"] in visitor.page
     assert "需求见底".encode() in uncompressed((await visitor.get("export")).body)
-    await visitor.get("settings")
     assert service.store.list_threads("alice")[0].consent_blocked
+    await visitor.get("remembered")
     assert f"threads/{thread_id}/forget" not in visitor.page
+    await visitor.get(f"threads/{thread_id}/delete")
+    await visitor.send(f"threads/{thread_id}/delete")
+    assert EN["done"]["thread"] in visitor.page
+    assert "光伏" not in visitor.page
+    assert "需求见底".encode() not in uncompressed((await visitor.get("export")).body)
+
+
+async def fill(service: Service, user: str) -> dict[str, str]:
+    """Save one of everything for a user, with the user's mark in it; return the pages that end it."""
+    mark = f"mark of {user}"
+    await service.grant(user)
+    service.store.review_profile(user, {"time_horizon": mark})
+    consent = service.store.consent_on_file(user).in_force
+    assert consent is not None
+    context = ContextFields(user_stated_position_context=mark)
+    thread = service.store.save_thread(
+        user,
+        "snap_1",
+        mark,
+        {"name": mark},
+        save_user_context=True,
+        consent_id=consent.consent_id,
+        context=context,
+    ).thread_id
+    task = service.store.start_task(user, "snapshot", fields=context).context.task_id
+    for rating in ("thumbs_up", "thumbs_down"):
+        given = service.store.record_feedback(user, "snapshot:snap_1", {"name": mark}, rating, mark)
+    context_id = service.store.thread_contexts(user, thread)[0].context_id
+    return {
+        "forget": f"threads/{thread}/forget",
+        "context": f"threads/{thread}/contexts/{context_id}/delete",
+        "thread": f"threads/{thread}/delete",
+        "task": f"tasks/{task}/delete",
+        "drift": f"drift/{service.store.drift_log(user)[0].drift_id}/delete",
+        "feedback": f"feedback/{given.feedback_id}/delete",
+    }
+
+
+async def test_everything_remembered_is_shown_and_ends_once_confirmed(
+    service: Service, visitor: Visitor
+) -> None:
+    endings = await fill(service, "alice")
+    assert {*endings, "scope", "revoke"} == {each.name for each in ENDINGS}
+    await visitor.sign_in(page="remembered")
+    for name, path in endings.items():
+        await visitor.get("remembered")
+        assert f'href="/memory/{path}"' in visitor.page
+        await visitor.get(path)
+        assert "mark of alice" in visitor.page.partition("<main")[2]
+        assert html.escape(EN["endings"][name]["title"]) in visitor.page
+        await visitor.get("remembered")
+        assert f'href="/memory/{path}"' in visitor.page  # asking alone ends nothing
+        await visitor.get(path)
+        await visitor.send(path)
+        assert EN["done"][name] in visitor.page
+        assert f'href="/memory/{path}"' not in visitor.page
+        if name != "forget":
+            assert (await visitor.ask("GET", f"/memory/{path}")).status == 404
+    await visitor.get("remembered")
+    assert visitor.page.count(EN["remembered"]["none"]) == 3  # the other feedback is left
+
+
+async def test_long_lists_are_cut_until_all_is_asked_for(service: Service, visitor: Visitor) -> None:
+    await service.grant()
+    for _ in range(SHOWN + 2):
+        service.store.begin_task("alice", "snapshot")
+    await visitor.sign_in(page="remembered")
+    assert visitor.page.count('href="/memory/tasks/') == SHOWN
+    assert EN["remembered"]["more"].format(number=SHOWN + 2) in visitor.page
+    await visitor.get("remembered?all=yes")
+    assert visitor.page.count('href="/memory/tasks/') == SHOWN + 2
+
+
+async def test_an_account_is_deleted_once_its_id_is_typed(service: Service, visitor: Visitor) -> None:
+    await fill(service, "alice")
+    await visitor.sign_in(page="account/delete")
+    assert 'href="/memory/export"' in visitor.page
+    refused = await visitor.send("account/delete", user_id="bob")
+    assert refused.status == 400
+    assert EN["problems"]["other_user_id"] in visitor.page
+    assert service.store.read_profile("alice") is not None
+    done = await visitor.send("account/delete", user_id=" alice ")
+    assert done.headers["Location"] == "/memory/goodbye"
+    assert EN["account"]["gone_text"] in visitor.page
+    assert (await visitor.ask("GET", "/memory/settings")).status == 303
+    left = [name for name in tree(service.store.root) if "alice" in name]
+    assert left == ["consents/_deleted/alice.yaml"]
+    assert b"mark of alice" not in b"".join(tree(service.store.root).values())
+    assert {token.user_id for token in service.token_file.all()} == {"bob"}
+    await visitor.get("sign-in")
+    assert (await visitor.send("sign-in", token=service.tokens["alice"])).status == 401
+    await visitor.sign_in("bob", "account/delete")  # of whom nothing is saved
+    await visitor.send("account/delete", user_id="bob")
+    assert EN["account"]["gone_text"] in visitor.page
 
 
 async def test_nobody_touches_what_is_anothers(service: Service, visitor: Visitor) -> None:
-    thread_id = await service.save_thread(await service.grant())
+    theirs, _ = await fill(service, "alice"), await fill(service, "bob")
+    before = service.store.export_user("alice")
     await visitor.sign_in("bob")
-    assert "光伏" not in visitor.page
-    theirs = await visitor.ask(
-        "POST", f"/memory/threads/{thread_id}/forget", {"form_secret": secret(visitor)}
-    )
-    nobodys = (
-        await visitor.ask("POST", "/memory/threads/nobody/forget", {"form_secret": secret(visitor)})
-        if "form_secret" in visitor.page
-        else None
-    )
-    assert theirs.status == 404
-    del nobodys
-    assert not service.store.list_threads("alice")[0].consent_blocked
+    form = {"form_secret": secret(visitor)}
+    for path in [
+        *theirs.values(),
+        *(re.sub(r"\w+_[\w-]+", each, theirs["context"]) for each in ("x", "a b", "%2e")),
+    ]:
+        for method, fields in (("GET", None), ("POST", form)):
+            answer = await visitor.ask(method, f"/memory/{path}", fields)
+            assert answer.status == 404, path
+            assert "mark of alice" not in visitor.page
+    assert service.store.export_user("alice") == before
+
+
+async def test_two_people_who_do_anything_on_the_pages_never_meet(service: Service) -> None:
+    """Both follow links and send forms at random, with ids of both; only what is one's own changes."""
+    chance = random.Random(7)
+    paths = [path for user in ("alice", "bob") for path in (await fill(service, user)).values()]
+    paths += ["settings", "remembered", "consent", "revoke", "export", "scopes/save_to_thread/revoke"]
+    async with (
+        ClientSession(cookie_jar=CookieJar(unsafe=True)) as one,
+        ClientSession(cookie_jar=CookieJar(unsafe=True)) as other,
+    ):
+        people = {"alice": Visitor(service, one), "bob": Visitor(service, other)}
+        for user, visitor in people.items():
+            await visitor.sign_in(user)
+        for _ in range(length(80, 3000)):
+            user, stranger = chance.sample(["alice", "bob"], 2)
+            visitor = people[user]
+            before = {name: data for name, data in tree(service.store.root).items() if stranger in name}
+            links = [*re.findall(r'href="/memory/([^"?]+)', visitor.page), *paths]
+            await visitor.ask("GET", f"/memory/{chance.choice(links)}")
+            if "form_secret" not in visitor.page:
+                await visitor.get("settings")
+            actions = [*re.findall(r'action="/memory/([^"]+)', visitor.page), *paths]
+            fields: dict[str, str] = {name: "yes" for name in SCOPES if chance.random() < 0.8}
+            fields |= {"form_secret": secret(visitor), "confirm": "yes", "user_id": stranger}
+            fields |= {"time_horizon": f"mark of {user}", "constraints": f"mark of {user}\nno"}
+            if (action := chance.choice(actions)) != "sign-out":
+                await visitor.ask("POST", f"/memory/{action}", fields)
+            assert f"mark of {stranger}" not in visitor.page
+            after = {name: data for name, data in tree(service.store.root).items() if stranger in name}
+            assert after == before, action
 
 
 async def test_what_people_wrote_is_text_and_never_markup(service: Service, visitor: Visitor) -> None:
@@ -270,10 +463,16 @@ async def test_what_people_wrote_is_text_and_never_markup(service: Service, visi
         "consent_ack": {"consent_id": consent_id},
     }
     assert (await service.ask("POST", "/api/snapshots/s/save-as-thread", body)).status == 201
+    await service.ask(
+        "POST", "/api/feedback", FEEDBACK | {"cognition_object": {"name": hostile}, "comment": hostile}
+    )
     await visitor.sign_in()
-    assert "<script" not in visitor.page
-    assert "<img" not in visitor.page
-    assert visitor.page.count(html.escape(hostile).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")) == 3
+    escaped = html.escape(hostile).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
+    for page, times in (("settings", 1), ("revoke", 3), ("remembered", 5)):
+        await visitor.get(page)
+        assert "<script" not in visitor.page
+        assert "<img" not in visitor.page
+        assert visitor.page.count(escaped) == times, page
 
 
 @pytest.mark.parametrize(
@@ -282,15 +481,17 @@ async def test_what_people_wrote_is_text_and_never_markup(service: Service, visi
         "consent",
         "revoke",
         "sign-out",
-        "preferences/research_depth",
+        "profile",
         "scopes/create_task/revoke",
         "threads/x/forget",
+        "tasks/x/delete",
+        "account/delete",
     ],
 )
 async def test_forms_of_other_sites_do_nothing(service: Service, visitor: Visitor, action: str) -> None:
     await service.grant()
     await visitor.sign_in()
-    right = {"form_secret": secret(visitor), "confirm": "yes", "research_depth": "quick"}
+    right = {"form_secret": secret(visitor), "confirm": "yes", "user_id": "alice", "research_depth": "quick"}
     before = service.store.export_user("alice").keys()
     for fields, options in (
         ({**right, "form_secret": "x"}, {}),
@@ -410,14 +611,14 @@ async def test_the_language_is_the_browsers_until_another_is_chosen(
 async def test_all_pages_speak_both_languages(service: Service, visitor: Visitor) -> None:
     await service.save_thread(await service.grant())
     await visitor.sign_in()
-    for page in ("settings", "consent"):
+    for page in ("settings", "consent", "remembered"):
         await visitor.get(f"{page}?lang=zh")
         assert html.escape(ZH[page]["title"]) in visitor.page
         assert ZH["app"] in visitor.page
         assert EN["app"] not in visitor.page
 
 
-@pytest.mark.parametrize("page", ["sign-in", "settings", "consent"])
+@pytest.mark.parametrize("page", ["sign-in", "settings", "consent", "account/delete"])
 async def test_every_field_has_a_label_and_every_page_a_heading(
     service: Service, visitor: Visitor, page: str
 ) -> None:
@@ -460,6 +661,6 @@ async def test_a_consent_that_cannot_be_read_can_be_taken_back(service: Service,
     assert refused.status == 200
     assert (await visitor.send("consent", create_task="yes")).status == 403
     assert EN["problems"]["consent_unreadable"] in visitor.page
-    await visitor.get("settings")
-    await visitor.send("revoke", confirm="yes")
+    await visitor.get("revoke")
+    await visitor.send("revoke")
     assert service.store.consent_state("alice") == "revoked"

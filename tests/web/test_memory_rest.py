@@ -13,7 +13,21 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from memfin.memory.package import verify_package
+from memfin.memory.reading import load_skills
+from tests.docs.pages import ROOT, blocks
 from tests.web.memory_service import FEEDBACK, PREFERENCES, SCOPES, THREAD, Service, serving
+
+LASTING = {
+    "research_style": "先看估值",
+    "user_stated_position_context": "持有指数基金",
+    "time_horizon": "五年",
+    "constraints": ["不用杠杆"],
+}
+PROFILE = PREFERENCES | LASTING
+
+
+def everything_on(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
 
 
 @pytest.fixture
@@ -51,19 +65,108 @@ async def test_one_scope_is_taken_back_alone(service: Service) -> None:
 async def test_the_profile_is_read_and_reviewed(service: Service) -> None:
     path = "/api/users/alice/profile"
     nothing = await service.ask("GET", path)
-    assert nothing.json == dict.fromkeys(PREFERENCES)
+    assert nothing.json == dict.fromkeys(PROFILE) | {"constraints": []}
     refused = await service.ask("PATCH", path, {"research_depth": "quick"})
     assert (refused.status, refused.code) == (403, "profile_consent_required")
     consent_id = await service.grant()
-    assert (await service.ask("GET", path)).json == PREFERENCES
-    edited = await service.ask("PATCH", path, {"research_depth": "quick", "user_focus_reason": None})
-    assert edited.json == PREFERENCES | {"research_depth": "quick", "user_focus_reason": None}
+    assert (await service.ask("GET", path)).json == nothing.json | PREFERENCES
+    changes = {"research_depth": "quick", "user_focus_reason": None, **LASTING}
+    edited = await service.ask("PATCH", path, changes)
+    assert edited.json == PREFERENCES | changes
     assert (await service.ask("GET", path)).json == edited.json
+    ended = (await service.ask("PATCH", path, dict.fromkeys(LASTING))).json
+    assert ended == nothing.json | PREFERENCES | {"research_depth": "quick", "user_focus_reason": None}
+    for unknown in ({"horizon": "5y"}, {"constraints": "不用杠杆"}, {"task_id": "task_x"}):
+        refused = await service.ask("PATCH", path, unknown)
+        assert (refused.status, refused.code) == (400, "invalid_input")
     await service.ask("DELETE", f"/api/users/alice/profile-consent/{consent_id}")
     assert (await service.ask("GET", path)).body == nothing.body
 
 
-async def test_a_thread_is_saved_refreshed_forgotten_and_closed(service: Service) -> None:
+async def test_a_thread_is_shown_and_deleted(service: Service) -> None:
+    consent_id = await service.grant()
+    body = THREAD | LASTING | {"consent_ack": {"consent_id": consent_id}}
+    saved = await service.ask("POST", "/api/snapshots/snap_1/save-as-thread", body)
+    path = f"/api/threads/{saved.json['thread_id']}"
+    await service.ask("POST", f"{path}/refresh", {"main_thesis": "需求见底"})
+    shown = (await service.ask("GET", path)).json
+    assert shown.keys() == {"header", "contexts", "refreshes"}
+    assert shown["header"]["title"] == THREAD["title"]
+    assert [each["main_thesis"] for each in shown["refreshes"]] == ["需求见底"]
+    (context,) = shown["contexts"]
+    assert {name: context[name] for name in LASTING} == LASTING
+    deleted = await service.ask("DELETE", f"{path}/contexts/{context['context_id']}")
+    assert (deleted.status, deleted.body, deleted.headers["Cache-Control"]) == (204, b"", "no-store")
+    assert (await service.ask("GET", path)).json["contexts"] == []
+    assert (await service.ask("DELETE", path)).status == 204
+    for method in ("GET", "DELETE"):
+        missing = await service.ask(method, path)
+        assert (missing.status, missing.code) == (404, "not_found")
+    assert (await service.ask("GET", "/api/threads")).json == {"threads": []}
+    assert "需求见底".encode() not in everything_on(service.store.root)
+
+
+async def test_tasks_feedback_and_drift_are_listed_and_deleted(service: Service) -> None:
+    await service.grant()
+    for rating in ("thumbs_up", "thumbs_down"):
+        await service.ask("POST", "/api/feedback", FEEDBACK | {"rating": rating, "comment": "光伏"})
+    task = (await service.ask("POST", "/api/tasks", {"route": "snapshot", "constraints": ["不加杠杆"]})).json
+    (listed,) = (await service.ask("GET", "/api/tasks")).json["tasks"]
+    assert (listed["task_id"], listed["constraints"]) == (task["task_id"], ["不加杠杆"])
+    assert (await service.ask("DELETE", f"/api/tasks/{task['task_id']}")).status == 204
+    assert (await service.ask("GET", "/api/tasks")).json == {"tasks": []}
+    item_id = service.store.items.add("alice", "光伏第一", kind="note").item_id
+    (item,) = (await service.ask("GET", "/api/items")).json["items"]
+    assert (item["item_id"], item["text"]) == (item_id, "光伏第一")
+    assert (await service.ask("DELETE", f"/api/items/{item_id}")).status == 204
+    assert (await service.ask("GET", "/api/items")).json == {"items": []}
+    (drift,) = (await service.ask("GET", "/api/drift")).json["drift"]
+    assert drift["signal_kind"] == "grade_reversal"
+    given = (await service.ask("GET", "/api/feedback")).json["feedback"]
+    assert [each["rating"] for each in given] == ["thumbs_down", "thumbs_up"]
+    assert (await service.ask("DELETE", f"/api/drift/{drift['drift_id']}")).status == 204
+    for each in given:
+        assert (await service.ask("DELETE", f"/api/feedback/{each['feedback_id']}")).status == 204
+    assert (await service.ask("GET", "/api/feedback")).json == {"feedback": []}
+    assert (await service.ask("GET", "/api/drift")).json == {"drift": []}
+    assert (await service.ask("DELETE", "/api/drift")).status == 204  # of what is there
+    assert "光伏".encode() not in everything_on(service.store.root)
+
+
+async def test_an_account_is_deleted_with_its_tokens_once_confirmed(service: Service) -> None:
+    await service.save_thread(await service.grant())
+    await service.grant("bob")
+    for query, status, code in (
+        ("", 400, "invalid_input"),
+        ("?confirm=yes", 409, "not_confirmed"),
+        ("?confirm=bob", 409, "not_confirmed"),
+        ("?confirm=alice&confirm=alice", 400, "invalid_input"),
+    ):
+        refused = await service.ask("DELETE", f"/api/users/me{query}")
+        assert (refused.status, refused.code) == (status, code), query
+    stub = await service.ask("DELETE", "/api/users/me?confirm=alice")
+    assert (stub.status, stub.json.keys()) == (200, {"deleted_at", "consent_version_at_deletion"})
+    assert (await service.ask("GET", "/api/threads")).status == 401
+    assert "半导体".encode() not in everything_on(service.store.root / "user_contexts" / "alice")
+    assert (await service.ask("GET", "/api/users/bob/profile", user="bob")).json["research_depth"] == "deep"
+
+
+async def test_skills_are_recommended_by_the_latest_threads(tmp_path: Path) -> None:
+    (example,) = (each for each in blocks(ROOT / "docs" / "memory-service.md") if each.language == "toml")
+    (tmp_path / "skills.toml").write_text(example.text, "utf-8")
+    in_order = ["bond-ladder", "solar-supply-chain"]
+    async with serving(tmp_path / "data", skills=load_skills(tmp_path / "skills.toml")) as service:
+        consent_id = await service.grant()
+        for saved, expected in ((False, in_order), (True, in_order[::-1])):
+            if saved:
+                await service.save_thread(consent_id)
+            suggested = (await service.ask("GET", "/api/tasks/suggestions")).json
+            assert suggested["skills"] == expected
+        bobs = (await service.ask("GET", "/api/tasks/suggestions", user="bob")).json
+        assert bobs["skills"] == in_order
+
+
+async def test_a_thread_is_saved_refreshed_blocked_and_closed(service: Service) -> None:
     consent_id = await service.grant()
     thread_id = await service.save_thread(consent_id)
     body = {
@@ -207,9 +310,7 @@ async def test_sensitive_text_is_refused_and_not_repeated(service: Service) -> N
         refused = await service.ask(method, path, body)
         assert (refused.status, refused.code) == (422, "sensitive_input"), path
         assert address.encode() not in refused.body
-    assert address.encode() not in b"".join(
-        path.read_bytes() for path in service.store.root.rglob("*") if path.is_file()
-    )
+    assert address.encode() not in everything_on(service.store.root)
 
 
 async def test_an_account_that_was_deleted_is_gone(service: Service) -> None:

@@ -27,6 +27,7 @@ from memfin.memory.sensitive.text import (
     compiled,
     labelled,
     load_vocabulary,
+    ordinary_pairs,
     outermost,
     spelt_out,
     view_of,
@@ -104,6 +105,17 @@ def _is_singapore(match: re.Match[str]) -> bool:
     return match[3].upper() == checks.get(letter, "XWUTRQPNJLK")[total % 11]
 
 
+def _is_name(match: re.Match[str]) -> bool:
+    """Return True unless a name behind a label consists of ordinary words or is a surname with a title."""
+    words = load_vocabulary().names
+    value = match["value"]
+    if not value.isascii():
+        return value[:2] not in ordinary_pairs() and value[1:] not in words.titles
+    parts = value.lower().split()
+    derived = value.islower() and any(part.endswith(("ed", "ing", "ly")) for part in parts)
+    return not derived and words.ordinary.isdisjoint(parts)
+
+
 def _is_iban(match: re.Match[str]) -> bool:
     from stdnum import iban  # noqa: PLC0415 - loads slowly
 
@@ -119,6 +131,7 @@ _CHECKS: Final[Mapping[str, Callable[[re.Match[str]], bool]]] = {
     "taiwan": _is_taiwan,
     "singapore": _is_singapore,
     "form": lambda _: True,
+    "name": _is_name,
     "iban": _is_iban,
 }
 _OVER_WORDS: Final = (emails, wallet_addresses, private_keys, seed_phrases, api_keys)

@@ -192,6 +192,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surnames: str
+    compound_surnames: list[str]
+    own_labels: list[str]
+    form_labels: list[str]
+    titles: frozenset[str]
+    ordinary: frozenset[str]
     labels: list[str]
 
 
@@ -267,6 +272,9 @@ def _parts() -> dict[str, str]:
     return words.parts | {
         "common_domains": "|".join(sorted(words.email["common_domains"])),
         "surnames": words.names.surnames,
+        "compound_surnames": alternatives(words.names.compound_surnames),
+        "own_labels": alternatives(words.names.own_labels),
+        "form_labels": alternatives(words.names.form_labels),
         "name_labels": alternatives(words.names.labels),
         "phrase_labels": alternatives(words.labels["phrase"]),
         "units": alternatives(words.amounts["units"]),

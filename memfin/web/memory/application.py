@@ -7,6 +7,7 @@ from aiohttp import hdrs, web
 
 from memfin.hosting import HostCheck
 from memfin.memory.access_tokens import TokenFile
+from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.calls import ROUTES
@@ -20,7 +21,7 @@ from memfin.web.memory.requests import MAX_BODY_BYTES
 from memfin.web.memory.service import OpenCalls
 
 
-def memory_application(
+def memory_application(  # noqa: PLR0913 - each of them stands alone
     store: MemoryStore,
     tokens: TokenFile,
     *,
@@ -29,6 +30,7 @@ def memory_application(
     names: Iterable[str] = (),
     secure_cookies: bool = False,
     max_body_bytes: int = MAX_BODY_BYTES,
+    skills: Iterable[Skill] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> web.Application:
     """Return an aiohttp application that serves a memory store.
@@ -41,10 +43,11 @@ def memory_application(
         names: further names under which it may be asked for, as behind a proxy.
         secure_cookies: True to have browsers send the cookies of the pages only through TLS, behind a proxy.
         max_body_bytes: bytes of a request's body, at most.
+        skills: the skills of the host, to recommend.
         clock: for the sessions of the pages.
     """
     telemetry = telemetry or MemoryTelemetry()
-    deps = Dependencies(store, tokens)
+    deps = Dependencies(store, tokens, tuple(skills))
     app = web.Application(
         client_max_size=max_body_bytes,
         middlewares=[

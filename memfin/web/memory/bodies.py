@@ -9,7 +9,10 @@ from memfin.contracts.memory import (
     ChangeSummary,
     ConsentScopes,
     ContextFields,
+    DriftRecord,
+    Feedback,
     Identifier,
+    MemoryItem,
     Moment,
     ObjectRef,
     Preferences,
@@ -22,6 +25,7 @@ from memfin.contracts.memory import (
     ThreadHeader,
     ThreadStatus,
     Title,
+    UserContext,
     Version,
     WatchQuestionUpdate,
 )
@@ -80,12 +84,20 @@ class ConsentState(Record):
 
 
 class ProfileReview(Strict, frozen=True, kw_only=True):
-    """An explicit review: a value sets a preference, null deletes it, an omitted one stays."""
+    """An explicit review: a value sets a field, null deletes it, an omitted one stays."""
 
     language_preference: Language | UnsetType | None = UNSET
     research_depth: ResearchDepth | UnsetType | None = UNSET
     risk_prompt_preference: RiskPromptPreference | UnsetType | None = UNSET
     user_focus_reason: Text | UnsetType | None = UNSET
+    research_style: Text | UnsetType | None = UNSET
+    user_stated_position_context: Text | UnsetType | None = UNSET
+    time_horizon: Text | UnsetType | None = UNSET
+    constraints: Annotated[list[Text], Meta(max_length=50)] | UnsetType | None = UNSET
+
+
+class Profile(ContextFields, frozen=True):
+    """The saved profile; null, or an empty list, where nothing is saved."""
 
 
 class ConsentAck(Strict, frozen=True, kw_only=True):
@@ -104,6 +116,8 @@ class SaveAsThread(Strict, frozen=True, kw_only=True):
     user_focus_reason: Text | None = None
     research_style: Text | None = None
     user_stated_position_context: Text | None = None
+    time_horizon: Text | None = None
+    constraints: Annotated[list[Text], Meta(max_length=50)] = []
 
 
 class SavedThread(Record):
@@ -151,6 +165,18 @@ class GivenFeedback(Strict, frozen=True, kw_only=True):
     comment: Text | None = None
 
 
+class FeedbackList(Record):
+    """A person's feedback, newest first."""
+
+    feedback: list[Feedback]
+
+
+class DriftList(Record):
+    """A person's drift log, oldest first; empty without consent."""
+
+    drift: list[DriftRecord]
+
+
 class TakenFeedback(Record):
     """Recorded feedback."""
 
@@ -166,6 +192,18 @@ class NewTask(Strict, frozen=True, kw_only=True):
     user_context_overrides: GivenContext | None = None
     user_stated_position_context: Text | None = None
     constraints: Annotated[list[Text], Meta(max_length=50)] = []
+
+
+class ItemList(Record):
+    """A person's remembered items, oldest first; blocked ones are in it."""
+
+    items: list[MemoryItem]
+
+
+class Tasks(Record):
+    """The contexts of a person's tasks that have not expired, newest first."""
+
+    tasks: list[UserContext]
 
 
 class Task(Record):
@@ -190,11 +228,13 @@ class Suggested(Record):
         task_types: three kinds of task, the latest first.
         example_question: one in the person's language.
         refresh_conditions: events to refresh a thread on, by the type of its object.
+        skills: ids of the host's skills, those about the latest threads first.
     """
 
     task_types: list[Route]
     example_question: str
     refresh_conditions: dict[str, list[RefreshCondition]]
+    skills: list[str]
 
 
 class TaskEnd(Strict, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from memfin.hosting import Handler
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.errors import InvalidId
 from memfin.memory.paths import check_id
+from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.problems import Problem, json_answer, not_found
 from memfin.web.memory.requests import read_json
@@ -21,11 +22,12 @@ MAX_THREADS: Final = 16
 
 
 class Dependencies:
-    """Dependencies of handlers: the store, the tokens, and a bounded number of threads."""
+    """Dependencies of handlers: the store, the tokens, the skills, and a bounded number of threads."""
 
-    def __init__(self, store: MemoryStore, tokens: TokenFile) -> None:
+    def __init__(self, store: MemoryStore, tokens: TokenFile, skills: tuple[Skill, ...] = ()) -> None:
         self.store = store
         self.tokens = tokens
+        self.skills = skills
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def do(self, work: Any, *args: Any) -> Any:
@@ -39,8 +41,10 @@ class Dependencies:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             user_id = await self._caller(request)
-            call = await _call(request, route, user_id)
+            call = await self._call(request, route, user_id)
             answer = await self.do(route.work, self.store, call)
+            if answer is None:
+                return web.Response(status=route.status, headers={"Cache-Control": "no-store"})
             return _download(answer) if isinstance(answer, Download) else json_answer(route.status, answer)
 
         return handle
@@ -58,30 +62,32 @@ class Dependencies:
             )
         return str(user_id)
 
-
-async def _call(request: web.Request, route: Route, user_id: str) -> Call:
-    """Return the decoded call; other people's resources, and paths that are no ids, are not found."""
-    params = dict(request.match_info)
-    if params.pop("user_id", user_id) != user_id:
-        raise not_found()
-    try:
-        for value in params.values():
-            check_id(value, "id")
-    except InvalidId as problem:
-        raise not_found() from problem
-    query = _query(request, route)
-    body = None if route.body is None else await read_json(request, route.body)
-    return Call(user_id=user_id, params=params, query=query, body=body)
+    async def _call(self, request: web.Request, route: Route, user_id: str) -> Call:
+        """Return the decoded call; other people's resources, and paths that are no ids, are not found."""
+        params = dict(request.match_info)
+        if params.pop("user_id", user_id) != user_id:
+            raise not_found()
+        try:
+            for value in params.values():
+                check_id(value, "id")
+        except InvalidId as problem:
+            raise not_found() from problem
+        query = _query(request, route)
+        body = None if route.body is None else await read_json(request, route.body)
+        return Call(user_id, params, query, self.tokens, self.skills, body)
 
 
 def _query(request: web.Request, route: Route) -> dict[str, str]:
-    known = {field.name: field.schema["enum"] for field in route.query}
+    known = {field.name: field for field in route.query}
     for name in request.query:
         if name not in known:
             raise Problem(400, "invalid_input", f"query: unknown field; there are {list(known)}")
         values = request.query.getall(name)
-        if len(values) > 1 or values[0] not in known[name]:
-            raise Problem(400, "invalid_input", f"query: {name}: expected one of {known[name]}")
+        choices = known[name].schema.get("enum")
+        if len(values) > 1 or (choices and values[0] not in choices):
+            raise Problem(400, "invalid_input", f"query: {name}: expected one of {choices or 'its values'}")
+    if missing := [name for name, field in known.items() if field.required and name not in request.query]:
+        raise Problem(400, "invalid_input", f"query: {missing[0]}: is required")
     return dict(request.query)
 
 

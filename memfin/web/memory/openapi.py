@@ -20,7 +20,11 @@ _IDS: Final[Mapping[str, str]] = {
     "consent_id": "The consent, as its grant answered.",
     "snapshot_id": "The snapshot to continue from; an id of the host's.",
     "thread_id": "One of the user's threads.",
+    "context_id": "One of the thread's contexts.",
     "task_id": "One of the user's tasks.",
+    "item_id": "One of the user's items.",
+    "feedback_id": "Feedback of the user.",
+    "drift_id": "A record of the user's drift log.",
 }
 _ALWAYS: Final = (401, 403, 408, 421, 500, 503)
 _WITH_BODY: Final = (400, 413, 415)
@@ -30,7 +34,7 @@ _REASONS: Final[Mapping[int, str]] = {
     403: "The consent in force does not allow it, or the request comes from a page of another Origin.",
     404: "It does not exist, or is another user's.",
     408: "The body did not arrive in time.",
-    409: "The thread is closed, or its forgotten contexts are requested.",
+    409: "It cannot be undone: a closed thread, contexts no longer used; or the deletion is not confirmed.",
     410: "The account was deleted.",
     413: "The body is too large.",
     415: "The body is not plain JSON.",
@@ -94,24 +98,29 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.query:
         operation["parameters"] = [
-            _parameter("query", field.name, field.description, field.schema) for field in route.query
+            _parameter("query", field.name, field.description, field.schema, required=field.required)
+            for field in route.query
         ]
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": _reference(route.body)}}}
     return operation
 
 
-def _parameter(place: str, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter(
+    place: str, name: str, description: str, schema: Mapping[str, Any], *, required: bool = True
+) -> dict[str, Any]:
     return {
         "name": name,
         "in": place,
-        "required": place == "path",
+        "required": required,
         "description": description,
         "schema": dict(schema),
     }
 
 
-def _response(description: str, answer: type[Record] | str) -> dict[str, Any]:
+def _response(description: str, answer: type[Record] | str | None) -> dict[str, Any]:
+    if answer is None:
+        return {"description": description}
     if isinstance(answer, str):
         content = {answer: {"schema": {"type": "string", "format": "binary"}}}
     else:

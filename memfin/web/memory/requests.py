@@ -44,10 +44,10 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
         raise Problem(400, "invalid_input", one_line(str(problem))) from problem
 
 
-def is_deeper(value: Any, most: int) -> bool:
+def is_deeper(value: Any, limit: int) -> bool:
     """Return True if plain data is nested deeper than a limit."""
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(limit + 1):
         inner = [
             item
             for each in level

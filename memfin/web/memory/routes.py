@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memfin.contracts.base import Record
+from memfin.memory.access_tokens import TokenFile
+from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
@@ -18,12 +20,16 @@ class Call:
         user_id: the user of the caller's token; a user in the path is the same.
         params: the other parts of the path.
         query: the fields of the query that the route knows.
+        tokens: the access tokens of all users.
+        skills: the skills of the host.
         body: the decoded body, for a route that takes one.
     """
 
     user_id: str
     params: Mapping[str, str]
     query: Mapping[str, str]
+    tokens: TokenFile
+    skills: tuple[Skill, ...] = ()
     body: Any = None
 
 
@@ -43,9 +49,10 @@ class Field:
     name: str
     description: str
     schema: Mapping[str, Any]
+    required: bool = False
 
 
-Work = Callable[[MemoryStore, Call], Record | Download]
+Work = Callable[[MemoryStore, Call], Record | Download | None]
 """Function that does a call; it runs in a worker thread and may wait for files and locks."""
 
 
@@ -59,7 +66,7 @@ class Route:
         name: operation id, also the label of its metrics.
         summary: one sentence.
         work: the function that does it.
-        answer: the struct of its answer, or a media type.
+        answer: the struct of its answer, a media type, or None for an answer without a body.
         status: status of its answer.
         body: the struct of its body, or None.
         query: fields of the query.
@@ -71,8 +78,13 @@ class Route:
     name: str
     summary: str
     work: Work
-    answer: type[Record] | str
+    answer: type[Record] | str | None
     status: int = 200
     body: type[Record] | None = None
     query: tuple[Field, ...] = ()
     errors: tuple[int, ...] = ()
+
+
+def deletion(path: str, name: str, summary: str, work: Work) -> Route:
+    """Return the route of a deletion, which answers without a body."""
+    return Route("DELETE", path, name, summary, work, answer=None, status=204, errors=(410,))

@@ -13,6 +13,7 @@ from memfin.errors import MemfinError, UsageError
 from memfin.hosting import is_loopback, run
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.drift import load_thresholds
+from memfin.memory.reading import load_skills
 from memfin.memory.store import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
 from memfin.web.memory.application import memory_application
@@ -31,6 +32,7 @@ def serve(
     names: Iterable[str] = (),
     secure_cookies: bool = False,
     thresholds: Path | None = None,
+    skills: Path | None = None,
 ) -> None:
     """Serve a data root until SIGINT or SIGTERM; prints one line with the address when it is ready.
 
@@ -41,12 +43,14 @@ def serve(
         names: further host names under which the service may be asked for.
         secure_cookies: True to have browsers send the cookies of the pages only through TLS, behind a proxy.
         thresholds: a file with those of the drift detectors; by default those that ship with MemFin.
+        skills: a file with the skills to recommend; none by default.
 
     Raises:
-        UsageError: the thresholds cannot be read, the address cannot be listened on, or is open to the
+        UsageError: a file cannot be read, the address cannot be listened on, or is open to the
             network and there is no token.
     """
     limits = None if thresholds is None else load_thresholds(thresholds)
+    known = () if skills is None else load_skills(skills)
     tokens = TokenFile(data / TOKENS_FILE)
     if not is_loopback(host) and not tokens.exists:
         raise UsageError(
@@ -56,7 +60,13 @@ def serve(
     telemetry = MemoryTelemetry()
     with MemoryStore(data, telemetry=telemetry, thresholds=limits) as store:
         app = memory_application(
-            store, tokens, telemetry=telemetry, host=host, names=names, secure_cookies=secure_cookies
+            store,
+            tokens,
+            telemetry=telemetry,
+            host=host,
+            names=names,
+            secure_cookies=secure_cookies,
+            skills=known,
         )
         serving = partial(run, beside=partial(sweep_periodically, store, SWEEP_INTERVAL), drained=True)
         anyio.run(serving, app, "memory", host, port)

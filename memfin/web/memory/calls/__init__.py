@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from memfin.web.memory.calls import consents, exports, feedback, tasks, threads
+from memfin.web.memory.calls import accounts, consents, feedback, tasks, threads
 
-ROUTES: Final = (*consents.ROUTES, *threads.ROUTES, *feedback.ROUTES, *tasks.ROUTES, *exports.ROUTES)
+ROUTES: Final = (*consents.ROUTES, *threads.ROUTES, *feedback.ROUTES, *tasks.ROUTES, *accounts.ROUTES)
 """Every call that needs a token."""

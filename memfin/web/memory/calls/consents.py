@@ -4,14 +4,15 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from memfin.contracts.memory import ConsentScope, Preferences
+from memfin.contracts.memory import ConsentScope, UserContext
 from memfin.memory.errors import NotFound
-from memfin.memory.records import preferences_of
+from memfin.memory.records import REVIEWABLE
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import (
     ConsentState,
     Grant,
     Granted,
+    Profile,
     ProfileReview,
     Revoked,
 )
@@ -43,17 +44,21 @@ def revoke(store: MemoryStore, call: Call) -> Revoked:
     return Revoked(revoked_at=revocation.revoked_at)
 
 
-def profile(store: MemoryStore, call: Call) -> Preferences:
-    """Return the saved preferences."""
-    return preferences_of(store.read_profile(call.user_id))
+def profile(store: MemoryStore, call: Call) -> Profile:
+    """Return the saved profile."""
+    return _profile(store.read_profile(call.user_id))
 
 
-def review(store: MemoryStore, call: Call) -> Preferences:
-    """Change the saved preferences for their owner."""
+def review(store: MemoryStore, call: Call) -> Profile:
+    """Change the saved profile for its owner."""
     asked: ProfileReview = call.body
     given = msgspec.structs.asdict(asked)
     changes = {name: value for name, value in given.items() if value is not msgspec.UNSET}
-    return preferences_of(store.review_profile(call.user_id, changes))
+    return _profile(store.review_profile(call.user_id, changes))
+
+
+def _profile(found: UserContext | None) -> Profile:
+    return Profile() if found is None else Profile(**{name: found[name] for name in REVIEWABLE})
 
 
 ROUTES: Final = (
@@ -96,18 +101,18 @@ ROUTES: Final = (
         method="GET",
         path=_PROFILE,
         name="getProfile",
-        summary="Return the saved preferences; null where none is saved.",
+        summary="Return the saved profile; null, or an empty list, where nothing is saved.",
         work=profile,
-        answer=Preferences,
+        answer=Profile,
     ),
     Route(
         method="PATCH",
         path=_PROFILE,
         name="reviewProfile",
-        summary="Set saved preferences, or delete them with null.",
+        summary="Set fields of the saved profile, or delete them with null.",
         work=review,
         body=ProfileReview,
-        answer=Preferences,
+        answer=Profile,
         errors=(403, 410, 422),
     ),
 )

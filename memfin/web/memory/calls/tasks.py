@@ -1,11 +1,11 @@
-"""Calls for tasks: consent gate, memory, and end (memory design §5.6, §6, §8.4)."""
+"""Calls for tasks: consent gate, memory, end, deletion (memory design §5.6, §6, §8.4)."""
 
 from typing import Final
 
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
-from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd
-from memfin.web.memory.routes import Call, Route
+from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd, Tasks
+from memfin.web.memory.routes import Call, Route, deletion
 
 
 def begin(store: MemoryStore, call: Call) -> Task:
@@ -35,12 +35,23 @@ def end(store: MemoryStore, call: Call) -> EndedTask:
 
 def suggest(store: MemoryStore, call: Call) -> Suggested:
     """Return the suggestions of a page before a task (memory design §7.4)."""
-    found = store.suggestions(call.user_id)
+    found = store.suggestions(call.user_id, call.skills)
     return Suggested(
         task_types=list(found.task_types),
         example_question=found.example_question,
         refresh_conditions={kind: list(names) for kind, names in found.refresh_conditions.items()},
+        skills=list(found.skills),
     )
+
+
+def every(store: MemoryStore, call: Call) -> Tasks:
+    """Return the contexts of the tasks."""
+    return Tasks(tasks=store.list_tasks(call.user_id))
+
+
+def delete(store: MemoryStore, call: Call) -> None:
+    """Delete the context of a task."""
+    store.delete_task(call.user_id, call.params["task_id"])
 
 
 def _fields(asked: NewTask) -> ContextFields:
@@ -66,7 +77,7 @@ ROUTES: Final = (
         method="GET",
         path="/api/tasks/suggestions",
         name="suggestTasks",
-        summary="Suggest kinds of task, an example question, and events to refresh a thread on.",
+        summary="Suggest kinds of task, an example question, events to refresh a thread on, and skills.",
         work=suggest,
         answer=Suggested,
     ),
@@ -80,4 +91,13 @@ ROUTES: Final = (
         answer=EndedTask,
         errors=(410,),
     ),
+    Route(
+        method="GET",
+        path="/api/tasks",
+        name="listTasks",
+        summary="Return the contexts of the tasks that have not expired, newest first.",
+        work=every,
+        answer=Tasks,
+    ),
+    deletion("/api/tasks/{task_id}", "deleteTask", "Delete the context of a task.", delete),
 )

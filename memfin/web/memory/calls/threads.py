@@ -1,10 +1,11 @@
-"""Calls for threads: save, list, refresh, forget, close (memory design §5.3, §5.4, §11.2)."""
+"""Calls for threads: save, show, refresh, close, delete (memory design §5.3, §5.4, §11.2)."""
 
 from typing import Final
 
 from msgspec import UNSET
 
 from memfin.contracts.memory import ContextFields, ThreadHeader
+from memfin.memory.owned import ThreadView
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import (
     Refresh,
@@ -15,7 +16,7 @@ from memfin.web.memory.bodies import (
     Threads,
 )
 from memfin.web.memory.problems import Problem
-from memfin.web.memory.routes import Call, Route
+from memfin.web.memory.routes import Call, Route, deletion
 
 
 def save(store: MemoryStore, call: Call) -> SavedThread:
@@ -32,6 +33,8 @@ def save(store: MemoryStore, call: Call) -> SavedThread:
             user_focus_reason=asked.user_focus_reason,
             research_style=asked.research_style,
             user_stated_position_context=asked.user_stated_position_context,
+            time_horizon=asked.time_horizon,
+            constraints=asked.constraints,
         ),
     )
     return SavedThread(thread_id=header.thread_id)
@@ -40,6 +43,21 @@ def save(store: MemoryStore, call: Call) -> SavedThread:
 def every(store: MemoryStore, call: Call) -> Threads:
     """Return the threads, the most recently used first."""
     return Threads(threads=store.list_threads(call.user_id))
+
+
+def show(store: MemoryStore, call: Call) -> ThreadView:
+    """Return a thread with its contexts and refreshes."""
+    return store.show_thread(call.user_id, call.params["thread_id"])
+
+
+def delete(store: MemoryStore, call: Call) -> None:
+    """Delete a thread."""
+    store.delete_thread(call.user_id, call.params["thread_id"])
+
+
+def delete_context(store: MemoryStore, call: Call) -> None:
+    """Delete one context of a thread."""
+    store.delete_context(call.user_id, call.params["thread_id"], call.params["context_id"])
 
 
 def refresh(store: MemoryStore, call: Call) -> Refreshed:
@@ -59,7 +77,7 @@ def refresh(store: MemoryStore, call: Call) -> Refreshed:
 
 
 def change(store: MemoryStore, call: Call) -> ThreadHeader:
-    """Forget the contexts of a thread, or close it."""
+    """End the use of a thread's contexts, or close it."""
     asked: ThreadChange = call.body
     user_id, thread_id = call.user_id, call.params["thread_id"]
     if asked.consent_blocked is False or asked.status == "active":
@@ -74,7 +92,7 @@ def change(store: MemoryStore, call: Call) -> ThreadHeader:
 
 def _not_undone(header: ThreadHeader, asked: ThreadChange) -> None:
     if asked.consent_blocked is False and header.consent_blocked:
-        raise Problem(409, "thread_forgotten", "forgotten contexts cannot be restored")
+        raise Problem(409, "thread_forgotten", "contexts that are no longer used stay so")
     if asked.status == "active" and header.status == "closed":
         raise Problem(409, "thread_closed", "a closed thread stays closed")
 
@@ -98,6 +116,26 @@ ROUTES: Final = (
         summary="Return the threads, the most recently used first.",
         work=every,
         answer=Threads,
+    ),
+    Route(
+        method="GET",
+        path="/api/threads/{thread_id}",
+        name="showThread",
+        summary="Return a thread with its saved contexts and refreshes, oldest first.",
+        work=show,
+        answer=ThreadView,
+    ),
+    deletion(
+        "/api/threads/{thread_id}",
+        "deleteThread",
+        "Delete a thread with its contexts, refreshes and drift records; nothing of it is kept.",
+        delete,
+    ),
+    deletion(
+        "/api/threads/{thread_id}/contexts/{context_id}",
+        "deleteThreadContext",
+        "Delete one saved context of a thread.",
+        delete_context,
     ),
     Route(
         method="POST",

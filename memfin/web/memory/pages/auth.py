@@ -74,7 +74,8 @@ class Auth:
         if user_id is None:
             return self._asking(request, wrong=True)
         key = self._sessions.begin(user_id, token.split("_")[1])
-        response = see_other(f"{PREFIX}/settings")
+        newcomer = (await self._deps.do(self._deps.store.consent_on_file, user_id)).data is None
+        response = see_other(f"{PREFIX}/{'consent' if newcomer else 'settings'}")
         self._set(request, response, self._session_cookie, key)
         self._set(request, response, self._form_cookie, "")
         return response
@@ -84,8 +85,12 @@ class Auth:
     ) -> web.StreamResponse:
         """End the session."""
         del session, form
+        return self.leave(request, _SIGN_IN)
+
+    def leave(self, request: web.Request, path: str) -> web.Response:
+        """End the session and redirect to a page."""
         self._sessions.end(request.cookies[self._session_cookie])
-        response = see_other(_SIGN_IN)
+        response = see_other(path)
         self._set(request, response, self._session_cookie, "")
         return response
 

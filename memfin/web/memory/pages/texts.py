@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from memfin.contracts import Language
+from memfin.memory.sentences import consent_sentences
 from memfin.web import pages
 
 COOKIE: Final = "memfin_lang"
@@ -18,7 +19,8 @@ _DIRECTORY: Final = files("memfin") / "data" / "templates" / "memory"
 @cache
 def texts(language: Language) -> Mapping[str, Any]:
     """Return all words in a language."""
-    return loads((_DIRECTORY / f"texts.{language}.toml").read_text("utf-8"))
+    found = loads((_DIRECTORY / f"texts.{language}.toml").read_text("utf-8"))
+    return found | {"scopes": consent_sentences(found["scopes"], found.pop("recall"))}
 
 
 @cache
