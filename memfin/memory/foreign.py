@@ -20,8 +20,8 @@ FIELD: Final = "field"  # the path of the text in the value
 VALUE: Final = "value"  # the rest of the value
 NAMESPACE: Final = "imported_namespace"
 _PAGES: Final = ("results", "memories", "items")  # fields of a document that hold its records
-# Fields of a mem0 record that are no part of its value; it has its text as ``memory``
 _DATES: Final = ("created_at", "updated_at")
+# Fields of a mem0 record that are no part of its value
 _HEAD: Final = frozenset(("id", "hash", "user_id", "score", *_DATES))
 
 

@@ -7,10 +7,10 @@ A graph, and LangMem's memory tools, use it as any other store::
     graph = builder.compile(store=GovernedStore(MemoryStore("data")))
 """
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, cast
 
 import anyio.to_thread
@@ -31,12 +31,12 @@ except ModuleNotFoundError as problem:
 NAMESPACE: Final = ("memories", "{user_id}")
 _PLACES: Final = {"{user_id}": "user_id", "{thread_id}": "thread_id", "{kind}": "kind"}
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "$eq": operator.eq,
-    "$ne": operator.ne,
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
+    "$eq": eq,
+    "$ne": ne,
+    "$gt": gt,
+    "$gte": ge,
+    "$lt": lt,
+    "$lte": le,
 }
 
 
@@ -53,8 +53,6 @@ class GovernedStore(base.BaseStore):
         namespace: labels, one of them ``{user_id}``. With ``{thread_id}``, items are of threads, otherwise of
             none. ``{kind}`` separates the kinds of items; otherwise all are found, and new ones are notes.
     """
-
-    __slots__ = ("_namespace", "_store")
 
     def __init__(self, store: MemoryStore, *, namespace: Sequence[str] = NAMESPACE) -> None:
         self._store = store
@@ -94,15 +92,13 @@ class GovernedStore(base.BaseStore):
 
     def _place(self, labels: Sequence[str], *, is_prefix: bool = False) -> dict[str, str]:
         """Return the ids and the kind in a namespace, or in a prefix with its user; ``*`` is any label."""
-        place, missing = {}, 0 if is_prefix else len(self._namespace) - len(labels)
-        for form, label in zip(self._namespace, labels, strict=False):
-            if is_prefix and label == "*":
-                continue
-            if form in _PLACES:
-                place[_PLACES[form]] = label
-            else:
-                missing += label != form
-        if missing or len(labels) > len(self._namespace) or "user_id" not in place:
+        pairs = [
+            each for each in zip(self._namespace, labels, strict=False) if not is_prefix or each[1] != "*"
+        ]
+        place = {_PLACES[form]: label for form, label in pairs if form in _PLACES}
+        fits = all(form in (*_PLACES, label) for form, label in pairs) and "user_id" in place
+        longest = len(self._namespace)
+        if not fits or not (is_prefix or len(labels) == longest) or len(labels) > longest:
             part = ", up to the user at least" if is_prefix else ""
             raise InvalidInput(f"namespace: must have the form {self._namespace}{part}")
         return place
