@@ -1,6 +1,6 @@
 """Import of records of other memories: exports of mem0, and dumps of LangGraph stores, LangMem's too."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -119,7 +119,7 @@ def _identity(metadata: Mapping[str, Any]) -> tuple[str, str | None]:
     return str(metadata.get(NAMESPACE)), None if found is None else str(found)
 
 
-def _parts(record: object, name: str) -> tuple[list[object], object, dict[str, Any]]:
+def _parts(record: object, name: str) -> tuple[Sequence[object], object, dict[str, Any]]:
     """Return the names of which one may be the user's, the value of a record, and its other metadata."""
     fields = record if isinstance(record, dict) else {}
     dates = {f"imported_{each}": fields[each] for each in _DATES if isinstance(fields.get(each), str)}

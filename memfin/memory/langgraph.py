@@ -30,14 +30,7 @@ except ModuleNotFoundError as problem:
 
 NAMESPACE: Final = ("memories", "{user_id}")
 _PLACES: Final = {"{user_id}": "user_id", "{thread_id}": "thread_id", "{kind}": "kind"}
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "$eq": eq,
-    "$ne": ne,
-    "$gt": gt,
-    "$gte": ge,
-    "$lt": lt,
-    "$lte": le,
-}
+_OPERATORS: Final[Mapping[str, Any]] = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 
 
 class GovernedStore(base.BaseStore):
@@ -167,12 +160,12 @@ def _matches(labels: tuple[str, ...], condition: base.MatchCondition) -> bool:
     return len(part) == len(path) and all(one in ("*", label) for label, one in zip(part, path, strict=True))
 
 
-def _fits(value: object, wanted: object) -> bool:
+def _fits(value: Any, wanted: Any) -> bool:
     """Return True if a value has what a filter asks for: an equal value, operators, or fields that fit."""
     if isinstance(wanted, tuple):
-        return value == list(wanted)
+        wanted = list(wanted)
     if not isinstance(wanted, Mapping):
-        return value == wanted
+        return bool(value == wanted)
     if not any(str(name).startswith("$") for name in wanted):
         return isinstance(value, Mapping) and all(
             _fits(value.get(name), each) for name, each in wanted.items()
