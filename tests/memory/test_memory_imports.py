@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memfin.contracts.memory import ConsentScopes, MemoryItem
+from memfin.errors import RunFault
 from memfin.memory import MemoryStore
 from memfin.memory.errors import ConsentRequired
 from memfin.memory.foreign import import_items
@@ -231,3 +232,21 @@ def test_profile_consent_alone_counts(tmp_path: Path) -> None:
         (tmp_path / "m.json").write_text(json.dumps([of_mem0("likes tea")]))
         with pytest.raises(ConsentRequired):
             import_items(store, "ada", tmp_path / "m.json")
+
+
+def test_an_interrupted_import_is_completed_by_another(tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps([of_mem0(text) for text in ("likes tea", "likes maps", "likes art")]))
+
+    def failing(value: object, _: str) -> None:
+        if "likes maps" in str(value):
+            raise RunFault("the disk is full")
+
+    with MemoryStore(tmp_path / "data", gate=failing, files=UnsyncedFiles()) as store:
+        store.grant_consent("ada", EVERYTHING)
+        with pytest.raises(RunFault):
+            import_items(store, "ada", file)
+    assert texts(tmp_path / "data") == ["likes tea"]
+    with open_store(tmp_path / "data") as store:
+        assert import_items(store, "ada", file)[:3] == (2, 1, 0)
+    assert texts(tmp_path / "data") == ["likes tea", "likes maps", "likes art"]
