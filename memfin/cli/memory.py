@@ -194,14 +194,14 @@ def import_(package: Path, data: Path) -> None:
     help="Kind of the items.",
 )
 def import_items(file: Path, data: Path, user: str, name: str | None, kind: ItemKind) -> None:
-    """Take in a user's memories from FILE, JSON or JSON Lines of mem0's get_all or of a LangGraph store.
+    """Take in a user's memories from FILE: JSON or JSON Lines of mem0 or of a LangGraph store.
 
     \b
     memfin memory import-items memories.json --user alice --data data
 
-    Memories of others are left out. Texts pass the consent and the gate as all others; those that are known
-    are not added again. What is refused is listed as FILE: number: reason. Exit code 0: all are in. 1: some
-    were refused or not read. 2: none can be, and nothing is written.
+    Needs the user's consent to save_to_profile. Memories of others are left out, and those that are known are
+    not added again. Sensitive and unreadable ones are listed as FILE: number: reason, without their words.
+    Exit code 0: all are in. 1: some are not. 2: none can be taken in, and nothing was written.
     """
     with _store(data) as store:
         done = read_items(store, user, file, kind=kind, name=name)
