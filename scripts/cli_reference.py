@@ -75,6 +75,8 @@ CHINESE: Final = {
     "memory expire": "删除过期的任务上下文，复查重新打开的关注问题，完成中断的操作。",
     "memory export": "导出所记住的一个用户的全部内容，附带含校验和的清单。",
     "memory import": "导入一个尚不存在的用户的导出包，目录或 zip 文件均可。",
+    "memory import-items": "从 FILE 导入一个用户的记忆：mem0 或 LangGraph 存储的 JSON 或 JSON Lines。",
+    "memory mcp": "通过标准输入和标准输出，向 MCP 客户端提供一个用户的记忆：记住、检索、更正和删除。",
     "memory serve": "提供 REST 接口和网页，直到收到 SIGINT 或 SIGTERM。",
     "memory token": "创建和撤销记忆服务的令牌；每个令牌代表一个用户。",
     "memory token add": "为用户创建令牌，只显示这一次；只保存其哈希。",

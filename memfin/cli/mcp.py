@@ -1,6 +1,7 @@
 """``memfin mcp``: runs and detectors for coding assistants, over the Model Context Protocol."""
 
 import signal
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -49,16 +50,26 @@ def command(runs_dir: Path, *, allow_run: bool, agents: tuple[str, ...], dataset
     for path in (datasets, None if allow_run else runs_dir):
         if path is not None and not path.is_dir():
             raise UsageError(f"{path}: no such directory; give the one that holds the runs, or the datasets")
+    check_mcp("memfin mcp")
+    from memfin.web.run_server import RunServer, serve  # noqa: PLC0415 - needs the extra
+
+    note(f"serving the runs of {runs_dir} to an MCP client on stdin and stdout")
+    allowed = (agents or ("builtin",)) if allow_run else ()
+    serve_mcp(serve, RunServer(runs_dir, _check, allowed, datasets))
+
+
+def check_mcp(command: str) -> None:
+    """Raise `UsageError` without the SDK of the protocol, which a command needs."""
     try:
         import mcp.server.lowlevel  # noqa: F401, PLC0415 # pyright: ignore[reportMissingImports]
     except ImportError as problem:
-        raise UsageError(f"{problem}; memfin mcp needs the extra: pip install 'memfin[mcp]'") from problem
-    from memfin.web.run_server import RunServer, serve  # noqa: PLC0415 - needs the extra
+        raise UsageError(f"{problem}; {command} needs the extra: pip install 'memfin[mcp]'") from problem
 
+
+def serve_mcp(serve: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    """Serve a client on stdin and stdout until the former ends, or SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK would wait for the next line of a thread's stdin
-    note(f"serving the runs of {runs_dir} to an MCP client on stdin and stdout")
-    allowed = (agents or ("builtin",)) if allow_run else ()
-    anyio.run(serve, RunServer(runs_dir, _check, allowed, datasets))
+    anyio.run(serve, *arguments)
 
 
 def _check(text: str, user_text: str, constraints: tuple[str, ...]) -> CheckedReply:

@@ -1,17 +1,22 @@
 """``memfin memory``: the governed memory layer, served and looked after."""
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from memfin.cli.output import counted, note
+from memfin.contracts.memory import ItemKind, Route
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.memory import MemoryStore
 from memfin.memory.access_tokens import TOKENS_FILE, TokenFile
 from memfin.memory.drift import load_thresholds
 from memfin.memory.errors import NotFound
+from memfin.memory.foreign import import_items as read_items
 from memfin.memory.package import verify_package
 from memfin.memory.paths import Paths
+from memfin.memory.tools import MemoryTools
+from memfin.sandbox.references import one_line
 
 data_option = click.option(
     "--data",
@@ -41,6 +46,8 @@ def command() -> None:
     memfin memory export alice --out exports         all that is remembered of alice
     memfin memory verify exports/alice               compare it with its checksums
     memfin memory import exports/alice --data other
+    memfin memory import-items memories.json --user alice
+    memfin memory mcp --user alice                   tools for a model that speaks MCP
     memfin memory delete alice --yes                 remove an account for good
 
     memfin memory COMMAND --help has the details.
@@ -174,6 +181,40 @@ def import_(package: Path, data: Path) -> None:
     note(f"user {imported.user_id}: {imported.files} files imported")
 
 
+@command.command("import-items", short_help="Take in the memories of mem0, LangMem or LangGraph.")
+@click.argument("file", type=click.Path(path_type=Path))
+@data_option
+@click.option("--user", required=True, help="User whose memories are taken in.")
+@click.option("--from-user", "name", metavar="NAME", help="The user's name in FILE.  [default: as --user]")
+@click.option(
+    "--kind",
+    type=click.Choice(get_args(ItemKind)),
+    default="note",
+    show_default=True,
+    help="Kind of the items.",
+)
+def import_items(file: Path, data: Path, user: str, name: str | None, kind: ItemKind) -> None:
+    """Take in a user's memories from FILE: JSON or JSON Lines of mem0 or of a LangGraph store.
+
+    \b
+    memfin memory import-items memories.json --user alice --data data
+
+    Needs the user's consent to save_to_profile. Memories of others are left out, and those that are known are
+    not added again. Sensitive and unreadable ones are listed as FILE: number: reason, without their words.
+    Exit code 0: all are in. 1: some are not. 2: none can be taken in, and nothing was written.
+    """
+    with _store(data) as store:
+        done = read_items(store, user, file, kind=kind, name=name)
+    for number, reason in done.left:
+        click.echo(one_line(f"{file}: {number}: {reason}"), err=True)
+    counts = (
+        f"{counted(done.added, 'item')} added, {done.known} known before, {done.of_others} of other users"
+    )
+    if done.left:
+        raise GateFailed(f"user {user}: {counts}; {len(done.left)} of {file} not taken in")
+    note(f"user {user}: {counts}")
+
+
 @command.command("verify", short_help="Compare an export with its checksums.")
 @click.argument("package", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="Ignored; accepted for consistency.")
@@ -220,6 +261,41 @@ def delete(user: str, data: Path, *, yes: bool) -> None:
             note(f"user {user}: nothing was saved; {tokens} tokens revoked")
             return
     note(f"user {user} deleted at {deleted_at.isoformat(timespec='seconds')}; {tokens} tokens revoked")
+
+
+@command.command("mcp", short_help="Serve a user's memory to an MCP client.")
+@data_option
+@click.option("--user", required=True, help="User whose memory is served; a model cannot name another one.")
+@click.option(
+    "--route",
+    type=click.Choice(get_args(Route)),
+    help="Kind of task; only what it may read is seen and written.  [default: all]",
+)
+@click.option("--thread", metavar="ID", help="Thread whose items are seen and written, too.")
+def mcp(data: Path, user: str, route: Route | None, thread: str | None) -> None:
+    """Serve a user's memory to an MCP client on stdin and stdout: remember, search, update and forget.
+
+    \b
+    memfin memory mcp --data data --user alice
+
+    The client starts the command, with an absolute path, as by this entry of its configuration:
+
+    \b
+    {"mcpServers": {"memory": {"command": "memfin",
+      "args": ["memory", "mcp", "--data", "/path/to/data", "--user", "alice"]}}}
+
+    What the consent of the user does not allow is refused. Needs pip install 'memfin[mcp]'.
+    """
+    from memfin.cli.mcp import check_mcp, serve_mcp  # noqa: PLC0415 - no other command needs the protocol
+
+    check_mcp("memfin memory mcp")
+    from memfin.web.memory_server import MemoryServer  # noqa: PLC0415 - needs the extra
+
+    with _store(data) as store:
+        store.consent_on_file(user)  # refuses what is no id
+        server = MemoryServer(MemoryTools(store, user, route=route, thread_id=thread))
+        note(f"serving the memory of {user} to an MCP client on stdin and stdout")
+        serve_mcp(server.run)
 
 
 @command.group("token", short_help="Make and revoke the tokens of the service.")

@@ -36,6 +36,8 @@ MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
 SLICE_OF: Final[dict[ItemKind, SliceName]] = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
 NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
+KEY: Final = "key"  # in the metadata: the key of `Items.add`
+IMPORTED_ID: Final = "imported_id"  # in the metadata: the id in the memory that an item comes from
 _TICK: Final = timedelta(microseconds=1)
 _UNKNOWN: Final = "item: there is none with that id"
 
@@ -59,23 +61,34 @@ class Items:
         user_id: str,
         text: str,
         *,
-        kind: ItemKind = "note",
+        kind: ItemKind | None = None,
         thread_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> MemoryItem:
-        """Remember a text and return its item; an equal text of the kind in the same place stays one item.
+        """Remember a text, a note by default, and return its item.
 
-        Sensitive text is refused before anything is written, as is an item beyond `MAX_ITEMS`.
+        An equal text of the kind in the same place stays one item. With a key, the item of that key, and of
+        the kind if one is given, gets the text, and the metadata besides its own. Sensitive text is refused
+        before anything is written, as is an item beyond `MAX_ITEMS`.
         """
         text = _stripped(text)
         given: Any = dict(metadata) if isinstance(metadata, Mapping) else metadata or {}
+        if key is not None and isinstance(given, dict):
+            given[KEY] = key
         workspace = self._workspace
+
+        def is_same(each: MemoryItem) -> bool:
+            if key is None:
+                return (each.kind, each.text) == (kind or "note", text)
+            return isinstance(given, dict) and key_of(each) == key and kind in (None, each.kind)
+
         with workspace.writing(user_id, {"text": text, "metadata": given}):
             consent = self._require(user_id, thread_id)
             directory = self._directory(user_id, thread_id)
             held = list(load_sound(workspace.files, directory, MemoryItem))
-            if same := next((each for each in held if (each.kind, each.text) == (kind, text)), None):
-                return same
+            if same := next((each for each in held if is_same(each)), None):
+                return same if key is None else self._replace(consent, same, text, {**same.metadata, **given})
             places = self._places(user_id)
             if sum(len(workspace.files.names(place)) for place in places) >= MAX_ITEMS:
                 raise InvalidInput(f"items: a person has at most {MAX_ITEMS}; forget some of them first")
@@ -87,7 +100,7 @@ class Items:
             item = MemoryItem(
                 item_id=new_id("item", user_id, now, taken),
                 user_id=user_id,
-                kind=kind,
+                kind=kind or "note",
                 text=text,
                 thread_id=thread_id,
                 created_at=now,
@@ -134,25 +147,33 @@ class Items:
         text = _stripped(text)
         workspace = self._workspace
         with workspace.writing(user_id, {"text": text}):
-            path = self._path(user_id, item_id)
-            item = self._load(user_id, path)
+            item = self._load(user_id, self._path(user_id, item_id))
             consent = self._require(user_id, item.thread_id)
             if item.consent_blocked:
                 raise NotFound(_UNKNOWN)
-            if item.text == text:
-                return item
-            now = max(rules.not_before(consent, workspace.now()), item.updated_at + _TICK)
-            before = ItemVersion(text=item.text, at=item.updated_at)
-            changed = item.replace(
-                text=text,
-                updated_at=now,
-                consent_version=consent.version,
-                versions=[*item.versions, before][-MAX_VERSIONS:],
-            )
-            while changed.versions and len(msgspec.json.encode(changed)) >= MAX_RECORD:
-                changed = changed.replace(versions=changed.versions[1:])
-            workspace.do(user_id, workspace.check([Put(path, changed)]))
-            return changed
+            return self._replace(consent, item, text, item.metadata)
+
+    def _replace(
+        self, consent: ProfileConsent, item: MemoryItem, text: str, metadata: dict[str, Any]
+    ) -> MemoryItem:
+        """Write the new text and metadata of an item, under the user's lock, unless they are the same."""
+        if (item.text, item.metadata) == (text, metadata):
+            return item
+        workspace = self._workspace
+        now = max(rules.not_before(consent, workspace.now()), item.updated_at + _TICK)
+        before = [] if item.text == text else [ItemVersion(text=item.text, at=item.updated_at)]
+        changed = item.replace(
+            text=text,
+            metadata=metadata,
+            updated_at=now,
+            consent_version=consent.version,
+            versions=[*item.versions, *before][-MAX_VERSIONS:],
+        )
+        while changed.versions and len(msgspec.json.encode(changed)) >= MAX_RECORD:
+            changed = changed.replace(versions=changed.versions[1:])
+        path = self._directory(item.user_id, item.thread_id) / f"{item.item_id}.json"
+        workspace.do(item.user_id, workspace.check([Put(path, changed)]))
+        return changed
 
     def history(self, user_id: str, item_id: str) -> list[ItemVersion]:
         """Return the values of an item and since when each was valid, oldest first, the current one last."""
@@ -186,7 +207,7 @@ class Items:
         """
         if limit < 1:
             raise InvalidInput("limit: must be at least 1")
-        kinds = _kinds(route, of_thread=thread_id is not None)
+        kinds = kinds_of(route, of_thread=thread_id is not None)
 
         def read(consent: ProfileConsent | None) -> list[MemoryItem]:
             return [
@@ -287,6 +308,11 @@ def remembered(items: Sequence[MemoryItem], prompt: str) -> list[MemoryItem]:
     return [*(each for each in items if each.kind != "note"), *(matched or newest)]
 
 
+def key_of(item: MemoryItem) -> str:
+    """Return the key of an item in a store of keys: its caller's, else that of its import, else its id."""
+    return str(item.metadata.get(KEY, item.metadata.get(IMPORTED_ID, item.item_id)))
+
+
 def _age(item: MemoryItem) -> tuple[datetime, str]:
     return item.created_at, item.item_id
 
@@ -299,7 +325,7 @@ def _stripped(text: str) -> str:
     return text.strip() if isinstance(text, str) else text
 
 
-def _kinds(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
+def kinds_of(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
     """Return the kinds of items that a route may read; all without a route."""
     if route is None:
         return SLICE_OF.keys()

@@ -34,6 +34,7 @@ from memfin.results import Results
 from memfin.runtime.api import Evaluation
 from memfin.runtime.bench_gates import score_gates
 from memfin.runtime.gates import custom_directions, failed_gates, gates_of, value_directions
+from memfin.sandbox.signatures import arguments_form, object_schema
 from memfin.secrets import scrubber_of_environment
 from memfin.text.lines import one_line, visible
 from memfin.version import __version__
@@ -506,27 +507,15 @@ def _line_of(item: Item) -> str:
 
 def _tool(function: Callable[..., Any]) -> _Tool:
     """Return the tool of a method; its types give the schemas, its docstring the description."""
-    hints = get_type_hints(function, include_extras=True)
-    fields: list[Any] = [
-        (name, hints[name], *(() if each.default is each.empty else (each.default,)))
-        for name, each in inspect.signature(function).parameters.items()
-        if each.kind is not each.POSITIONAL_ONLY
-    ]
-    arguments = msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+    arguments = arguments_form(function, given=("report",))
     described = types.Tool(
         name=function.__name__,
         description=inspect.getdoc(function),
-        input_schema=_schema(arguments),
-        output_schema=_schema(hints["return"]),
+        input_schema=object_schema(arguments),
+        output_schema=object_schema(get_type_hints(function)["return"]),
         annotations=types.ToolAnnotations(read_only_hint=not inspect.iscoroutinefunction(function)),
     )
     return _Tool(function, arguments, described)
-
-
-def _schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON Schema of a struct with an object at its root, as the protocol wants it."""
-    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    return {**parts.pop(root["$ref"].rpartition("/")[2]), "$defs": parts}
 
 
 def protocol_server(runs: RunServer) -> Server[Any]:
@@ -544,10 +533,14 @@ def protocol_server(runs: RunServer) -> Server[Any]:
 
 
 async def serve(runs: RunServer) -> None:
-    """Serve on stdin and stdout until the former ends.
+    """Serve on stdin and stdout until the former ends."""
+    await serve_stdio(protocol_server(runs))
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve a protocol on stdin and stdout until the former ends.
 
     Nothing else can write to the client's stream: the SDK turns the process's stdout to stderr meanwhile.
     """
-    server = protocol_server(runs)
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())

@@ -27,7 +27,7 @@ def test_the_reference_is_what_the_script_prints(language: str, page: str) -> No
 
 def test_the_reference_has_a_section_for_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    sections = re.findall(r"^## memfin ([\w ]+)$", page, re.MULTILINE)
+    sections = re.findall(r"^## memfin ([\w -]+)$", page, re.MULTILINE)
     assert [name for name in sections if " " not in name] == list(COMMANDS)
     groups = {name: found for name in COMMANDS if isinstance(found := command(name), click.Group)}
     below = [

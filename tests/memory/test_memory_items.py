@@ -62,6 +62,27 @@ def test_an_item_is_added_read_changed_and_forgotten(tmp_path: Path) -> None:
                 call("ann", first.item_id)
 
 
+def test_a_key_names_one_item_of_a_kind_in_its_place(tmp_path: Path) -> None:
+    clock = Clock(pace=SECOND)
+    with open_store(tmp_path, clock) as store:
+        store.grant_consent("ann", EVERYTHING)
+        first = store.items.add("ann", "likes tea", key="k", metadata={"a": 1})
+        other = store.items.add("ann", "likes tea", key="l")
+        rule = store.items.add("ann", "no debt", key="k", kind="constraint")
+        assert len({first.item_id, other.item_id, rule.item_id}) == 3
+        changed = store.items.add("ann", "likes coffee", key="k", kind="note", metadata={"b": 2})
+        assert (changed.item_id, changed.created_at) == (first.item_id, first.created_at)
+        assert changed.metadata == {"a": 1, "b": 2, "key": "k"}
+        assert [each.text for each in changed.versions] == ["likes tea"]
+        assert store.items.add("ann", "likes coffee", key="k", kind="note", metadata={"b": 2}) == changed
+        more = store.items.add("ann", "likes coffee", key="k", kind="note", metadata={"b": 3})
+        assert (more.versions, more.metadata["b"]) == (changed.versions, 3)
+        by_id = store.items.add("ann", "likes maps", key=store.items.add("ann", "likes art").item_id)
+        assert [each.text for each in by_id.versions] == ["likes art"]
+        with pytest.raises(InvalidInput, match="metadata"):
+            store.items.add("ann", "x", key="k", metadata=["a"])  # type: ignore[arg-type]
+
+
 def test_an_equal_text_of_a_kind_is_one_item_in_its_place(tmp_path: Path) -> None:
     with open_store(tmp_path, Clock(pace=SECOND)) as store:
         store.grant_consent("ann", EVERYTHING)

@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +11,7 @@ from memfin.contracts import Record
 from memfin.errors import UsageError
 from memfin.sandbox.calls import CallFailed
 from memfin.sandbox.references import one_line
+from memfin.sandbox.signatures import arguments_form, object_schema
 
 MAX_RESULT_CHARS: Final = 50_000  # of a tool's result that the model gets
 EXCERPT: Final = 500  # characters that the trace keeps
@@ -46,7 +47,7 @@ class BoundTool:
         parameters = tool.parameters
         if parameters is None:
             self._form = _form(name, tool.function)
-            parameters = _inlined(msgspec.json.schema(self._form))
+            parameters = object_schema(self._form)
         description = tool.description or inspect.getdoc(tool.function) or name
         self.offer: dict[str, Any] = {
             "type": "function",
@@ -105,29 +106,11 @@ def result_text(result: object) -> str:
 def _form(name: str, function: Callable[..., Any]) -> type[msgspec.Struct]:
     """Return a struct with a field for each parameter of the function."""
     try:
-        hints = get_type_hints(function)
-        parameters = inspect.signature(function).parameters.values()
-        fields = [_field(each, hints.get(each.name, Any)) for each in parameters]
-        form = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        msgspec.json.schema(form)
+        form = arguments_form(function, name)
+        object_schema(form)
     except Exception as problem:
         raise UsageError(
             f"tool {name!r}: no schema can be made of its signature ({one_line(str(problem))}); give "
             "Tool(function, description, parameters)"
         ) from problem
     return form
-
-
-def _field(parameter: inspect.Parameter, hint: Any) -> Any:
-    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise TypeError(f"parameter {parameter.name!r} cannot be given by keyword")
-    name, default = parameter.name, parameter.default
-    return (name, hint) if default is parameter.empty else (name, hint, default)
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a struct with the struct itself on top, as the protocol wants it."""
-    definitions: dict[str, Any] = schema.get("$defs", {})
-    root = schema["$ref"].rpartition("/")[2]
-    top: dict[str, Any] = {key: value for key, value in definitions.pop(root).items() if key != "title"}
-    return {**top, "$defs": definitions} if definitions else top
