@@ -18,7 +18,7 @@ from memfin.rag.document import Document, Page
 from memfin.rag.extraction.answers import recognize_abstention
 from memfin.rag.extraction.facts import find_facts, find_ranges, is_name, ordering_masked, unit_asked
 from memfin.rag.extraction.normalize import contains, fold
-from memfin.rag.passages import stemmed, vocabulary
+from memfin.rag.passages import vocabulary
 from memfin.rag.scoring import DocumentIndex
 
 Shape = Literal["financebench", "ragas"]
@@ -325,6 +325,4 @@ def _shared(other: str, text: str) -> list[str]:
 
 
 def _is_rare(word: str) -> bool:
-    known = vocabulary()
-    everyday = known.idle.fullmatch(word) or stemmed(word) in known.idle_english
-    return _RARE.fullmatch(word) is not None and not everyday
+    return _RARE.fullmatch(word) is not None and not vocabulary().idle.fullmatch(word.lower())
