@@ -15,7 +15,7 @@ from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.problems import Problem, json_answer, not_found
 from memfin.web.memory.requests import read_json
-from memfin.web.memory.routes import Call, Download, Route
+from memfin.web.memory.routes import Archive, Call, Route
 
 MAX_THREADS: Final = 16
 """Maximum number of calls worked on at a time; further ones wait."""
@@ -41,11 +41,12 @@ class Dependencies:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             user_id = await self._caller(request)
-            call = await self._call(request, route, user_id)
-            answer = await self.do(route.work, self.store, call)
+            call = self._call(request, route, user_id)
+            body = [] if route.body is None else [await read_json(request, route.body)]
+            answer = await self.do(route.work, self.store, call, *body)
             if answer is None:
                 return web.Response(status=route.status, headers={"Cache-Control": "no-store"})
-            return _download(answer) if isinstance(answer, Download) else json_answer(route.status, answer)
+            return _archive(answer) if isinstance(answer, Archive) else json_answer(route.status, answer)
 
         return handle
 
@@ -62,8 +63,8 @@ class Dependencies:
             )
         return str(user_id)
 
-    async def _call(self, request: web.Request, route: Route, user_id: str) -> Call:
-        """Return the decoded call; other people's resources, and paths that are no ids, are not found."""
+    def _call(self, request: web.Request, route: Route, user_id: str) -> Call:
+        """Return the call; other people's resources, and paths that are no ids, are not found."""
         params = dict(request.match_info)
         if params.pop("user_id", user_id) != user_id:
             raise not_found()
@@ -72,9 +73,7 @@ class Dependencies:
                 check_id(value, "id")
         except InvalidId as problem:
             raise not_found() from problem
-        query = _query(request, route)
-        body = None if route.body is None else await read_json(request, route.body)
-        return Call(user_id, params, query, self.tokens, self.skills, body)
+        return Call(user_id, params, _query(request, route), self.tokens, self.skills)
 
 
 def _query(request: web.Request, route: Route) -> dict[str, str]:
@@ -91,10 +90,10 @@ def _query(request: web.Request, route: Route) -> dict[str, str]:
     return dict(request.query)
 
 
-def _download(answer: Download) -> web.Response:
+def _archive(answer: Archive) -> web.Response:
     return web.Response(
         body=answer.data,
-        content_type=answer.media_type,
+        content_type="application/zip",
         headers={
             "Content-Disposition": f'attachment; filename="{answer.name}"',
             "Cache-Control": "no-store",

@@ -1,5 +1,6 @@
 """OpenAPI 3.1 document of the memory service, generated from its routes and their structs."""
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -10,7 +11,7 @@ import msgspec
 from memfin.contracts.base import Record
 from memfin.version import __version__
 from memfin.web.memory.bodies import ErrorAnswer, Health
-from memfin.web.memory.routes import Route
+from memfin.web.memory.routes import Archive, Route
 
 _REF: Final = "#/components/schemas/{name}"
 _JSON: Final = "application/json"
@@ -50,7 +51,7 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
     types: dict[str, type[Record]] = {kind.__name__: kind for kind in (ErrorAnswer, Health)}
     for route in routes:
         for kind in (route.body, route.answer):
-            if isinstance(kind, type):
+            if kind is not None and issubclass(kind, Record):
                 types[kind.__name__] = kind
     _, schemas = msgspec.json.schema_components(tuple(types.values()), ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
@@ -90,7 +91,7 @@ def _operation(route: Route) -> dict[str, Any]:
         errors.add(404)
     operation: dict[str, Any] = {
         "operationId": route.name,
-        "summary": route.summary,
+        "summary": inspect.getdoc(route.work),
         "responses": {
             str(route.status): _response(HTTPStatus(route.status).phrase, route.answer),
             **{str(status): _response(_REASONS[status], ErrorAnswer) for status in sorted(errors)},
@@ -118,12 +119,11 @@ def _parameter(
     }
 
 
-def _response(description: str, answer: type[Record] | str | None) -> dict[str, Any]:
+def _response(description: str, answer: type[Record | Archive] | None) -> dict[str, Any]:
     if answer is None:
         return {"description": description}
-    if isinstance(answer, str):
-        content = {answer: {"schema": {"type": "string", "format": "binary"}}}
-    else:
+    content: dict[str, Any] = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+    if issubclass(answer, Record):
         content = {_JSON: {"schema": _reference(answer)}}
     return {"description": description, "content": content}
 

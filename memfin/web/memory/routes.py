@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from memfin.contracts.base import Record
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.reading import Skill
-from memfin.memory.store import MemoryStore
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 
@@ -22,7 +21,6 @@ class Call:
         query: the fields of the query that the route knows.
         tokens: the access tokens of all users.
         skills: the skills of the host.
-        body: the decoded body, for a route that takes one.
     """
 
     user_id: str
@@ -30,15 +28,13 @@ class Call:
     query: Mapping[str, str]
     tokens: TokenFile
     skills: tuple[Skill, ...] = ()
-    body: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
-    """A file as an answer."""
+class Archive:
+    """A zip archive as an answer."""
 
     name: str
-    media_type: str
     data: bytes
 
 
@@ -52,8 +48,8 @@ class Field:
     required: bool = False
 
 
-Work = Callable[[MemoryStore, Call], Record | Download | None]
-"""Function that does a call; it runs in a worker thread and may wait for files and locks."""
+Work = Callable[..., Record | Archive | None]
+"""Function of a store, a call and its body, if any; it runs in a worker thread and may wait for locks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +60,10 @@ class Route:
         method: HTTP method.
         path: template of the path; ``{user_id}`` is the caller.
         name: operation id, also the label of its metrics.
-        summary: one sentence.
-        work: the function that does it.
-        answer: the struct of its answer, a media type, or None for an answer without a body.
-        status: status of its answer.
+        work: the function that does it; its docstring is one sentence.
         body: the struct of its body, or None.
+        answer: the struct of its answer, `Archive`, or None for an answer without a body.
+        status: status of its answer.
         query: fields of the query.
         errors: statuses with which it refuses, beyond those of every route.
     """
@@ -76,15 +71,33 @@ class Route:
     method: Method
     path: str
     name: str
-    summary: str
     work: Work
-    answer: type[Record] | str | None
-    status: int = 200
-    body: type[Record] | None = None
-    query: tuple[Field, ...] = ()
-    errors: tuple[int, ...] = ()
+    body: type[Record] | None
+    answer: type[Record | Archive] | None
+    status: int
+    query: tuple[Field, ...]
+    errors: tuple[int, ...]
 
 
-def deletion(path: str, name: str, summary: str, work: Work) -> Route:
-    """Return the route of a deletion, which answers without a body."""
-    return Route("DELETE", path, name, summary, work, answer=None, status=204, errors=(410,))
+def route(
+    method: Method,
+    path: str,
+    name: str,
+    *,
+    status: int = 200,
+    query: tuple[Field, ...] = (),
+    errors: tuple[int, ...] = (),
+) -> Callable[[Work], Route]:
+    """Return the decorator that makes a route of a function, whose types name the body and the answer."""
+
+    def decorated(work: Work) -> Route:
+        _, _, *body, answer = get_type_hints(work).values()
+        answered = None if answer is type(None) else answer
+        return Route(method, path, name, work, body[0] if body else None, answered, status, query, errors)
+
+    return decorated
+
+
+def deletion(path: str, name: str) -> Callable[[Work], Route]:
+    """Return the decorator for a deletion, which answers without a body."""
+    return route("DELETE", path, name, status=204, errors=(410,))

@@ -3,6 +3,12 @@
 from typing import Final
 
 from memfin.web.memory.calls import accounts, consents, feedback, tasks, threads
+from memfin.web.memory.routes import Route
 
-ROUTES: Final = (*consents.ROUTES, *threads.ROUTES, *feedback.ROUTES, *tasks.ROUTES, *accounts.ROUTES)
+ROUTES: Final = tuple(
+    each
+    for module in (consents, threads, feedback, tasks, accounts)
+    for each in vars(module).values()
+    if isinstance(each, Route)
+)
 """Every call that needs a token."""

@@ -1,16 +1,14 @@
-"""Calls for tasks: consent gate, memory, end, deletion (memory design §5.6, §6, §8.4)."""
-
-from typing import Final
+"""Calls for tasks: consent gate, memory, end, deletion (memory design §5.6, §6, §7.4, §8.4)."""
 
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd, Tasks
-from memfin.web.memory.routes import Call, Route, deletion
+from memfin.web.memory.routes import Call, deletion, route
 
 
-def begin(store: MemoryStore, call: Call) -> Task:
-    """Begin a task, if consent allows it, and assemble its context."""
-    asked: NewTask = call.body
+@route("POST", "/api/tasks", "beginTask", status=201, errors=(403, 404, 410, 422))
+def begin(store: MemoryStore, call: Call, asked: NewTask) -> Task:
+    """Begin a task: 403 without consent, otherwise the context for its system prompt."""
     started = store.start_task(
         call.user_id, asked.route, prompt=asked.prompt, thread_id=asked.thread_id, fields=_fields(asked)
     )
@@ -22,19 +20,9 @@ def begin(store: MemoryStore, call: Call) -> Task:
     )
 
 
-def end(store: MemoryStore, call: Call) -> EndedTask:
-    """Record the end of a task, and return the hint for its result, if any."""
-    asked: TaskEnd = call.body
-    context = store.end_task(call.user_id, call.params["task_id"], asked.status)
-    return EndedTask(
-        task_id=call.params["task_id"],
-        expires_at=context.expires_at or context.updated_at,
-        hint=store.take_hint(call.user_id),
-    )
-
-
+@route("GET", "/api/tasks/suggestions", "suggestTasks")
 def suggest(store: MemoryStore, call: Call) -> Suggested:
-    """Return the suggestions of a page before a task (memory design §7.4)."""
+    """Suggest kinds of task, an example question, events to refresh a thread on, and skills."""
     found = store.suggestions(call.user_id, call.skills)
     return Suggested(
         task_types=list(found.task_types),
@@ -44,11 +32,24 @@ def suggest(store: MemoryStore, call: Call) -> Suggested:
     )
 
 
+@route("POST", "/api/tasks/{task_id}/end", "endTask", errors=(410,))
+def end(store: MemoryStore, call: Call, asked: TaskEnd) -> EndedTask:
+    """Record the end of a task; its context is kept for 24 more hours."""
+    context = store.end_task(call.user_id, call.params["task_id"], asked.status)
+    return EndedTask(
+        task_id=call.params["task_id"],
+        expires_at=context.expires_at or context.updated_at,
+        hint=store.take_hint(call.user_id),
+    )
+
+
+@route("GET", "/api/tasks", "listTasks")
 def every(store: MemoryStore, call: Call) -> Tasks:
-    """Return the contexts of the tasks."""
+    """Return the contexts of the tasks that have not expired, newest first."""
     return Tasks(tasks=store.list_tasks(call.user_id))
 
 
+@deletion("/api/tasks/{task_id}", "deleteTask")
 def delete(store: MemoryStore, call: Call) -> None:
     """Delete the context of a task."""
     store.delete_task(call.user_id, call.params["task_id"])
@@ -59,45 +60,3 @@ def _fields(asked: NewTask) -> ContextFields:
     fields = asked.user_context_overrides or ContextFields()
     own = {name: asked[name] for name in ("user_stated_position_context", "constraints") if asked[name]}
     return fields.replace(**own)
-
-
-ROUTES: Final = (
-    Route(
-        method="POST",
-        path="/api/tasks",
-        name="beginTask",
-        summary="Begin a task: 403 without consent, otherwise the context for its system prompt.",
-        work=begin,
-        body=NewTask,
-        status=201,
-        answer=Task,
-        errors=(403, 404, 410, 422),
-    ),
-    Route(
-        method="GET",
-        path="/api/tasks/suggestions",
-        name="suggestTasks",
-        summary="Suggest kinds of task, an example question, events to refresh a thread on, and skills.",
-        work=suggest,
-        answer=Suggested,
-    ),
-    Route(
-        method="POST",
-        path="/api/tasks/{task_id}/end",
-        name="endTask",
-        summary="Record the end of a task; its context is kept for 24 more hours.",
-        work=end,
-        body=TaskEnd,
-        answer=EndedTask,
-        errors=(410,),
-    ),
-    Route(
-        method="GET",
-        path="/api/tasks",
-        name="listTasks",
-        summary="Return the contexts of the tasks that have not expired, newest first.",
-        work=every,
-        answer=Tasks,
-    ),
-    deletion("/api/tasks/{task_id}", "deleteTask", "Delete the context of a task.", delete),
-)

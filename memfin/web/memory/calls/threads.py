@@ -1,27 +1,20 @@
 """Calls for threads: save, show, refresh, close, delete (memory design §5.3, §5.4, §11.2)."""
 
-from typing import Final
-
 from msgspec import UNSET
 
 from memfin.contracts.memory import ContextFields, ThreadHeader
 from memfin.memory.owned import ThreadView
 from memfin.memory.store import MemoryStore
-from memfin.web.memory.bodies import (
-    Refresh,
-    Refreshed,
-    SaveAsThread,
-    SavedThread,
-    ThreadChange,
-    Threads,
-)
+from memfin.web.memory.bodies import Refresh, Refreshed, SaveAsThread, SavedThread, ThreadChange, Threads
 from memfin.web.memory.problems import Problem
-from memfin.web.memory.routes import Call, Route, deletion
+from memfin.web.memory.routes import Call, deletion, route
 
 
-def save(store: MemoryStore, call: Call) -> SavedThread:
-    """Save a snapshot as a thread."""
-    asked: SaveAsThread = call.body
+@route(
+    "POST", "/api/snapshots/{snapshot_id}/save-as-thread", "saveAsThread", status=201, errors=(403, 410, 422)
+)
+def save(store: MemoryStore, call: Call, asked: SaveAsThread) -> SavedThread:
+    """Save a snapshot as a thread, with the context that its person gives."""
     header = store.save_thread(
         call.user_id,
         call.params["snapshot_id"],
@@ -40,29 +33,33 @@ def save(store: MemoryStore, call: Call) -> SavedThread:
     return SavedThread(thread_id=header.thread_id)
 
 
+@route("GET", "/api/threads", "listThreads")
 def every(store: MemoryStore, call: Call) -> Threads:
     """Return the threads, the most recently used first."""
     return Threads(threads=store.list_threads(call.user_id))
 
 
+@route("GET", "/api/threads/{thread_id}", "showThread")
 def show(store: MemoryStore, call: Call) -> ThreadView:
-    """Return a thread with its contexts and refreshes."""
+    """Return a thread with its saved contexts and refreshes, oldest first."""
     return store.show_thread(call.user_id, call.params["thread_id"])
 
 
+@deletion("/api/threads/{thread_id}", "deleteThread")
 def delete(store: MemoryStore, call: Call) -> None:
-    """Delete a thread."""
+    """Delete a thread with its contexts, refreshes and drift records; nothing of it is kept."""
     store.delete_thread(call.user_id, call.params["thread_id"])
 
 
+@deletion("/api/threads/{thread_id}/contexts/{context_id}", "deleteThreadContext")
 def delete_context(store: MemoryStore, call: Call) -> None:
-    """Delete one context of a thread."""
+    """Delete one saved context of a thread."""
     store.delete_context(call.user_id, call.params["thread_id"], call.params["context_id"])
 
 
-def refresh(store: MemoryStore, call: Call) -> Refreshed:
-    """Record the findings of a refresh."""
-    asked: Refresh = call.body
+@route("POST", "/api/threads/{thread_id}/refresh", "refreshThread", errors=(403, 409, 410, 422))
+def refresh(store: MemoryStore, call: Call, asked: Refresh) -> Refreshed:
+    """Record the findings of a refresh, and add the context that the person gave."""
     refreshed = store.refresh_thread(
         call.user_id,
         call.params["thread_id"],
@@ -76,9 +73,9 @@ def refresh(store: MemoryStore, call: Call) -> Refreshed:
     )
 
 
-def change(store: MemoryStore, call: Call) -> ThreadHeader:
-    """End the use of a thread's contexts, or close it."""
-    asked: ThreadChange = call.body
+@route("PATCH", "/api/threads/{thread_id}", "changeThread", errors=(409, 410))
+def change(store: MemoryStore, call: Call, asked: ThreadChange) -> ThreadHeader:
+    """Stop using the contexts of a thread, or close it; neither can be undone."""
     user_id, thread_id = call.user_id, call.params["thread_id"]
     if asked.consent_blocked is False or asked.status == "active":
         _not_undone(store.patch_thread(user_id, thread_id), asked)
@@ -95,66 +92,3 @@ def _not_undone(header: ThreadHeader, asked: ThreadChange) -> None:
         raise Problem(409, "thread_forgotten", "contexts that are no longer used stay so")
     if asked.status == "active" and header.status == "closed":
         raise Problem(409, "thread_closed", "a closed thread stays closed")
-
-
-ROUTES: Final = (
-    Route(
-        method="POST",
-        path="/api/snapshots/{snapshot_id}/save-as-thread",
-        name="saveAsThread",
-        summary="Save a snapshot as a thread, with the context that its person gives.",
-        work=save,
-        body=SaveAsThread,
-        status=201,
-        answer=SavedThread,
-        errors=(403, 410, 422),
-    ),
-    Route(
-        method="GET",
-        path="/api/threads",
-        name="listThreads",
-        summary="Return the threads, the most recently used first.",
-        work=every,
-        answer=Threads,
-    ),
-    Route(
-        method="GET",
-        path="/api/threads/{thread_id}",
-        name="showThread",
-        summary="Return a thread with its saved contexts and refreshes, oldest first.",
-        work=show,
-        answer=ThreadView,
-    ),
-    deletion(
-        "/api/threads/{thread_id}",
-        "deleteThread",
-        "Delete a thread with its contexts, refreshes and drift records; nothing of it is kept.",
-        delete,
-    ),
-    deletion(
-        "/api/threads/{thread_id}/contexts/{context_id}",
-        "deleteThreadContext",
-        "Delete one saved context of a thread.",
-        delete_context,
-    ),
-    Route(
-        method="POST",
-        path="/api/threads/{thread_id}/refresh",
-        name="refreshThread",
-        summary="Record the findings of a refresh, and add the context that the person gave.",
-        work=refresh,
-        body=Refresh,
-        answer=Refreshed,
-        errors=(403, 409, 410, 422),
-    ),
-    Route(
-        method="PATCH",
-        path="/api/threads/{thread_id}",
-        name="changeThread",
-        summary="Stop using the contexts of a thread, or close it; neither can be undone.",
-        work=change,
-        body=ThreadChange,
-        answer=ThreadHeader,
-        errors=(409, 410),
-    ),
-)
