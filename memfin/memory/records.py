@@ -56,7 +56,10 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
     try:
         plain = msgspec.to_builtins(record)
         texts = {name: plain[name] for name in text_fields(kind)}
-        _check_plain(texts)
+        if is_deeper(texts, MAX_DEPTH):
+            raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
+        if (where := non_finite_path(texts)) is not None:
+            raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
         msgspec.convert(plain, kind)
         data = msgspec.json.encode(record) + b"\n"
     except msgspec.ValidationError as problem:
@@ -109,6 +112,18 @@ def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[R
             yield decode(data, directory / name, kind)
 
 
+def load_lines(files: Files, path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """Yield the readable records of a file with one per line."""
+    for line in (files.load(path) or b"").splitlines():
+        with suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(line, type=kind)
+
+
+def by_age(records: Iterable[RecordT]) -> list[RecordT]:
+    """Sort records by creation, the oldest first, and by their ids, which are the first fields."""
+    return sorted(records, key=lambda each: (each["created_at"], each[each.__struct_fields__[0]]))
+
+
 @functools.cache
 def text_fields(kind: type[Record]) -> tuple[str, ...]:
     """Return the fields of a record that can contain a user's text."""
@@ -147,22 +162,15 @@ def _may_hold_text(kind: inspect.Type) -> bool:
             return not isinstance(kind, _WORDLESS)
 
 
-def _check_plain(value: object) -> None:
-    """Refuse data that is nested too deeply, and numbers that JSON cannot represent."""
-    level: list[object] = [value]
-    for _ in range(MAX_DEPTH + 1):
+def is_deeper(value: object, limit: int) -> bool:
+    """Return True if more than ``limit`` lists and objects of plain data are nested."""
+    level: list[Any] = [value]
+    for _ in range(limit + 1):
+        level = [each for each in level if isinstance(each, dict | list | tuple)]
         if not level:
-            break
-        level = [
-            item
-            for container in level
-            for item in (container.values() if isinstance(container, dict) else container)  # type: ignore[attr-defined]
-            if isinstance(item, dict | list | tuple)
-        ]
-    else:
-        raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
-    if (where := non_finite_path(value)) is not None:
-        raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
+            return False
+        level = [item for each in level for item in (each.values() if isinstance(each, dict) else each)]
+    return True
 
 
 class EarlyGate:

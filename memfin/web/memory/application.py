@@ -18,7 +18,7 @@ from memfin.web.memory.pages.auth import see_other
 from memfin.web.memory.pages.rendering import PREFIX
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
 from memfin.web.memory.requests import MAX_BODY_BYTES
-from memfin.web.memory.service import OpenCalls
+from memfin.web.memory.service import add_open_calls
 
 
 def memory_application(  # noqa: PLR0913 - each of them stands alone
@@ -60,7 +60,7 @@ def memory_application(  # noqa: PLR0913 - each of them stands alone
         app.router.add_route(
             route.method, route.path, deps.handler(route), name=route.name, expect_handler=_on_expect
         )
-    OpenCalls(ROUTES, telemetry.registry).add_to(app)
+    add_open_calls(app, ROUTES, telemetry.registry)
     app.add_subapp(PREFIX, pages_application(deps, telemetry, clock, secure_cookies=secure_cookies))
     app.router.add_get("/", _to_the_pages, allow_head=False, name="root")
     return app

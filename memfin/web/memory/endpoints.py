@@ -9,11 +9,9 @@ from aiohttp import hdrs, web
 
 from memfin.hosting import Handler
 from memfin.memory.access_tokens import TokenFile
-from memfin.memory.errors import InvalidId
-from memfin.memory.paths import check_id
 from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
-from memfin.web.memory.problems import Problem, json_answer, not_found
+from memfin.web.memory.problems import Problem, ids_of, json_answer, not_found
 from memfin.web.memory.requests import read_json
 from memfin.web.memory.routes import Archive, Call, Route
 
@@ -65,14 +63,9 @@ class Dependencies:
 
     def _call(self, request: web.Request, route: Route, user_id: str) -> Call:
         """Return the call; other people's resources, and paths that are no ids, are not found."""
-        params = dict(request.match_info)
+        params = ids_of(request)
         if params.pop("user_id", user_id) != user_id:
             raise not_found()
-        try:
-            for value in params.values():
-                check_id(value, "id")
-        except InvalidId as problem:
-            raise not_found() from problem
         return Call(user_id, params, _query(request, route), self.tokens, self.skills)
 
 

@@ -11,6 +11,7 @@ from aiohttp import web
 from memfin.errors import RunFault
 from memfin.hosting import Handler
 from memfin.memory.errors import MemoryRefusal
+from memfin.memory.paths import is_id
 from memfin.sandbox.references import one_line
 from memfin.web.memory.bodies import ErrorAnswer, Fault
 
@@ -66,6 +67,14 @@ class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
 def not_found() -> Problem:
     """Return the problem for missing data and for another user's."""
     return Problem(404, "not_found", "there is nothing here")
+
+
+def ids_of(request: web.Request) -> dict[str, str]:
+    """Return the parts of a path; raise the same for what is no id as for an unknown one."""
+    ids = dict(request.match_info)
+    if not all(map(is_id, ids.values())):
+        raise not_found()
+    return ids
 
 
 def problem_of(failure: Exception) -> Problem:

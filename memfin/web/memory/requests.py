@@ -1,12 +1,13 @@
 """Reading requests: a body of bounded size, time and depth, decoded strictly."""
 
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from memfin.contracts.base import Record
 from memfin.hosting import read_body
+from memfin.memory.records import is_deeper
 from memfin.sandbox.references import one_line
 from memfin.web.memory.problems import Problem
 
@@ -42,22 +43,6 @@ async def read_json(request: web.Request, kind: type[R]) -> R:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as problem:
         raise Problem(400, "invalid_input", one_line(str(problem))) from problem
-
-
-def is_deeper(value: Any, limit: int) -> bool:
-    """Return True if plain data is nested deeper than a limit."""
-    level = [value]
-    for _ in range(limit + 1):
-        inner = [
-            item
-            for each in level
-            if isinstance(each, dict | list)
-            for item in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not inner:
-            return False
-        level = inner
-    return any(isinstance(each, dict | list) for each in level) or bool(level)
 
 
 def too_deep() -> Problem:

@@ -14,30 +14,18 @@ from memfin.web.memory.problems import json_answer
 from memfin.web.memory.routes import Route
 
 
-class OpenCalls:
-    """The handlers of the calls that need no token."""
+def add_open_calls(app: web.Application, routes: Sequence[Route], registry: CollectorRegistry) -> None:
+    """Add the calls that need no token to an application."""
+    document = msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
 
-    def __init__(self, routes: Sequence[Route], registry: CollectorRegistry) -> None:
-        self._registry = registry
-        self._document = msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
-
-    def add_to(self, app: web.Application) -> None:
-        """Add the handlers to an application."""
-        for path, handler in (
-            ("/healthz", self._health),
-            ("/metrics", self._metrics),
-            ("/openapi.json", self._openapi),
-        ):
-            app.router.add_get(path, handler, allow_head=False, name=path.strip("/").partition(".")[0])
-
-    async def _health(self, request: web.Request) -> web.Response:
-        del request
+    async def healthz(_: web.Request) -> web.Response:
         return json_answer(200, Health(status="ok", version=__version__))
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        del request
-        return metrics_answer(self._registry)
+    async def metrics(_: web.Request) -> web.Response:
+        return metrics_answer(registry)
 
-    async def _openapi(self, request: web.Request) -> web.Response:
-        del request
-        return json_answer(200, self._document)
+    async def openapi(_: web.Request) -> web.Response:
+        return json_answer(200, document)
+
+    for path, handler in (("/healthz", healthz), ("/metrics", metrics), ("/openapi.json", openapi)):
+        app.router.add_get(path, handler, allow_head=False, name=handler.__name__)

@@ -52,13 +52,10 @@ class Auth:
     def form(self, view: FormView) -> Handler:
         """Return the handler of a form of such a page."""
 
-        async def handle(request: web.Request) -> web.StreamResponse:
-            session = await self._session(request)
-            if session is None:
-                return see_other(_SIGN_IN)
+        async def read(request: web.Request, session: Session) -> web.StreamResponse:
             return await view(request, session, await read_form(request, session.form_secret))
 
-        return handle
+        return self.view(read)
 
     async def sign_in_page(self, request: web.Request) -> web.StreamResponse:
         """Ask for the access token."""

@@ -8,16 +8,15 @@ from aiohttp import web
 
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.consent import SCOPES
-from memfin.memory.errors import InvalidId, NotFound
+from memfin.memory.errors import NotFound
 from memfin.memory.owned import ThreadView
-from memfin.memory.paths import check_id
 from memfin.memory.records import REVIEWABLE
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.auth import Auth, Form, FormView, View, see_other
 from memfin.web.memory.pages.rendering import PREFIX, page, problem_text
 from memfin.web.memory.pages.sessions import Session
-from memfin.web.memory.problems import not_found
+from memfin.web.memory.problems import ids_of, not_found
 
 Ids = Mapping[str, str]
 """The parts of a path by name: ids, or a scope."""
@@ -69,7 +68,7 @@ class Confirmations:
         """Return the handler of a confirmation page."""
 
         async def show(request: web.Request, session: Session) -> web.StreamResponse:
-            ids = _ids(request)
+            ids = ids_of(request)
             lost = await self._deps.do(confirmation.lost, self._deps.store, session.user_id, ids)
             return confirmation_page(
                 request, session, {"words": confirmation.name, "back": confirmation.page, **lost}
@@ -82,7 +81,9 @@ class Confirmations:
 
         async def end(request: web.Request, session: Session, form: Form) -> web.StreamResponse:
             del form
-            await self._deps.do(confirmation.end, self._deps.store, session.user_id, *_ids(request).values())
+            await self._deps.do(
+                confirmation.end, self._deps.store, session.user_id, *ids_of(request).values()
+            )
             return see_other(f"{PREFIX}/{confirmation.page}?done={confirmation.name}")
 
         return end
@@ -113,17 +114,6 @@ def lost_with(store: MemoryStore, user_id: str, scopes: Sequence[str]) -> Lost:
     outside = [each for each in lost.get("items", ()) if each.thread_id is None]
     used = [each for each in lost.get("threads", ()) if each.contexts and not each.header.consent_blocked]
     return {**lost, "items": outside, "threads": used, "words": "scope", "scopes": scopes}
-
-
-def _ids(request: web.Request) -> Ids:
-    """Return the parts of a path; raise the same for what is no id as for an unknown one."""
-    ids = dict(request.match_info)
-    try:
-        for value in ids.values():
-            check_id(value, "id")
-    except InvalidId as problem:
-        raise not_found() from problem
-    return ids
 
 
 def _saved_fields(store: MemoryStore, user_id: str) -> Lost:

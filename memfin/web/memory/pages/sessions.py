@@ -45,7 +45,7 @@ class Sessions:
         for key in [key for key, session in self._sessions.items() if self._is_over(session, now)]:
             del self._sessions[key]
         own = [key for key, session in self._sessions.items() if session.user_id == user_id]
-        for key in own[: len(own) + 1 - MAX_PER_PERSON] if len(own) >= MAX_PER_PERSON else ():
+        for key in own[: max(0, len(own) + 1 - MAX_PER_PERSON)]:
             del self._sessions[key]
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
