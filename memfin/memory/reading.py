@@ -27,7 +27,7 @@ from memfin.memory.contexts import Tasks, ThreadFiles, is_expired
 from memfin.memory.errors import InvalidInput
 from memfin.memory.items import Items, remembered
 from memfin.memory.paths import check_id, stamp
-from memfin.memory.records import Put, RecordDamaged, context_fields, load, load_sound
+from memfin.memory.records import Put, RecordDamaged, by_age, context_fields, load, load_sound
 from memfin.memory.slices import LoadedMemory, Material, ReadPlan, plan_reads
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace
@@ -160,7 +160,7 @@ class Suggestions(Record):
     task_types: tuple[Route, ...]
     example_question: str
     refresh_conditions: dict[str, tuple[RefreshCondition, ...]]
-    skills: tuple[str, ...] = ()
+    skills: tuple[str, ...]
 
 
 class StartedTask(Record):
@@ -257,8 +257,7 @@ class Reading:
 
         def read(consent: ProfileConsent | None) -> Suggestions:
             memory = self._read(user_id, consent, "narrative_mapper")  # reads S6, the recent threads
-            with self._workspace.faults():
-                used = [] if consent is None else self._routes_used(user_id, consent)
+            used = [] if consent is None else self._routes_used(user_id, consent)
             return Suggestions(
                 task_types=suggested_tasks(used),
                 example_question=example_question(memory),
@@ -279,8 +278,7 @@ class Reading:
     ) -> LoadedMemory:
         scopes = None if consent is None else consent.scopes
         plan = plan_reads(route, scopes, prompt=prompt, thread_id=thread_id)
-        with self._workspace.faults():
-            return slices.assemble(plan, self._material(user_id, plan, consent, prompt), task)
+        return slices.assemble(plan, self._material(user_id, plan, consent, prompt), task)
 
     def _routes_used(self, user_id: str, consent: ProfileConsent) -> list[Route]:
         """Return the routes of a user's last tasks, the latest first."""
@@ -293,8 +291,8 @@ class Reading:
                 context = load(workspace.files, directory / f"{name}.json", UserContext)
                 if context and context.user_id == user_id and not is_expired(context.expires_at, now):
                     found.append(context)
-        found.sort(key=lambda each: (each.created_at, each.context_id), reverse=True)
-        return [each.route for each in found if each.route and each.created_at >= consent.granted_at]
+        newest = reversed(by_age(found))
+        return [each.route for each in newest if each.route and each.created_at >= consent.granted_at]
 
     def _material(
         self, user_id: str, plan: ReadPlan, consent: ProfileConsent | None, prompt: str
@@ -313,7 +311,7 @@ class Reading:
             if not forgotten:
                 found = load_sound(files, paths.thread_contexts(user_id, plan.thread_id), UserContext)
                 own = (each for each in found if (each.user_id, each.thread_id) == (user_id, plan.thread_id))
-                contexts = sorted(own, key=lambda each: (each.created_at, each.context_id))
+                contexts = by_age(own)
         if "threads" in plan.open:
             headers = load_sound(files, paths.threads(user_id), ThreadHeader)
             threads = [each for each in headers if each.user_id == user_id]

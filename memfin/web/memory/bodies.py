@@ -29,7 +29,7 @@ from memfin.contracts.memory import (
     Version,
     WatchQuestionUpdate,
 )
-from memfin.memory.reading import Hint, RefreshCondition
+from memfin.memory.reading import Hint, Suggestions
 
 
 class Strict(Record, forbid_unknown_fields=True):
@@ -221,7 +221,7 @@ class Task(Record):
     advisor_order: list[str]
 
 
-class Suggested(Record):
+class Suggested(Suggestions, frozen=True):
     """Suggestions of a page; without consent the same for everybody.
 
     Attributes:
@@ -230,11 +230,6 @@ class Suggested(Record):
         refresh_conditions: events to refresh a thread on, by the type of its object.
         skills: ids of the host's skills, those about the latest threads first.
     """
-
-    task_types: list[Route]
-    example_question: str
-    refresh_conditions: dict[str, list[RefreshCondition]]
-    skills: list[str]
 
 
 class TaskEnd(Strict, frozen=True, kw_only=True):

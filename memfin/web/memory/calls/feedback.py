@@ -1,5 +1,7 @@
 """Calls for feedback and for the drift log that it fills (memory design §5.5, §9)."""
 
+from msgspec import structs
+
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import DriftList, FeedbackList, GivenFeedback, TakenFeedback
 from memfin.web.memory.routes import Call, deletion, route
@@ -8,13 +10,7 @@ from memfin.web.memory.routes import Call, deletion, route
 @route("POST", "/api/feedback", "giveFeedback", status=201, errors=(403, 410, 422))
 def record(store: MemoryStore, call: Call, asked: GivenFeedback) -> TakenFeedback:
     """Record feedback on an object; it changes no profile."""
-    taken = store.record_feedback(
-        call.user_id,
-        related_object_ref=asked.related_object_ref,
-        cognition_object=asked.cognition_object,
-        rating=asked.rating,
-        comment=asked.comment,
-    )
+    taken = store.record_feedback(call.user_id, **structs.asdict(asked))
     return TakenFeedback(feedback_id=taken.feedback_id)
 
 

@@ -1,5 +1,7 @@
 """Calls for tasks: consent gate, memory, end, deletion (memory design §5.6, §6, §7.4, §8.4)."""
 
+from msgspec import structs
+
 from memfin.contracts.memory import ContextFields
 from memfin.memory.store import MemoryStore
 from memfin.web.memory.bodies import EndedTask, NewTask, Suggested, Task, TaskEnd, Tasks
@@ -23,13 +25,7 @@ def begin(store: MemoryStore, call: Call, asked: NewTask) -> Task:
 @route("GET", "/api/tasks/suggestions", "suggestTasks")
 def suggest(store: MemoryStore, call: Call) -> Suggested:
     """Suggest kinds of task, an example question, events to refresh a thread on, and skills."""
-    found = store.suggestions(call.user_id, call.skills)
-    return Suggested(
-        task_types=list(found.task_types),
-        example_question=found.example_question,
-        refresh_conditions={kind: list(names) for kind, names in found.refresh_conditions.items()},
-        skills=list(found.skills),
-    )
+    return Suggested(**structs.asdict(store.suggestions(call.user_id, call.skills)))
 
 
 @route("POST", "/api/tasks/{task_id}/end", "endTask", errors=(410,))

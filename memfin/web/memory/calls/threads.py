@@ -1,6 +1,6 @@
 """Calls for threads: save, show, refresh, close, delete (memory design §5.3, §5.4, §11.2)."""
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from memfin.contracts.memory import ContextFields, ThreadHeader
 from memfin.memory.owned import ThreadView
@@ -60,17 +60,8 @@ def delete_context(store: MemoryStore, call: Call) -> None:
 @route("POST", "/api/threads/{thread_id}/refresh", "refreshThread", errors=(403, 409, 410, 422))
 def refresh(store: MemoryStore, call: Call, asked: Refresh) -> Refreshed:
     """Record the findings of a refresh, and add the context that the person gave."""
-    refreshed = store.refresh_thread(
-        call.user_id,
-        call.params["thread_id"],
-        user_supplied_context=asked.user_supplied_context,
-        main_thesis=asked.main_thesis,
-        change_summary=asked.change_summary,
-        watch_question_updates=asked.watch_question_updates,
-    )
-    return Refreshed(
-        thread_id=refreshed.thread_id, refresh_id=refreshed.refresh_id, context_id=refreshed.context_id
-    )
+    made = store.refresh_thread(call.user_id, call.params["thread_id"], **structs.asdict(asked))
+    return Refreshed(thread_id=made.thread_id, refresh_id=made.refresh_id, context_id=made.context_id)
 
 
 @route("PATCH", "/api/threads/{thread_id}", "changeThread", errors=(409, 410))
