@@ -182,38 +182,37 @@ class Consents:
         Records that it forbids to keep are removed before this returns. Revoking again returns the result of
         the first time. ``consent_id``, when given, must be that of the consent on file.
         """
-        return self._workspace.despite_full_disk(lambda: self._revoke(user_id, consent_id, scope))
+        return self._workspace.erase(user_id, lambda: self._revoke(user_id, consent_id, scope))
 
     def _revoke(self, user_id: str, consent_id: str | None, scope: ConsentScope | None) -> Revocation:
         workspace = self._workspace
-        with workspace.writing(user_id):
-            on_file = workspace.consent_on_file(user_id)
-            current = on_file.consent
-            if scope is not None and scope not in SCOPES:
-                raise NotFound(f"scope: unknown; known scopes: {', '.join(SCOPES)}")
-            if on_file.data is None:
-                raise NotFound("consent: there is none to revoke")
-            if current is not None and consent_id not in {None, current.consent_id}:
-                raise NotFound("consent: there is none with that id to revoke")
-            now = not_before(current, workspace.now())
-            if current is None:  # it cannot be read
-                version = workspace.version_on_file(user_id) + 1
-                unread_id = _new_consent_id(user_id, version, now)
-                consent = granted(None, user_id, unread_id, NOTHING, None, now)
-                consent = consent.replace(version=version, revoked_at=now)
-            elif current.revoked_at is not None or (scope is not None and not current.scopes[scope]):
-                consent = current
-            else:
-                consent = revoked(current, scope, now)
-            if consent is not current:
-                plan = self._succession(on_file, consent)
-                workspace.do(user_id, workspace.check(plan), settle=True)
-            return Revocation(
-                consent_id=consent.consent_id,
-                version=consent.version,
-                revoked_at=consent.revoked_at or consent.updated_at,
-                whole=consent.revoked_at is not None,
-            )
+        on_file = workspace.consent_on_file(user_id)
+        current = on_file.consent
+        if scope is not None and scope not in SCOPES:
+            raise NotFound(f"scope: unknown; known scopes: {', '.join(SCOPES)}")
+        if on_file.data is None:
+            raise NotFound("consent: there is none to revoke")
+        if current is not None and consent_id not in {None, current.consent_id}:
+            raise NotFound("consent: there is none with that id to revoke")
+        now = not_before(current, workspace.now())
+        if current is None:  # it cannot be read
+            version = workspace.version_on_file(user_id) + 1
+            unread_id = _new_consent_id(user_id, version, now)
+            consent = granted(None, user_id, unread_id, NOTHING, None, now)
+            consent = consent.replace(version=version, revoked_at=now)
+        elif current.revoked_at is not None or (scope is not None and not current.scopes[scope]):
+            consent = current
+        else:
+            consent = revoked(current, scope, now)
+        if consent is not current:
+            plan = self._succession(on_file, consent)
+            workspace.do(user_id, workspace.check(plan), settle=True)
+        return Revocation(
+            consent_id=consent.consent_id,
+            version=consent.version,
+            revoked_at=consent.revoked_at or consent.updated_at,
+            whole=consent.revoked_at is not None,
+        )
 
     def on_consent_revoked(self, user_id: str) -> None:
         """Remove the records that need the revoked consent; refused while consent is in force.
@@ -222,12 +221,11 @@ class Consents:
         """
 
         def settle() -> None:
-            with self._workspace.writing(user_id):
-                if self._workspace.consent_on_file(user_id).in_force is not None:
-                    raise ConsentRequired("consent: is in force; revoke it first", [])
-                self._workspace.do(user_id, [], settle=True)
+            if self._workspace.consent_on_file(user_id).in_force is not None:
+                raise ConsentRequired("consent: is in force; revoke it first", [])
+            self._workspace.do(user_id, [], settle=True)
 
-        self._workspace.despite_full_disk(settle)
+        self._workspace.erase(user_id, settle)
 
     def read_profile(self, user_id: str) -> UserContext | None:
         """Return the saved profile for its owner; None when none is in force."""

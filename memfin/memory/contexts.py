@@ -27,7 +27,7 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
-from memfin.memory.records import Put, Step, context_fields, load, load_all
+from memfin.memory.records import Put, Step, by_age, context_fields, load, load_all
 from memfin.memory.workspace import Sweep, Workspace, allows
 
 if TYPE_CHECKING:
@@ -65,14 +65,12 @@ class ThreadFiles:
     def contexts(self, user_id: str, thread_id: str) -> list[UserContext]:
         """Return the contexts of a thread, blocked ones too, oldest first."""
         directory = self._paths.thread_contexts(user_id, thread_id)
-        found = load_all(self._workspace.files, directory, UserContext)
-        return sorted(found, key=lambda each: (each.created_at, each.context_id))
+        return by_age(load_all(self._workspace.files, directory, UserContext))
 
     def refreshes(self, user_id: str, thread_id: str) -> list[ThreadRefresh]:
         """Return the refreshes of a thread, oldest first."""
         directory = self._paths.refreshes(user_id, thread_id)
-        found = load_all(self._workspace.files, directory, ThreadRefresh)
-        return sorted(found, key=lambda each: (each.created_at, each.refresh_id))
+        return by_age(load_all(self._workspace.files, directory, ThreadRefresh))
 
 
 class Threads(ThreadFiles):

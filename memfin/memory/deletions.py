@@ -17,7 +17,17 @@ from memfin.contracts.base import Record
 from memfin.contracts.memory import DriftRecord, Identifier, ThreadHeader, TrainingAssetCandidate
 from memfin.memory.files import Files
 from memfin.memory.paths import Paths
-from memfin.memory.records import Append, Put, RecordDamaged, Remove, RemoveTree, Step, load, load_sound
+from memfin.memory.records import (
+    Append,
+    Put,
+    RecordDamaged,
+    Remove,
+    RemoveTree,
+    Step,
+    load,
+    load_lines,
+    load_sound,
+)
 
 GONE: Final = ".gone"
 
@@ -35,13 +45,6 @@ def signal_of(record: DriftRecord) -> str:
     return f"{record.signal_kind} {prior.captured_in_object_ref} {current.captured_in_object_ref}"
 
 
-def deleted_drift(files: Files, paths: Paths, user_id: str) -> Iterator[DeletedDrift]:
-    """Yield the deleted drift records of a user."""
-    for line in (files.load(paths.deleted_drift(user_id)) or b"").splitlines():
-        with suppress(msgspec.DecodeError):
-            yield msgspec.json.decode(line, type=DeletedDrift)
-
-
 def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> Iterator[Step]:
     """Yield the steps that remove everything of a user's deleted threads, feedback and drift records."""
     threads = files.names(paths.threads(user_id), GONE)
@@ -53,7 +56,7 @@ def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> 
         *(f"refresh:{name}" for name in refreshes),
     }
     # 1. Drift records. A signal whose feedback stays on file would be found again, so it is listed.
-    deleted = {each.drift_id for each in deleted_drift(files, paths, user_id)}
+    deleted = {each.drift_id for each in load_lines(files, paths.deleted_drift(user_id), DeletedDrift)}
     for record in load_sound(files, paths.drift(user_id), DriftRecord):
         signal = signal_of(record)
         quoted = signal.split()[1:]

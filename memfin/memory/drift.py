@@ -36,10 +36,10 @@ from memfin.contracts.reading import read_toml
 from memfin.errors import RunFault, UsageError
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
-from memfin.memory.deletions import deleted_drift, signal_of
+from memfin.memory.deletions import DeletedDrift, signal_of
 from memfin.memory.errors import AccountDeleted, MemoryRefusal
 from memfin.memory.paths import is_id, new_id
-from memfin.memory.records import Append, Checked, Put, load_sound
+from memfin.memory.records import Append, Checked, Put, by_age, load_lines, load_sound
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace, allows
 
@@ -240,7 +240,7 @@ class _Side(NamedTuple):
 def grade_reversals(history: Iterable[Feedback], thresholds: Thresholds) -> Iterator[DriftRecord]:
     """Yield ratings that reverse the last one of the same object within the time limit."""
     last: dict[str, Feedback] = {}
-    for each in _history(history):
+    for each in by_age(history):
         sign = polarity(each.rating)
         if sign is None:
             continue
@@ -262,7 +262,7 @@ def feedback_conflicts(history: Iterable[Feedback], thresholds: Thresholds) -> I
     contrary = Counter[str]()
     words: dict[tuple[str, str, int], tuple[Feedback, str]] = {}
     last: dict[str, tuple[Feedback, str]] = {}
-    for each in _history(history):
+    for each in by_age(history):
         about = json.dumps(simplified(each.cognition_object), sort_keys=True, ensure_ascii=False)
         reading = read(each.comment)
         opposites = ((words.get((about, word.topic, -word.sign)), word.word) for word in reading.words)
@@ -288,7 +288,7 @@ def stance_flips(
     limits = thresholds.refresh_stance_flip
     ignored = frozenset(thresholds.keywords.ignored)
     earlier: list[tuple[ThreadRefresh, str]] = []
-    for each in _in_order(refreshes):
+    for each in by_age(refreshes):
         thesis = each.main_thesis
         if thesis is None:
             continue
@@ -314,7 +314,7 @@ def reopened_questions(
     signals: list[DriftRecord] = []
     waiting: list[datetime] = []
     by_question: dict[str, list[tuple[ThreadRefresh, str]]] = {}
-    for refresh in _in_order(refreshes):
+    for refresh in by_age(refreshes):
         for update in refresh.watch_question_updates:
             by_question.setdefault(update.question_id, []).append((refresh, update.status))
     for question_id, updates in sorted(by_question.items()):
@@ -363,14 +363,6 @@ def _signal(kind: SignalKind, about: Feedback | ThreadHeader, prior: _Side, curr
     )
 
 
-def _history(feedback: Iterable[Feedback]) -> list[Feedback]:
-    return sorted(feedback, key=lambda each: (each.created_at, each.feedback_id))
-
-
-def _in_order(refreshes: Iterable[ThreadRefresh]) -> list[ThreadRefresh]:
-    return sorted(refreshes, key=lambda each: (each.created_at, each.refresh_id))
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
@@ -403,12 +395,8 @@ def index_line(record: DriftRecord) -> DriftIndexLine:
 def unrecorded(signals: Iterable[DriftRecord], log: Iterable[DriftRecord]) -> Iterator[DriftRecord]:
     """Yield the signals that are not in the log; two with the same values in the same objects are one."""
 
-    def identity(record: DriftRecord) -> tuple[str, ...]:
-        sides = (record.prior_signal, record.current_signal)
-        return (
-            record.signal_kind,
-            *(text for side in sides for text in (side.captured_in_object_ref, side.value)),
-        )
+    def identity(record: DriftRecord) -> tuple[SignalKind, DriftSignal, DriftSignal]:
+        return record.signal_kind, record.prior_signal, record.current_signal
 
     held = {identity(each) for each in log}
     for signal in signals:
@@ -556,7 +544,7 @@ class DriftLog:
         """Return the steps that add signals to the log and update its index."""
         workspace, paths = self._workspace, self._workspace.paths
         log = self._log_of(user_id)
-        deleted = list(deleted_drift(workspace.files, paths, user_id))
+        deleted = list(load_lines(workspace.files, paths.deleted_drift(user_id), DeletedDrift))
         taken = {record.drift_id for record in log} | {each.drift_id for each in deleted}
         known = {each.signal for each in deleted}
         new: list[DriftRecord] = []
@@ -570,7 +558,7 @@ class DriftLog:
                 checked += workspace.check([Put(paths.drift_record(user_id, drift_id), record)])
                 taken.add(drift_id)
                 new.append(record)
-        lines = self._lines_of(user_id)
+        lines = list(load_lines(workspace.files, paths.drift_index(user_id), DriftIndexLine))
         indexed = {line.drift_id for line in lines}
         added = [index_line(each) for each in [*log, *new] if each.drift_id not in indexed]
         checked += workspace.check(Append(paths.drift_index(user_id), line) for line in added)
@@ -579,17 +567,7 @@ class DriftLog:
         return checked
 
     def _log_of(self, user_id: str) -> list[DriftRecord]:
-        with self._workspace.faults():
-            return list(load_sound(self._workspace.files, self._workspace.paths.drift(user_id), DriftRecord))
-
-    def _lines_of(self, user_id: str) -> list[DriftIndexLine]:
-        """Return the readable lines of the index, which is derived from the log's records."""
-        lines: list[DriftIndexLine] = []
-        data = self._workspace.files.load(self._workspace.paths.drift_index(user_id)) or b""
-        for line in data.splitlines():
-            with suppress(msgspec.DecodeError):
-                lines.append(msgspec.json.decode(line, type=DriftIndexLine))
-        return lines
+        return list(load_sound(self._workspace.files, self._workspace.paths.drift(user_id), DriftRecord))
 
     def _due(self, user_id: str) -> Path:
         return self._workspace.paths.drift(user_id) / _DUE

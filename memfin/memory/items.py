@@ -26,7 +26,7 @@ from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
 from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.paths import check_id, new_id
-from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, Remove, load, load_sound
+from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, by_age, load, load_sound
 from memfin.memory.slices import MATRIX, SLICES, wanted_slices
 from memfin.memory.workspace import Workspace, allows
 from memfin.text.bm25 import IncrementalBM25, terms
@@ -120,8 +120,7 @@ class Items:
                 raise NotFound(_UNKNOWN)
             return item
 
-        with self._workspace.faults():
-            return self._workspace.consistently(user_id, read)
+        return self._workspace.consistently(user_id, read)
 
     def all(
         self, user_id: str, *, thread_id: str | None = None, kind: ItemKind | None = None
@@ -129,10 +128,9 @@ class Items:
         """Return the items of a thread, or those of no thread, oldest first; none without consent."""
         if kind not in {None, *SLICE_OF}:
             raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
-        with self._workspace.faults():
-            found = self._workspace.consistently(
-                user_id, lambda consent: self.readable(user_id, consent, thread_id)
-            )
+        found = self._workspace.consistently(
+            user_id, lambda consent: self.readable(user_id, consent, thread_id)
+        )
         return [each for each in found if kind in (None, each.kind)]
 
     def everything(self, user_id: str) -> list[MemoryItem]:
@@ -140,7 +138,7 @@ class Items:
         with self._workspace.faults():
             of_none = self.all(user_id)
             kept = [each for place in self._places(user_id)[1:] for each in self._sound(user_id, place)]
-        return sorted([*of_none, *kept], key=_age)
+        return by_age([*of_none, *kept])
 
     def update(self, user_id: str, item_id: str, text: str) -> MemoryItem:
         """Replace the text of an item; the value before joins its history, which keeps the newest values."""
@@ -182,15 +180,9 @@ class Items:
 
     def forget(self, user_id: str, item_id: str) -> None:
         """Remove an item and its history physically; needs no consent."""
-        workspace = self._workspace
-        with workspace.faults():
+        with self._workspace.faults():
             path = self._path(user_id, item_id)
-
-        def work() -> None:
-            with workspace.writing(user_id):
-                workspace.do(user_id, workspace.check([Remove(path)]))
-
-        workspace.despite_full_disk(work)
+        self._workspace.remove(user_id, path)
 
     def search(
         self,
@@ -217,8 +209,7 @@ class Items:
                 if each.kind in kinds
             ]
 
-        with self._workspace.faults():
-            return ranked(self._workspace.consistently(user_id, read), query)[:limit]
+        return ranked(self._workspace.consistently(user_id, read), query)[:limit]
 
     def readable(
         self, user_id: str, consent: ProfileConsent | None, thread_id: str | None = None
@@ -227,9 +218,7 @@ class Items:
         directory = self._directory(user_id, thread_id)
         if not self._is_open(user_id, consent, thread_id):
             return []
-        return sorted(
-            (each for each in self._sound(user_id, directory) if not each.consent_blocked), key=_age
-        )
+        return by_age(each for each in self._sound(user_id, directory) if not each.consent_blocked)
 
     def _sound(self, user_id: str, directory: Path) -> Iterator[MemoryItem]:
         found = load_sound(self._workspace.files, directory, MemoryItem)
@@ -304,17 +293,13 @@ def remembered(items: Sequence[MemoryItem], prompt: str) -> list[MemoryItem]:
     """Return the items for a task's prompt: all but the notes, and the notes that match it best."""
     notes = [each for each in items if each.kind == "note"]
     matched = [each.item for each in ranked(notes, prompt)[:NOTES_MATCHED]]
-    newest = sorted(notes, key=_age, reverse=True)[:NOTES_NEWEST]
+    newest = by_age(notes)[::-1][:NOTES_NEWEST]
     return [*(each for each in items if each.kind != "note"), *(matched or newest)]
 
 
 def key_of(item: MemoryItem) -> str:
     """Return the key of an item in a store of keys: its caller's, else that of its import, else its id."""
     return str(item.metadata.get(KEY, item.metadata.get(IMPORTED_ID, item.item_id)))
-
-
-def _age(item: MemoryItem) -> tuple[datetime, str]:
-    return item.created_at, item.item_id
 
 
 def _scope(thread_id: str | None) -> ConsentScope:

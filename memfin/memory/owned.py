@@ -10,7 +10,7 @@ from memfin.memory.contexts import ThreadFiles, is_expired
 from memfin.memory.deletions import DeletedDrift, gone, signal_of
 from memfin.memory.errors import NotFound
 from memfin.memory.paths import check_id, with_prefix
-from memfin.memory.records import Remove, load_sound
+from memfin.memory.records import Remove, by_age, load_sound
 from memfin.memory.workspace import Workspace
 
 
@@ -42,16 +42,15 @@ class Owned:
         """Return the task contexts that have not expired, newest first."""
         workspace, now = self._workspace, self._workspace.now()
         with workspace.faults():
-            found = list(load_sound(workspace.files, workspace.paths.tasks(user_id), UserContext))
+            found = by_age(load_sound(workspace.files, workspace.paths.tasks(user_id), UserContext))
         own = [each for each in found if each.user_id == user_id and not is_expired(each.expires_at, now)]
-        return sorted(own, key=lambda each: (each.created_at, each.context_id), reverse=True)
+        return own[::-1]
 
     def list_feedback(self, user_id: str) -> list[Feedback]:
         """Return the feedback of a person, newest first."""
         workspace = self._workspace
         with workspace.faults():
-            found = list(load_sound(workspace.files, workspace.paths.feedback(user_id), Feedback))
-        return sorted(found, key=lambda each: (each.created_at, each.feedback_id), reverse=True)
+            return by_age(load_sound(workspace.files, workspace.paths.feedback(user_id), Feedback))[::-1]
 
     def delete_thread(self, user_id: str, thread_id: str) -> None:
         """Delete a thread with its contexts, its refreshes and the drift records about it.
@@ -67,14 +66,8 @@ class Owned:
 
     def delete_context(self, user_id: str, thread_id: str, context_id: str) -> None:
         """Delete one context of a thread."""
-        workspace = self._workspace
-        path = self._existing(workspace.paths.thread_context(user_id, thread_id, context_id), "context")
-
-        def work() -> None:
-            with workspace.writing(user_id):
-                workspace.do(user_id, workspace.check([Remove(path)]))
-
-        workspace.despite_full_disk(work)
+        path = self._workspace.paths.thread_context(user_id, thread_id, context_id)
+        self._workspace.remove(user_id, self._existing(path, "context"))
 
     def delete_task(self, user_id: str, task_id: str) -> None:
         """Delete the context of a task, and its entry of the index."""
@@ -82,11 +75,10 @@ class Owned:
         path = self._existing(workspace.paths.task(user_id, context_id), "task")
 
         def work() -> None:
-            with workspace.writing(user_id):
-                workspace.do(user_id, workspace.check([Remove(path)]))
-                workspace.index.drop(user_id, context_id)
+            workspace.do(user_id, workspace.check([Remove(path)]))
+            workspace.index.drop(user_id, context_id)
 
-        workspace.despite_full_disk(work)
+        workspace.erase(user_id, work)
 
     def delete_drift(self, user_id: str, drift_id: str | None = None) -> None:
         """Delete a drift record, or all of them; their signals are not recorded again."""
@@ -95,21 +87,20 @@ class Owned:
             self._existing(paths.drift_record(user_id, drift_id), "drift record")
 
         def work() -> None:
-            with workspace.writing(user_id):
-                log = load_sound(files, paths.drift(user_id), DriftRecord)
-                signals = {record.drift_id: signal_of(record) for record in log}
-                listed = [
-                    DeletedDrift(drift_id=name, signal=signals.get(name, ""))
-                    for name in files.names(paths.drift(user_id))
-                    if drift_id in {None, name}
-                ]
-                if listed:
-                    workspace.mark(user_id)
-                    path = paths.deleted_drift(user_id)
-                    files.save(path, (files.load(path) or b"") + msgspec.json.Encoder().encode_lines(listed))
-                    workspace.finish(user_id)
+            log = load_sound(files, paths.drift(user_id), DriftRecord)
+            signals = {record.drift_id: signal_of(record) for record in log}
+            listed = [
+                DeletedDrift(drift_id=name, signal=signals.get(name, ""))
+                for name in files.names(paths.drift(user_id))
+                if drift_id in {None, name}
+            ]
+            if listed:
+                workspace.mark(user_id)
+                path = paths.deleted_drift(user_id)
+                files.save(path, (files.load(path) or b"") + msgspec.json.Encoder().encode_lines(listed))
+                workspace.finish(user_id)
 
-        workspace.despite_full_disk(work)
+        workspace.erase(user_id, work)
 
     def _delete_whole(self, user_id: str, path: Path, what: str) -> None:
         """Delete a record with everything that belongs to it, in the moment of one rename."""
@@ -117,14 +108,13 @@ class Owned:
         self._existing(path, what)
 
         def work() -> None:
-            with workspace.writing(user_id):  # which finishes an earlier attempt
-                if workspace.files.exists(path):
-                    workspace.mark(user_id)
-                    workspace.files.replace(path, gone(path))
-                    workspace.files.fsync_directory(path.parent)
-                    workspace.finish(user_id)
+            if workspace.files.exists(path):  # no earlier attempt got so far
+                workspace.mark(user_id)
+                workspace.files.replace(path, gone(path))
+                workspace.files.fsync_directory(path.parent)
+                workspace.finish(user_id)
 
-        workspace.despite_full_disk(work)
+        workspace.erase(user_id, work)
 
     def _existing(self, path: Path, what: str) -> Path:
         with self._workspace.faults():

@@ -148,8 +148,8 @@ class Workspace:
         """
         while True:
             before = self.consent_on_file(user_id)
-            value = read(before.in_force)
             with self.faults():
+                value = read(before.in_force)
                 if self.files.load(self.paths.consent(user_id)) == before.data:
                     return value
 
@@ -158,7 +158,7 @@ class Workspace:
         if consent is None or not consent.scopes.save_to_profile or consent.profile_context_id is None:
             return None
         path = self.paths.profile(consent.user_id, consent.profile_context_id)
-        with self.faults(), suppress(RecordDamaged):
+        with suppress(RecordDamaged):
             found = load(self.files, path, UserContext)
             if found is not None and found.user_id == consent.user_id:
                 return found
@@ -193,6 +193,19 @@ class Workspace:
             return work()
         finally:
             self.reserve.keep()
+
+    def erase(self, user_id: str, work: Callable[[], ValueT]) -> ValueT:
+        """Return the result of repeatable work under the user's lock, done on a full disk too."""
+
+        def locked() -> ValueT:
+            with self.writing(user_id):
+                return work()
+
+        return self.despite_full_disk(locked)
+
+    def remove(self, user_id: str, path: Path) -> None:
+        """Remove a record of a user, on a full disk too."""
+        self.erase(user_id, lambda: self.do(user_id, self.check([Remove(path)])))
 
     def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
         """Execute checked steps in order, under the user's lock; with ``settle``, those of consent too."""
