@@ -14,8 +14,8 @@ from memfin.web.memory.calls import ROUTES
 from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.metering import metering
 from memfin.web.memory.pages.application import pages_application
-from memfin.web.memory.pages.auth import see_other
 from memfin.web.memory.pages.rendering import PREFIX
+from memfin.web.memory.pages.views import home
 from memfin.web.memory.problems import Problem, json_problems, problem_answer
 from memfin.web.memory.requests import MAX_BODY_BYTES
 from memfin.web.memory.service import add_open_calls
@@ -62,13 +62,8 @@ def memory_application(  # noqa: PLR0913 - each of them stands alone
         )
     add_open_calls(app, ROUTES, telemetry.registry)
     app.add_subapp(PREFIX, pages_application(deps, telemetry, clock, secure_cookies=secure_cookies))
-    app.router.add_get("/", _to_the_pages, allow_head=False, name="root")
+    app.router.add_get("/", home, allow_head=False, name="root")
     return app
-
-
-async def _to_the_pages(request: web.Request) -> web.StreamResponse:
-    del request
-    return see_other(f"{PREFIX}/settings")
 
 
 async def _on_expect(request: web.Request) -> web.StreamResponse | None:

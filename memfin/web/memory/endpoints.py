@@ -26,12 +26,10 @@ class Dependencies:
         self.store = store
         self.tokens = tokens
         self.skills = skills
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._limiter = anyio.CapacityLimiter(MAX_THREADS)
 
     async def do(self, work: Any, *args: Any) -> Any:
         """Run a blocking function in a thread and return its result; once begun, it runs to its end."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         return await anyio.to_thread.run_sync(partial(work, *args), limiter=self._limiter)
 
     def handler(self, route: Route) -> Handler:

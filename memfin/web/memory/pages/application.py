@@ -10,7 +10,7 @@ from memfin.web.memory.endpoints import Dependencies
 from memfin.web.memory.pages.auth import Auth, page_problems
 from memfin.web.memory.pages.confirmations import CONFIRMATIONS, Confirmations
 from memfin.web.memory.pages.sessions import Sessions
-from memfin.web.memory.pages.views import Views
+from memfin.web.memory.pages.views import Views, home, style
 
 
 def pages_application(
@@ -22,8 +22,8 @@ def pages_application(
     views = Views(deps, telemetry)
     confirmations = Confirmations(deps, auth)
     for path, name, handler in (
-        ("/", "homePage", views.home),
-        ("/style.css", "styleSheet", views.style),
+        ("/", "homePage", home),
+        ("/style.css", "styleSheet", style),
         ("/sign-in", "signInPage", auth.sign_in_page),
         ("/consent", "consentPage", auth.view(views.consent)),
         ("/settings", "settingsPage", auth.view(views.settings)),

@@ -77,11 +77,8 @@ class Auth:
         self._set(request, response, self._form_cookie, "")
         return response
 
-    async def sign_out(
-        self, request: web.Request, session: Session, form: Mapping[str, str]
-    ) -> web.StreamResponse:
+    async def sign_out(self, request: web.Request, _: Session, __: Form) -> web.StreamResponse:
         """End the session."""
-        del session, form
         return self.leave(request, see_other(_SIGN_IN))
 
     def leave(self, request: web.Request, response: web.Response) -> web.Response:

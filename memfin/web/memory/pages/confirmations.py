@@ -79,8 +79,7 @@ class Confirmations:
     def form(self, confirmation: Confirmation) -> FormView:
         """Return the handler of the form on a confirmation page."""
 
-        async def end(request: web.Request, session: Session, form: Form) -> web.StreamResponse:
-            del form
+        async def end(request: web.Request, session: Session, _: Form) -> web.StreamResponse:
             await self._deps.do(
                 confirmation.end, self._deps.store, session.user_id, *ids_of(request).values()
             )
@@ -155,8 +154,7 @@ def _lost_with_scope(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
     return lost_with(store, user_id, [scope])
 
 
-def _lost_with_consent(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
-    del ids
+def _lost_with_consent(store: MemoryStore, user_id: str, _: Ids) -> Lost:
     if store.consent_on_file(user_id).data is None:
         raise not_found()
     return lost_with(store, user_id, SCOPES) | {"words": "revoke", "scopes": []}

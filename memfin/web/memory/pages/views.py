@@ -32,22 +32,22 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 _SETTINGS: Final = f"{PREFIX}/settings"
 
 
+async def home(_: web.Request) -> web.StreamResponse:
+    """Redirect to the settings."""
+    return see_other(_SETTINGS)
+
+
+async def style(_: web.Request) -> web.StreamResponse:
+    """Return the style sheet."""
+    return web.Response(text=packaged("style.css"), content_type="text/css", headers=HEADERS)
+
+
 class Views:
     """The pages of people who are signed in."""
 
     def __init__(self, deps: Dependencies, telemetry: MemoryTelemetry) -> None:
         self._deps = deps
         self._telemetry = telemetry
-
-    async def home(self, request: web.Request) -> web.StreamResponse:
-        """Redirect to the settings."""
-        del request
-        return see_other(_SETTINGS)
-
-    async def style(self, request: web.Request) -> web.StreamResponse:
-        """Return the style sheet."""
-        del request
-        return web.Response(text=packaged("style.css"), content_type="text/css", headers=HEADERS)
 
     async def consent(self, request: web.Request, session: Session) -> web.StreamResponse:
         """Show the consent dialogue."""
@@ -98,9 +98,8 @@ class Views:
             return self._again(request, session, "settings", shown, refusal)
         return see_other(f"{_SETTINGS}?done=saved")
 
-    async def export(self, request: web.Request, session: Session) -> web.StreamResponse:
+    async def export(self, _: web.Request, session: Session) -> web.StreamResponse:
         """Return the visitor's export."""
-        del request
         data = await self._deps.do(_export, self._deps.store, session.user_id)
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{session.user_id}.zip"'}
         return web.Response(body=data, content_type="application/zip", headers=headers)
