@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -345,11 +346,11 @@ class Tasks:
         now = workspace.now()
         with workspace.faults():
             done = workspace.finish_marked(now)
-            removed = sweep_tasks(workspace, now)
+            removed, refused = sweep_tasks(workspace, now)
             workspace.reserve.keep()
         if self._telemetry is not None:
-            self._telemetry.expired(removed.contexts)
-        return done.replace(task_contexts=removed.contexts, refused=len(removed.refused))
+            self._telemetry.expired(removed)
+        return done.replace(task_contexts=removed, refused=refused)
 
     def _write(self, context: UserContext) -> None:
         """Write a context and its expiry; the index never has a later expiry than the file."""
@@ -369,71 +370,60 @@ def is_expired(expires_at: datetime | None, now: datetime) -> bool:
     return expires_at is not None and now >= expires_at
 
 
-class Removed(NamedTuple):
-    """Result of a sweep: contexts removed, entries that the index can drop, and reasons of failures."""
-
-    contexts: int
-    gone: list[tuple[str, str]]
-    refused: list[str]
-
-
-class Batch(NamedTuple):
-    """Contexts that one thread removes under one lock, and their number; ``due`` is by user."""
-
-    shard: int
-    contexts: int
-    due: list[tuple[str, list[str]]]
-
-
-def sweep_tasks(workspace: Workspace, now: datetime) -> Removed:
-    """Remove expired task contexts; one that cannot be removed stays for the next sweep.
+def sweep_tasks(workspace: Workspace, now: datetime) -> tuple[int, int]:
+    """Remove expired task contexts; return how many were removed, and how many stay for the next sweep.
 
     All removals share one synchronisation, after which the index forgets them. Many are removed by several
     threads, as each one may wait for the medium.
     """
-    files, locks, index = workspace.files, workspace.locks, workspace.index
+    files, index, directory = workspace.files, workspace.index, workspace.paths.tasks
 
-    def remove(batch: Batch) -> Removed:
-        count, gone, refused = 0, list[tuple[str, str]](), list[str]()
-        with locks.of_shard(batch.shard):
-            for user_id, context_ids in batch.due:
-                due = index.still_expired(user_id, context_ids, now)
-                for context_id, outcome in _discard(files, workspace.paths.tasks(user_id), due):
-                    if isinstance(outcome, OSError):
-                        # The reason without the path, which names the person.
-                        refused.append(outcome.strerror or type(outcome).__name__)
-                    else:
-                        count += outcome
-                        gone.append((user_id, context_id))
-        return Removed(count, gone, refused)
+    def remove(batch: Batch) -> list[tuple[str, str, bool | OSError]]:
+        with workspace.locks.of_shard(batch.shard):
+            return [
+                (user_id, context_id, outcome)
+                for user_id, context_ids in batch.due
+                for context_id, outcome in _discard(
+                    files, directory(user_id), index.still_expired(user_id, context_ids, now)
+                )
+            ]
 
-    batches = batches_of(index.expired(now), locks)
-    if sum(each.contexts for each in batches) <= FEW:
-        done = list(map(remove, batches))
+    expired = index.expired(now)
+    batches = batches_of(expired, workspace.locks)
+    if sum(map(len, expired.values())) <= FEW:
+        done = list(chain.from_iterable(map(remove, batches)))
     else:
         with ThreadPoolExecutor(WORKERS, "memory-sweep") as pool:
-            done = list(pool.map(remove, batches))
-    if gone := sorted(context for each in done for context in each.gone):
+            done = list(chain.from_iterable(pool.map(remove, batches)))
+    refused = [outcome for *_, outcome in done if isinstance(outcome, OSError)]
+    if gone := sorted((user, context) for user, context, outcome in done if isinstance(outcome, bool)):
         files.sync()
         index.forget(gone, now)
-    if refused := [reason for each in done for reason in each.refused]:
-        _LOG.error("memory: %d expired task contexts cannot be removed: %s", len(refused), refused[0])
-    return Removed(sum(each.contexts for each in done), gone, refused)
+    if refused:
+        # The reason without the path, which names the person.
+        reason = refused[0].strerror or type(refused[0]).__name__
+        _LOG.error("memory: %d expired task contexts cannot be removed: %s", len(refused), reason)
+    return sum(outcome is True for *_, outcome in done), len(refused)
+
+
+class Batch(NamedTuple):
+    """Contexts by user that one thread removes under one lock."""
+
+    shard: int
+    due: list[tuple[str, list[str]]]
 
 
 def batches_of(due: Mapping[str, list[str]], locks: Locks) -> list[Batch]:
     """Batch due contexts per lock; batches of one lock are spread out so that other writers can take it."""
-    batches: dict[tuple[int, int], Batch] = {}
-    turns: dict[int, int] = {}
+    by_shard: dict[int, list[Batch]] = {}
     for user_id, context_ids in due.items():
         shard = locks.shard_of(user_id)
-        turn = turns.get(shard, 0)
-        batch = batches.get((turn, shard), Batch(shard, 0, []))
-        batch = batch._replace(contexts=batch.contexts + len(context_ids))
-        batch.due.append((user_id, context_ids))
-        batches[turn, shard] = batch
-        turns[shard] = turn + (batch.contexts >= AT_A_TIME)
-    return [batches[key] for key in sorted(batches)]
+        batches = by_shard.setdefault(shard, [Batch(shard, [])])
+        if sum(len(each) for _, each in batches[-1].due) >= AT_A_TIME:
+            batches.append(Batch(shard, []))
+        batches[-1].due.append((user_id, context_ids))
+    turns = zip_longest(*(by_shard[shard] for shard in sorted(by_shard)))
+    return [batch for turn in turns for batch in turn if batch is not None]
 
 
 def _discard(
