@@ -3,22 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from memfin.contracts.memory import (
-    ConsentScopes,
-    ContextFields,
-    ItemKind,
-    MemoryItem,
-    ThreadHeader,
-    UserContext,
-)
+from memfin.contracts.memory import ContextFields, ItemKind, MemoryItem, ThreadHeader, UserContext
+from tests.memory.memory_world import EVERYTHING
 
 NOW: Final = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
-ALL: Final = ConsentScopes(
-    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=True
-)
-NOTHING: Final = ConsentScopes(
-    create_task=False, save_to_profile=False, save_to_thread=False, training_use_allowed=False
-)
+ALL: Final = EVERYTHING
 
 
 def context(number: int, **fields: Any) -> UserContext:

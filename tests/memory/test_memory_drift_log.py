@@ -18,11 +18,6 @@ SOL = {"asset": "SOL"}
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[MemoryStore]:
     with MemoryStore(tmp_path, clock=clock) as store:
         store.grant_consent("li", EVERYTHING, preferences("想了解养老"))

@@ -12,7 +12,6 @@ import yaml
 
 from memfin.contracts.memory import (
     ChangeSummary,
-    ConsentScopes,
     ContextFields,
     DriftRecord,
     DriftSignal,
@@ -26,30 +25,20 @@ from memfin.memory.errors import AccountDeleted, NotFound
 from memfin.memory.files import Files
 from memfin.memory.package import MANIFEST, encode_manifest, manifest_of, verify_package, zipped
 from memfin.memory.records import Append, Put, Step
+from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock
 from tests.support import length
 
-START = datetime(2026, 5, 16, 8, tzinfo=UTC)
-ALL = ConsentScopes(create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=True)
 THESIS = ContextFields(user_focus_reason="半导体周期", research_style="先看数据")
 
 STRIDE = length(12, 1)
 """An import dies at one of so many steps of its staging; a long run tries them all."""
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
-
-
 def fill(store: MemoryStore, user: str) -> str:
     """Put something in every place where a user can have something; return a task's id."""
     preferences = Preferences(language_preference="zh", research_depth="deep", user_focus_reason="红利")
-    store.grant_consent(user, ALL, preferences)
-    consent = store.grant_consent(user, ALL)
+    store.grant_consent(user, EVERYTHING, preferences)
+    consent = store.grant_consent(user, EVERYTHING)
     thread = store.save_thread(
         user,
         "snap_1",
@@ -101,7 +90,7 @@ def fill(store: MemoryStore, user: str) -> str:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MemoryStore]:
-    with MemoryStore(tmp_path / "data", clock=Clock()) as opened:
+    with MemoryStore(tmp_path / "data", clock=Clock(pace=SECOND)) as opened:
         fill(opened, "alice")
         fill(opened, "bob")
         yield opened
@@ -158,7 +147,7 @@ def test_an_export_says_of_each_file_what_it_is(store: MemoryStore, tmp_path: Pa
 def test_the_same_memory_at_the_same_time_makes_the_same_bytes(tmp_path: Path) -> None:
     made = []
     for name in ("a", "b"):
-        with MemoryStore(tmp_path / name, clock=Clock()) as store:
+        with MemoryStore(tmp_path / name, clock=Clock(pace=SECOND)) as store:
             fill(store, "alice")
             made.append(zipped("alice", store.export_user("alice")))
     assert made[0] == made[1]
@@ -272,7 +261,7 @@ def test_an_import_brings_back_every_byte(store: MemoryStore, tmp_path: Path, as
 
 def test_imported_task_contexts_expire(store: MemoryStore, tmp_path: Path) -> None:
     where = store.export_to("alice", tmp_path / "out")
-    clock = Clock()
+    clock = Clock(pace=SECOND)
     with MemoryStore(tmp_path / "other", clock=clock) as other:
         other.import_package(where)
         clock.now = START + timedelta(days=2)
@@ -292,7 +281,7 @@ def test_an_import_is_for_users_who_are_not_known(store: MemoryStore, tmp_path: 
 
 def import_with(files: Files, where: Path, root: Path) -> bool:
     """Import with a file system that may die; return whether it lived."""
-    with MemoryStore(root, clock=Clock()) as other:
+    with MemoryStore(root, clock=Clock(pace=SECOND)) as other:
         other.workspace.files = other.workspace._writer._files = files
         try:
             other.import_package(where)
@@ -316,7 +305,7 @@ def test_an_import_that_dies_at_any_step_is_not_there_or_is_finished_by_whoever_
             continue
         root = tmp_path / f"other{died}"
         assert not import_with(Dying(died), where, root)
-        with MemoryStore(root, clock=Clock()) as later:
+        with MemoryStore(root, clock=Clock(pace=SECOND)) as later:
             outcomes.append(tree(root))
             assert outcomes[-1] in ({}, whole), died
             if not outcomes[-1]:
@@ -480,7 +469,7 @@ def test_a_hostile_archive_writes_nothing_anywhere(store: MemoryStore, tmp_path:
 
 def test_an_imported_account_can_be_deleted_without_a_trace(store: MemoryStore, tmp_path: Path) -> None:
     where = store.export_to("alice", tmp_path / "out")
-    with MemoryStore(tmp_path / "other", clock=Clock()) as other:
+    with MemoryStore(tmp_path / "other", clock=Clock(pace=SECOND)) as other:
         other.import_package(where)
         other.delete_user("alice")
         left = [path for path in other.root.rglob("*") if path.is_file()]

@@ -16,11 +16,6 @@ SOL = {"asset": "SOL"}
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[MemoryStore]:
     """Yield a store with the real gate and one user who consents to everything."""
     with MemoryStore(tmp_path, clock=clock) as store:

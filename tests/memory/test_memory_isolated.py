@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts.memory import ContextFields, Preferences
+from memfin.memory.consent import NOTHING
 from memfin.memory.errors import AccountDeleted, InvalidId, MemoryRefusal, SensitiveInput
 from memfin.memory.store import ROOT, IsolatedStore, MemoryStore, _InMemoryFiles
-from tests.memory.stored_contexts import ALL, NOTHING, NOW, TASK
+from tests.memory.stored_contexts import ALL, NOW, TASK
 
 
 class Ticking:

@@ -13,7 +13,8 @@ from memfin.memory.paths import new_id
 from memfin.memory.reading import advisor_order
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.store import MemoryStore
-from tests.memory.stored_contexts import ALL, NOW, TASK
+from tests.memory.memory_world import SECOND, START, Clock
+from tests.memory.stored_contexts import ALL, TASK
 
 ROUTES: Final[tuple[Route, ...]] = get_args(Route)
 PREFERENCES: Final = Preferences(
@@ -23,23 +24,7 @@ PREFERENCES: Final = Preferences(
     user_focus_reason="为退休准备",
 )
 STYLE: Final = ContextFields(research_style="chart first", user_focus_reason="rates", research_depth="quick")
-SECOND: Final = timedelta(seconds=1)
 PROMPT: Final = "compare with my threads"
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
@@ -76,7 +61,7 @@ def all_of(store: MemoryStore, user_id: str, thread_id: str | None, task: Any = 
 
 def test_a_store_gives_what_was_saved(store: MemoryStore) -> None:
     thread_id = settle_in(store, "u1")
-    drifted(store, "u1", NOW)
+    drifted(store, "u1", START)
     found = store.load_memory_slices("u1", "thread_refresh", thread_id)
     assert found.block.text == (
         "<user_context>\nlanguage_preference: zh\nresearch_depth: quick\nrisk_prompt_preference: risk_first\n"
@@ -155,7 +140,7 @@ def test_after_revocation_everything_is_as_for_somebody_who_was_never_known(
     store: MemoryStore, task: ContextFields | None
 ) -> None:
     thread_id = settle_in(store, "u1")
-    drifted(store, "u1", NOW)
+    drifted(store, "u1", START)
     before = all_of(store, "u1", thread_id, task)
     store.revoke_consent("u1")
     assert all_of(store, "u1", thread_id, task) == all_of(store, "nobody", thread_id, task)
@@ -221,7 +206,7 @@ def test_a_thread_of_somebody_else_is_as_one_that_does_not_exist(store: MemorySt
 def test_drift_counts_for_thirty_days_to_the_second(store: MemoryStore, clock: Clock) -> None:
     thread_id = settle_in(store, "u1")
     for age in (timedelta(days=30) - SECOND, timedelta(days=30), timedelta(days=30) + SECOND):
-        drifted(store, "u1", NOW - age)
+        drifted(store, "u1", START - age)
     assert store.load_memory_slices("u1", "thread_refresh", thread_id).value("S9") == 1
     clock.now += SECOND
     assert store.load_memory_slices("u1", "thread_refresh", thread_id).value("S9") is None
@@ -327,9 +312,9 @@ def test_a_hint_is_taken_once_in_24_hours(store: MemoryStore, clock: Clock) -> N
     assert store.take_hint("u1") is None
     store.grant_consent("u1", ALL)
     assert store.take_hint("u1") == "set_preferences"
-    clock.now = NOW + timedelta(hours=24) - SECOND
+    clock.now = START + timedelta(hours=24) - SECOND
     assert store.take_hint("u1") is None
-    clock.now = NOW + timedelta(hours=24)
+    clock.now = START + timedelta(hours=24)
     assert store.take_hint("u1") == "set_preferences"
     store.review_profile("u1", {"research_depth": "deep"})
     clock.now += timedelta(hours=24)

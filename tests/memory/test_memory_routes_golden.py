@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from memfin.contracts.memory import ConsentScopes, ContextFields, Route, SliceName
+from memfin.memory.consent import NOTHING
 from memfin.memory.slices import (
     MATRIX,
     SLICES,
@@ -15,7 +16,7 @@ from memfin.memory.slices import (
     refers_to_threads,
     wanted_slices,
 )
-from tests.memory.stored_contexts import ALL, NOTHING, PROFILE, TASK, THREAD, item, thread, thread_context
+from tests.memory.stored_contexts import ALL, PROFILE, TASK, THREAD, item, thread, thread_context
 from tests.support import each_case
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "routes.json"

@@ -8,11 +8,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.exposition import generate_latest
 
-from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.contracts.memory import ContextFields, Preferences
 from memfin.memory import MemoryStore
 from memfin.memory.telemetry import MemoryTelemetry
-
-ALL = ConsentScopes(create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=True)
+from tests.memory.memory_world import EVERYTHING
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def telemetry(exporter: InMemorySpanExporter) -> MemoryTelemetry:
 def drifting(store: MemoryStore) -> None:
     """Do a bit of everything, with a change of mind among it."""
     preferences = Preferences(language_preference="zh", user_focus_reason="半导体周期")
-    consent = store.grant_consent("alice", ALL, preferences)
+    consent = store.grant_consent("alice", EVERYTHING, preferences)
     thread = store.save_thread(
         "alice",
         "snap_1",
@@ -68,7 +67,7 @@ def test_writes_deletions_grants_and_drift_are_counted(tmp_path: Path, telemetry
 
 def test_what_was_not_there_is_not_counted_as_deleted(tmp_path: Path, telemetry: MemoryTelemetry) -> None:
     with MemoryStore(tmp_path, telemetry=telemetry) as store:
-        store.grant_consent("alice", ALL.replace(save_to_profile=False))
+        store.grant_consent("alice", EVERYTHING.replace(save_to_profile=False))
         store.revoke_consent("alice")
     assert value(telemetry, "memory_op_total", op="delete", scope="profile") is None
     assert value(telemetry, "memory_op_total", op="delete", scope="drift") is None
@@ -112,7 +111,7 @@ def test_every_span_refers_to_the_persons_consent(
     tmp_path: Path, telemetry: MemoryTelemetry, exporter: InMemorySpanExporter
 ) -> None:
     with MemoryStore(tmp_path, telemetry=telemetry) as store:
-        consents = {store.grant_consent(user, ALL).consent_id: user for user in ("bob", "carol")}
+        consents = {store.grant_consent(user, EVERYTHING).consent_id: user for user in ("bob", "carol")}
         for user in consents.values():
             task = store.start_task(user, "pre_execution", fields={"constraints": ["不用杠杆"]}).context
             store.end_task(user, str(task.task_id))

@@ -29,11 +29,6 @@ STYLE = ContextFields(research_style="slow")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[MemoryStore]:
     with open_store(tmp_path, clock) as opened:
         yield opened

@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from memfin.contracts.memory import ConsentScopes
 from memfin.memory import MemoryStore
 from memfin.memory.errors import InvalidInput, NotFound
 from memfin.memory.tools import MemoryTools
-
-EVERYTHING = ConsentScopes(
-    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
-)
+from tests.memory.memory_world import EVERYTHING
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 import sys
 import zipfile
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,18 +23,11 @@ from memfin.web.memory.pages.confirmations import CONFIRMATIONS, MAX_SHOWN
 from memfin.web.memory.pages.sessions import Sessions
 from memfin.web.memory.pages.texts import texts
 from tests.memory.memory_disks import FailingFiles, tree
+from tests.memory.memory_world import Clock
 from tests.support import length
 from tests.web.memory_service import FEEDBACK, Answer, Service, serving
 
 EN, ZH = texts("en"), texts("zh")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = datetime(2026, 5, 16, 8, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 class Visitor:

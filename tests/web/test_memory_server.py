@@ -10,19 +10,16 @@ from typing import Any
 import anyio
 import pytest
 
-from memfin.contracts.memory import ConsentScopes
 from memfin.memory import MemoryStore
 from memfin.memory.tools import MemoryTools
 from tests.commands import run_command
+from tests.memory.memory_world import EVERYTHING
 
 mcp = pytest.importorskip("mcp", reason="mcp is not installed")
 
 from memfin.web.memory_server import MemoryServer  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-EVERYTHING = ConsentScopes(
-    create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
-)
 
 
 @pytest.fixture
