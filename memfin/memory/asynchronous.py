@@ -57,6 +57,7 @@ class AsyncItems:
         return await self._store.call(f"items.{name}", *args, **kwargs)
 
     add = _Async(Items.add)
+    add_all = _Async(Items.add_all)
     get = _Async(Items.get)
     all = _Async(Items.all)
     everything = _Async(Items.everything)

@@ -17,9 +17,19 @@ from memfin.contracts.memory import (
     ThreadHeader,
     UserContext,
 )
-from memfin.memory.errors import ConsentRequired, ConsentUnreadable, NotFound
+from memfin.memory.errors import ConsentRequired, ConsentUnreadable, InvalidInput, NotFound
 from memfin.memory.paths import check_id, new_id
-from memfin.memory.records import Keep, Put, Step, load, load_sound, onboarded, reviewed
+from memfin.memory.records import (
+    REVIEWABLE,
+    Keep,
+    Put,
+    Step,
+    given_fields,
+    load,
+    load_sound,
+    onboarded,
+    reviewed,
+)
 from memfin.memory.workspace import ConsentOnFile, Workspace, allows
 
 if TYPE_CHECKING:
@@ -143,7 +153,10 @@ class Consents:
         return onboarding_state(self._workspace.consent_on_file(user_id), known=known)
 
     def grant_consent(
-        self, user_id: str, scopes: ConsentScopes, preferences: Preferences | None = None
+        self,
+        user_id: str,
+        scopes: ConsentScopes | Mapping[str, bool],
+        preferences: Preferences | Mapping[str, Any] | None = None,
     ) -> ProfileConsent:
         """Write the next version of a consent, and the profile when it may be saved (memory design §5.2).
 
@@ -151,6 +164,8 @@ class Consents:
         that the new scopes do not allow any more are removed. Consent and profile appear in the same instant.
         """
         workspace = self._workspace
+        scopes = given_fields(scopes, ConsentScopes, "scopes")
+        preferences = None if preferences is None else given_fields(preferences, Preferences, "preferences")
         with workspace.writing(user_id, {} if preferences is None else structs.asdict(preferences)):
             on_file = workspace.consent_on_file(user_id)
             current = readable(on_file)
@@ -234,6 +249,8 @@ class Consents:
     def review_profile(self, user_id: str, changes: Mapping[str, Any]) -> UserContext:
         """Change fields of the saved profile for its owner; None deletes a field (memory design §5.1)."""
         workspace = self._workspace
+        if not isinstance(changes, Mapping):
+            raise InvalidInput(f"changes: give a mapping of fields; known fields: {', '.join(REVIEWABLE)}")
         with workspace.writing(user_id, changes):
             consent = require(workspace.consent_on_file(user_id), "save_to_profile")
             current = workspace.profile_of(consent)

@@ -88,17 +88,20 @@ class Threads(ThreadFiles):
         title: str,
         cognition_object: Mapping[str, Any],
         *,
-        save_user_context: bool = False,
+        save_user_context: bool | None = None,
         consent_id: str | None = None,
         context: ContextFields | Mapping[str, Any] | None = None,
     ) -> ThreadHeader:
         """Save a snapshot as a thread, with the context that the user gives (memory design §5.3).
 
-        A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force.
+        A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force; it is
+        left out with ``save_user_context=False``.
         """
         texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
         workspace = self._workspace
         fields = context_fields(context, "context")
+        if save_user_context is None and fields not in (None, ContextFields()):
+            raise InvalidInput("save_user_context: set it to save the context, or to false to leave it out")
         with workspace.writing(user_id, texts | _fields(fields if save_user_context else None)):
             on_file = workspace.consent_on_file(user_id)
             if save_user_context or on_file.in_force is None:
@@ -107,7 +110,8 @@ class Threads(ThreadFiles):
                 consent = rules.require(on_file)
             named = save_user_context or consent_id is not None
             if named and consent_id != consent.consent_id:
-                raise ConsentNotInForce("consent_id: not the consent in force; read the current one")
+                given = "not that of" if consent_id else "missing; give that of"
+                raise ConsentNotInForce(f"consent_id: is {given} the consent in force; read the current one")
             now = workspace.now()
             thread_id = workspace.id_for("thread", user_id, self._paths.threads(user_id), now)
             header = ThreadHeader(

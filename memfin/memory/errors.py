@@ -30,7 +30,8 @@ class InvalidInput(MemoryRefusal, code="invalid_input"):
 def invalid_value(problem: msgspec.ValidationError, prefix: str = "", default: str = "") -> InvalidInput:
     """Translate an error of msgspec; the message begins with the path of the value, or a default."""
     reason, _, where = str(problem).partition(" - at `$.")
-    return InvalidInput(f"{prefix}{where.removesuffix('`') or default}: {reason}")
+    path = f"{prefix}{where.removesuffix('`') or default}".removesuffix(".")
+    return InvalidInput(f"{path}: {reason}")
 
 
 class InvalidId(InvalidInput, code="invalid_id"):

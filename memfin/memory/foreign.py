@@ -10,7 +10,7 @@ from memfin.contracts.memory import ItemKind, MemoryItem
 from memfin.contracts.reading import BOM, open_input
 from memfin.errors import UsageError
 from memfin.memory import consent
-from memfin.memory.errors import InvalidInput, SensitiveInput
+from memfin.memory.errors import InvalidInput, MemoryRefusal
 from memfin.memory.items import IMPORTED_ID, MAX_ITEMS
 from memfin.memory.store import MemoryStore
 
@@ -103,14 +103,11 @@ def import_items(
         )
     if (total := len(store.items.everything(user_id)) + len(new)) > MAX_ITEMS:
         raise UsageError(f"{path}: would make {total} items of user {user_id}; {MAX_ITEMS} are allowed")
-    added = len(new)
-    for number, text, metadata in new:
-        try:
-            store.items.add(user_id, text, kind=kind, metadata=metadata)
-        except (InvalidInput, SensitiveInput) as refusal:
-            left.append((number, str(refusal)))
-            added -= 1
-    return Imported(added, known, of_others, sorted(left))
+    numbers, given, metadatas = zip(*new, strict=True) if new else ((), (), ())
+    done = store.items.add_all(user_id, given, kind=kind, metadata=metadatas)
+    pairs = zip(numbers, done, strict=True)
+    refused = [(number, str(each)) for number, each in pairs if isinstance(each, MemoryRefusal)]
+    return Imported(len(new) - len(refused), known, of_others, sorted([*left, *refused]))
 
 
 def _identity(metadata: Mapping[str, Any]) -> tuple[str, str | None]:

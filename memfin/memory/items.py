@@ -5,7 +5,7 @@ Items of no thread need ``save_to_profile``, and a revocation removes them; item
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,14 @@ from memfin.contracts.memory import (
 )
 from memfin.memory import consent as rules
 from memfin.memory.contexts import ThreadFiles, later
-from memfin.memory.errors import ConsentRequired, InvalidInput, NotFound, ThreadClosed
+from memfin.memory.errors import (
+    ConsentRequired,
+    InvalidInput,
+    MemoryRefusal,
+    NotFound,
+    SensitiveInput,
+    ThreadClosed,
+)
 from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, by_age, load, load_sound
 from memfin.memory.slices import MATRIX, SLICES, wanted_slices
@@ -32,6 +39,7 @@ from memfin.memory.workspace import Workspace, allows
 from memfin.text.bm25 import IncrementalBM25, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
+BATCH: Final = 100  # items that `Items.add_all` adds at a time, under one lock
 MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
 SLICE_OF: Final[dict[ItemKind, SliceName]] = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
@@ -74,42 +82,94 @@ class Items:
         """
         text = _stripped(text)
         given: Any = dict(metadata) if isinstance(metadata, Mapping) else metadata or {}
+        _check_kind(kind)
+        if key is not None and not isinstance(key, str):
+            raise InvalidInput("key: must be a str")
         if key is not None and isinstance(given, dict):
             given[KEY] = key
-        workspace = self._workspace
 
         def is_same(each: MemoryItem) -> bool:
-            if key is None:
-                return (each.kind, each.text) == (kind or "note", text)
             return isinstance(given, dict) and key_of(each) == key and kind in (None, each.kind)
 
-        with workspace.writing(user_id, {"text": text, "metadata": given}):
-            consent = self._require(user_id, thread_id)
-            directory = self._directory(user_id, thread_id)
-            held = list(load_sound(workspace.files, directory, MemoryItem))
-            if same := next((each for each in held if is_same(each)), None):
-                return same if key is None else self._replace(consent, same, text, {**same.metadata, **given})
-            places = self._places(user_id)
-            if sum(len(workspace.files.names(place)) for place in places) >= MAX_ITEMS:
-                raise InvalidInput(f"items: a person has at most {MAX_ITEMS}; forget some of them first")
-            now = later(rules.not_before(consent, workspace.now()), held)
+        with self._workspace.writing(user_id, {"text": text, "metadata": given}):
+            place = self._opened(user_id, thread_id)
+            if key is not None and (same := next(filter(is_same, place.held), None)):
+                return self._replace(place.consent, same, text, {**same.metadata, **given})
+            return self._added(place, text, kind or "note", given, again=key is not None)
 
-            def taken(name: str) -> bool:
-                return any(workspace.files.exists(place / f"{name}.json") for place in places)
+    def add_all(
+        self,
+        user_id: str,
+        texts: Iterable[str],
+        *,
+        kind: ItemKind | None = None,
+        thread_id: str | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
+    ) -> list[MemoryItem | MemoryRefusal]:
+        """Remember texts as `add` does, and return the item or the refusal of each, in order.
 
-            item = MemoryItem(
-                item_id=new_id("item", user_id, now, taken),
-                user_id=user_id,
-                kind=kind or "note",
-                text=text,
-                thread_id=thread_id,
-                created_at=now,
-                updated_at=now,
-                consent_version=consent.version,
-                metadata=given,
-            )
-            workspace.do(user_id, workspace.check([Put(directory / f"{item.item_id}.json", item)]))
-            return item
+        The items on file are read once per `BATCH` of texts. ``metadata`` has as many entries as there are
+        texts. A refused text stops no other; missing consent refuses the call, and items added before stay.
+        """
+        _check_kind(kind)
+        if isinstance(texts, str):
+            raise InvalidInput("texts: give a list of texts; add takes a single one")
+        given = list(texts)
+        extras: list[Any] = [{} for _ in given] if metadata is None else list(metadata)
+        if len(extras) != len(given):
+            raise InvalidInput(f"metadata: has {len(extras)} entries for {len(given)} texts")
+        done: list[MemoryItem | MemoryRefusal] = []
+        while len(done) < len(given):
+            batch = slice(len(done), len(done) + BATCH)
+            with self._workspace.writing(user_id):
+                place = self._opened(user_id, thread_id)
+                for text, extra in zip(given[batch], extras[batch], strict=True):
+                    try:
+                        done.append(self._added(place, _stripped(text), kind or "note", extra))
+                    except (InvalidInput, SensitiveInput) as refusal:
+                        done.append(refusal)
+        return done
+
+    def _opened(self, user_id: str, thread_id: str | None) -> "_Place":
+        """Read the items of a thread, or of none, to add some; call under the user's lock."""
+        workspace = self._workspace
+        consent = self._require(user_id, thread_id)
+        places = self._places(user_id)
+        directory = self._directory(user_id, thread_id)
+        held = list(load_sound(workspace.files, directory, MemoryItem))
+        count = sum(len(workspace.files.names(place)) for place in places)
+        return _Place(consent, thread_id, directory, places, held, count)
+
+    def _added(
+        self, place: "_Place", text: str, kind: ItemKind, metadata: Any, *, again: bool = False
+    ) -> MemoryItem:
+        """Write an item, or return the one with its text unless it is to be there again."""
+        workspace, user_id = self._workspace, place.consent.user_id
+        if not again and (same := place.known.get((kind, text))):
+            return same
+        if place.count >= MAX_ITEMS:
+            raise InvalidInput(f"items: a person has at most {MAX_ITEMS}; forget some of them first")
+        now = later(rules.not_before(place.consent, workspace.now()), place.last)
+
+        def taken(name: str) -> bool:
+            return any(workspace.files.exists(each / f"{name}.json") for each in place.places)
+
+        item = MemoryItem(
+            item_id=new_id("item", user_id, now, taken),
+            user_id=user_id,
+            kind=kind,
+            text=text,
+            thread_id=place.thread_id,
+            created_at=now,
+            updated_at=now,
+            consent_version=place.consent.version,
+            metadata=metadata,
+        )
+        workspace.do(user_id, workspace.check([Put(place.directory / f"{item.item_id}.json", item)]))
+        place.count += 1
+        place.last = [item]
+        place.known[kind, text] = item
+        return item
 
     def get(self, user_id: str, item_id: str) -> MemoryItem:
         """Return an item; raise `NotFound` for one that consent does not allow to read."""
@@ -126,8 +186,7 @@ class Items:
         self, user_id: str, *, thread_id: str | None = None, kind: ItemKind | None = None
     ) -> list[MemoryItem]:
         """Return the items of a thread, or those of no thread, oldest first; none without consent."""
-        if kind not in {None, *SLICE_OF}:
-            raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
+        _check_kind(kind)
         found = self._workspace.consistently(
             user_id, lambda consent: self.readable(user_id, consent, thread_id)
         )
@@ -197,8 +256,10 @@ class Items:
 
         A route restricts them to the kinds whose slice it may read. Without consent, nothing is found.
         """
-        if limit < 1:
-            raise InvalidInput("limit: must be at least 1")
+        if not isinstance(query, str):
+            raise InvalidInput("query: must be a str")
+        if not isinstance(limit, int) or limit < 1:
+            raise InvalidInput("limit: must be at least 1, as an int")
         kinds = kinds_of(route, of_thread=thread_id is not None)
 
         def read(consent: ProfileConsent | None) -> list[MemoryItem]:
@@ -271,6 +332,28 @@ class Items:
         return found
 
 
+class _Place:
+    """The items of a thread, or of no thread, on file before some are added, under the user's lock."""
+
+    def __init__(
+        self,
+        consent: ProfileConsent,
+        thread_id: str | None,
+        directory: Path,
+        places: Sequence[Path],
+        held: Sequence[MemoryItem],
+        count: int,
+    ) -> None:
+        self.consent = consent
+        self.thread_id = thread_id
+        self.directory = directory
+        self.places = places  # those of all items of the user, which are counted
+        self.held = held
+        self.count = count
+        self.known = {(each.kind, each.text): each for each in reversed(held)}
+        self.last = held  # a new item is dated after these
+
+
 def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
     index = IncrementalBM25()
@@ -304,6 +387,11 @@ def key_of(item: MemoryItem) -> str:
 
 def _scope(thread_id: str | None) -> ConsentScope:
     return "save_to_profile" if thread_id is None else "save_to_thread"
+
+
+def _check_kind(kind: ItemKind | None) -> None:
+    if kind not in (None, *SLICE_OF):
+        raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
 
 
 def _stripped(text: str) -> str:

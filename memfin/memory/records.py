@@ -107,9 +107,9 @@ def load_all(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[Rec
 
 def load_sound(files: Files, directory: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     """Yield the readable records of a directory by id."""
-    for name, data in files.loaded(directory):
+    for _, data in files.loaded(directory):
         with suppress(RecordDamaged):
-            yield decode(data, directory / name, kind)
+            yield decode(data, directory, kind)  # the error, which names the path, is not shown
 
 
 def load_lines(files: Files, path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
@@ -234,17 +234,21 @@ _NO_FIELDS: Final = ContextFields()
 
 def context_fields(given: ContextFields | Mapping[str, Any] | None, name: str) -> ContextFields | None:
     """Return the fields that a caller gives for a context; an unknown one or a wrong type is refused."""
-    if given is None:
-        return None
-    if not isinstance(given, ContextFields | Mapping):
-        raise InvalidInput(f"{name}: give a mapping of fields; known fields: {', '.join(REVIEWABLE)}")
-    plain = msgspec.structs.asdict(given) if isinstance(given, ContextFields) else dict(given)
+    return None if given is None else given_fields(given, ContextFields, name)
+
+
+def given_fields(given: Record | Mapping[str, Any], kind: type[RecordT], name: str) -> RecordT:
+    """Return a record that a caller gives, or makes of a mapping; an unknown field or type is refused."""
+    fields = kind.__struct_fields__
+    if not isinstance(given, kind | Mapping):
+        raise InvalidInput(f"{name}: give a mapping of fields; known fields: {', '.join(fields)}")
+    plain = msgspec.structs.asdict(given) if isinstance(given, kind) else dict(given)
     for field in plain:
-        if field not in REVIEWABLE:
-            known = ", ".join(REVIEWABLE)
+        if field not in fields:
+            known = ", ".join(fields)
             raise InvalidInput(f"{name}.{str(field)[:40]}: is not a known field; known fields: {known}")
     try:
-        return msgspec.convert(plain, ContextFields)
+        return msgspec.convert(plain, kind)
     except msgspec.ValidationError as problem:
         raise invalid_value(problem, f"{name}.") from None
 
@@ -281,7 +285,7 @@ def reviewed(
     for name in changes:
         if name not in REVIEWABLE:
             raise InvalidInput(
-                f"{name[:40]!r}: is not a field of a profile; known fields: {', '.join(REVIEWABLE)}"
+                f"{str(name)[:40]!r}: is not a field of a profile; known fields: {', '.join(REVIEWABLE)}"
             )
     given = {name: _NO_FIELDS[name] if value is None else value for name, value in changes.items()}
     fields = msgspec.structs.asdict(profile) | given | {"updated_at": now, "consent_version": version}

@@ -1,5 +1,6 @@
 """The memory store: a facade of services over one data root (spec §10), on disk or in memory."""
 
+import inspect
 import os
 import weakref
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,12 @@ from memfin.memory.workspace import Clock, Workspace
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
+
+# A call with a wrong argument is reported under the name that callers use
+for _service in (Consents, DriftLog, Threads, Tasks, Reading, Owned, Packages):
+    for _name, _method in vars(_service).items():
+        if inspect.isfunction(_method) and _name[0] != "_":
+            _method.__qualname__ = f"MemoryStore.{_name}"
 
 
 def utc_now() -> datetime:

@@ -61,6 +61,31 @@ async def test_an_allocation_keeps_to_a_saved_loss_and_horizon(tmp_path: Path) -
     assert found.profile_snapshot["investment_horizon"] == "long"
 
 
+async def test_position_and_horizon_are_recalled_in_the_clients_words(tmp_path: Path) -> None:
+    with MemoryStore(tmp_path) as store:
+        words = "a third in bond funds, no single shares"
+        agents = saved(store, user_stated_position_context=words, time_horizon="until my child starts school")
+        for question in ("What do I hold now?", "What am I holding?", "What are my holdings?"):
+            assert f"You told me earlier: position: {words}" in (await answers(agents, question))[0]
+        for question in ("What is my horizon?", "How long is my horizon?"):
+            reply, _ = await answers(agents, question)
+            assert "investment horizon: until my child starts school" in reply
+        reply, found = await answers(agents, "What about bonds?")
+        assert '"until my child starts school"' in reply
+        assert "I do not know your risk level, your horizon" not in reply
+        assert f'user_stated_position_context: "{words}"' in found.recall.profile_context
+        assert 'time_horizon: "until my child starts school"' in found.recall.profile_context
+        reply, found = await answers(agents, "My horizon is short.", "What is my horizon?")
+        assert "investment horizon: short" in reply
+        assert 'time_horizon: "short"' in found.recall.profile_context
+        agents = saved(store, user_stated_position_context="持有国债三成", time_horizon="十年")
+        for question in ("我现在持有什么？", "我手里都拿着哪些？", "我的持仓是什么？"):
+            assert "持仓情况: 持有国债三成" in (await answers(agents, question))[0]
+        assert "投资期限: 十年" in (await answers(agents, "我的期限是多久？"))[0]
+        reply, _ = await answers(saved(store), "What do I hold now?")
+        assert "I find nothing you said about that in my notes" in reply
+
+
 async def test_a_thread_is_read_with_the_profile(tmp_path: Path) -> None:
     with MemoryStore(tmp_path) as store:
         saved(store, constraints=["no leverage"])

@@ -122,6 +122,26 @@ def test_preferences_of_a_later_grant_replace_the_profile_and_none_leave_it(stor
     assert not any(b"first" in data for data in tree(store.root).values())
 
 
+def test_scopes_and_preferences_may_be_mappings(store: MemoryStore) -> None:
+    scopes = dict.fromkeys(ConsentScopes.__struct_fields__, True)
+    for given, message in (
+        (({"create_task": True},), "scopes: Object missing required field"),
+        ((scopes | {"x": True},), "scopes.x: is not a known field; known fields: create_task, "),
+        (("all",), "scopes: give a mapping of fields"),
+        ((scopes, {"constraints": []}), "preferences.constraints: is not a known field"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            store.grant_consent("u1", *given)
+        assert str(refused.value).startswith(message)
+    assert store.consent_state("u1") == "none"
+    store.grant_consent("u1", scopes, {"research_depth": "deep"})
+    profile = store.read_profile("u1")
+    assert profile is not None
+    assert profile.research_depth == "deep"
+    with pytest.raises(InvalidInput, match="changes: give a mapping of fields; known fields: language_pref"):
+        store.review_profile("u1", ["no leverage"])  # type: ignore[arg-type]
+
+
 def test_a_profile_saved_before_a_revocation_does_not_come_back(store: MemoryStore) -> None:
     store.grant_consent("u1", EVERYTHING, preferences("first"))
     store.revoke_consent("u1")

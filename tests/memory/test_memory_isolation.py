@@ -252,6 +252,7 @@ class TwoPeople(RuleBasedStateMachine):
         found = self.act(person, lambda: self.store.items.add(person, mark, kind=kind, thread_id=thread_id))
         if found is not None:
             assert thread_id is None or thread_id in self.threads[person]
+        self.act(person, lambda: self.store.items.add_all(person, [f"{mark}-9"], thread_id=thread_id))
         item_ids = [each.item_id for each in self.store.items.everything(owner)]
         item_id = data.draw(st.sampled_from(["item_none", *item_ids]))
         number = data.draw(st.integers(0, 3))

@@ -18,8 +18,9 @@ from memfin.memory.errors import (
     SensitiveInput,
     ThreadClosed,
 )
+from memfin.memory.items import BATCH
 from memfin.memory.package import verify_package
-from tests.memory.memory_disks import tree
+from tests.memory.memory_disks import UnsyncedFiles, tree
 from tests.memory.memory_world import EVERYTHING, NOTHING_KEPT, SECOND, START, Clock, open_store
 
 
@@ -117,6 +118,53 @@ def test_what_is_no_item_is_refused_in_one_line(given: dict[str, Any], message: 
         assert store.items.all("ann") == []
         with pytest.raises(InvalidInput, match="kind: unknown; known kinds: position, constraint, note"):
             store.items.all("ann", kind="fact")  # type: ignore[arg-type]
+
+
+def test_keys_queries_and_limits_of_other_types_are_refused(tmp_path: Path) -> None:
+    bad: Any = 5
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        for call, message in (
+            (lambda: store.items.add("ann", "tea", key=bad), "key: must be a str"),
+            (lambda: store.items.search("ann", bad), "query: must be a str"),
+            (lambda: store.items.search("ann", "tea", limit="5"), "limit: must be at least 1, as an int"),  # type: ignore[arg-type]
+            (lambda: store.items.add_all("ann", "tea"), "texts: give a list of texts"),
+            (lambda: store.items.add_all("ann", ["tea"], metadata=[]), "metadata: has 0 entries for 1 texts"),
+            (lambda: store.items.add_all("ann", ["tea"], kind=bad), "kind: unknown; known kinds: "),
+        ):
+            with pytest.raises(InvalidInput, match=f"^{message}"):
+                call()
+        assert store.items.all("ann") == []
+
+
+class CountingFiles(UnsyncedFiles):
+    """Files that count the loads of items."""
+
+    loads = 0
+
+    def load(self, path: Path) -> bytes | None:
+        self.loads += path.name.startswith("item_")
+        return super().load(path)
+
+
+def test_many_texts_are_added_with_one_read_of_the_items_per_batch(tmp_path: Path) -> None:
+    files = CountingFiles()
+    with MemoryStore(tmp_path, clock=Clock(pace=SECOND), files=files) as store:
+        store.grant_consent("ann", EVERYTHING)
+        tea = store.items.add("ann", "tea")
+        texts = ["tea", "my card is 6222 0212 3456 7890 128", "ale ", "ale", *map(str, range(BATCH))]
+        extras = [{"number": at} for at in range(len(texts))]
+        files.loads = 0
+        done = store.items.add_all("ann", texts, metadata=extras)
+        assert files.loads <= 2 * len(texts)  # one read per batch, and one of the new file
+        assert done[0] == tea
+        assert isinstance(done[1], SensitiveInput)
+        assert done[2] == done[3]
+        assert [each.text for each in store.items.all("ann")] == ["tea", "ale", *map(str, range(BATCH))]
+        assert store.items.all("ann")[-1].metadata == extras[-1]
+        store.revoke_consent("ann", scope="save_to_profile")
+        with pytest.raises(ConsentRequired):
+            store.items.add_all("ann", ["gin"])
 
 
 def test_sensitive_text_is_refused_before_any_write(tmp_path: Path) -> None:

@@ -65,7 +65,10 @@ def test_a_thread_is_saved_with_the_context_that_is_given(store: MemoryStore) ->
 
 def test_without_leave_to_save_it_a_context_is_not_saved(store: MemoryStore) -> None:
     store.grant_consent("u1", NOTHING_KEPT)
-    header = store.save_thread("u1", "snap_1", "gold", {}, context=STYLE)
+    with pytest.raises(InvalidInput, match="save_user_context: set it to save the context, or to false"):
+        store.save_thread("u1", "snap_1", "gold", {}, context=STYLE)
+    assert store.list_threads("u1") == []
+    header = store.save_thread("u1", "snap_1", "gold", {}, context=STYLE, save_user_context=False)
     assert store.thread_contexts("u1", header.thread_id) == []
     assert saved_without_message(store) == []
     consent = store.consent_on_file("u1").in_force

@@ -124,3 +124,10 @@ def test_a_thread_is_searched_with_the_rest_and_added_to(store: MemoryStore) -> 
         "sells gold in May",
     }
     assert called(MemoryTools(store, "ada"), "list_memory")["items"][0]["text"] == "likes gold"
+
+
+def test_tools_of_an_unknown_route_or_user_are_refused_when_they_are_made(store: MemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="route: unknown; known routes: snapshot"):
+        MemoryTools(store, "ada", route="snap")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="user id: must be"):
+        MemoryTools(store, "ada/bob")

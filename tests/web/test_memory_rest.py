@@ -253,10 +253,33 @@ async def test_what_a_task_says_of_itself_goes_into_its_context(service: Service
     task = (await service.ask("POST", "/api/tasks", body)).json
     assert {"S7", "S8"} <= set(task["attributes"]["slices_loaded"])
     overridden = body | {"user_context_overrides": {"constraints": ["不做空"]}}
-    again = (await service.ask("POST", "/api/tasks", overridden)).json
-    assert again["user_context"] == task["user_context"]
+    again = (await service.ask("POST", "/api/tasks", overridden)).json["user_context"]
+    assert again == task["user_context"].replace('["不加杠杆"]', '["不加杠杆","不做空"]')
     del overridden["constraints"]
     assert "不做空" in (await service.ask("POST", "/api/tasks", overridden)).json["user_context"]
+
+
+async def test_a_context_of_a_thread_is_saved_left_out_or_refused(service: Service) -> None:
+    ack = {"consent_ack": {"consent_id": await service.grant()}, "constraints": ["不加杠杆"]}
+    path = "/api/snapshots/snap_1/save-as-thread"
+    body = {name: value for name, value in THREAD.items() if name != "save_user_context"} | ack
+    refused = await service.ask("POST", path, body)
+    assert (refused.status, refused.code) == (400, "invalid_input")
+    assert refused.json["error"]["message"].startswith("save_user_context: ")
+    for saving in (True, False):
+        thread = await service.ask("POST", path, body | {"save_user_context": saving})
+        shown = await service.ask("GET", f"/api/threads/{thread.json['thread_id']}")
+        assert [each["constraints"] for each in shown.json["contexts"]] == [["不加杠杆"]] * saving
+
+
+async def test_an_unknown_field_of_a_query_is_named(service: Service) -> None:
+    await service.grant()
+    for path, message in (
+        ("/api/users/alice/profile?x=1", "query: unknown field 'x'; this call takes none"),
+        ("/api/users/me?x=1&confirm=alice", "query: unknown field 'x'; known fields: confirm"),
+    ):
+        refused = await service.ask("DELETE" if "confirm" in path else "GET", path)
+        assert (refused.status, refused.json["error"]["message"]) == (400, message)
 
 
 async def test_kinds_of_task_are_suggested_and_to_others_what_everybody_is(service: Service) -> None:

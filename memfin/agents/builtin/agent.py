@@ -214,8 +214,12 @@ class BuiltinAgent:
         label = self._client.rules.labels["constraint"]
         constraints = [f"{label}: {words}" for words in self._constraints()]
         position = self._client.saved_position
-        saved = [f"{self._client.rules.labels['position']}: {position}"] if position else []
-        return saved + position_lines(self._client.profile, self._client.rules) + constraints
+        lines = [f"{self._client.rules.labels['position']}: {position}"] if position else []
+        lines += position_lines(self._client.profile, self._client.rules)
+        if horizon := self._client.saved_horizon:  # in the client's words, of a known level or of none
+            label = f"{self._client.rules.labels['horizon']}: "
+            lines = [label + horizon, *(line for line in lines if not line.startswith(label))]
+        return lines + constraints
 
     def _confirmation(self, statements: list[Statement]) -> str:
         """Return the sentence that confirms the client's statements of this turn, or nothing."""
@@ -261,10 +265,14 @@ class BuiltinAgent:
             clauses.append(self._say(phrase, **values))
         # A long horizon warns of little and is named every other turn.
         if (horizon := levels.get("horizon")) and (horizon != "long" or turn % 2 == 0):
-            clauses.append(self._say(f"horizon_{horizon}", word=words[horizon]["horizon"]))
+            word = self._client.saved_horizon or words[horizon]["horizon"]
+            clauses.append(self._say(f"horizon_{horizon}", word=word))
         if levels.get("liquidity_need") == "high":
             clauses.append(self._say("liquidity_high"))
-        others = [self._say("quote", words=each) for each in self._constraints() if each != conflict]
+        kept = self._constraints()
+        if self._client.saved_horizon and not horizon:  # one of no level
+            kept.append(self._client.saved_horizon)
+        others = [self._say("quote", words=each) for each in kept if each != conflict]
         named = [others[(turn * _NAMED + at) % len(others)] for at in range(min(_NAMED, len(others)))]
         if named:
             clauses.append(self._say("constraint_kept", constraints=self._joined(named)))

@@ -23,9 +23,7 @@ from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import OMITTED, estimate_tokens
-from memfin.scoring.profile import canonical_horizon
 from memfin.text.bm25 import IncrementalBM25, terms
-from memfin.text.normalize import normalize
 
 S = TypeVar("S", bound=Record)
 
@@ -124,10 +122,11 @@ class GovernedMemory:
         values = {SLICES[name].label: saved.value(name) for name in names} if saved else {}
         preferences = msgspec.convert(values | {"language_preference": language}, Preferences)
         self._consent_id, files = _consented_store(preferences)
-        self._position, self._horizon = _words(saved, "S7"), _words(saved, "S10")
+        self._position, self.horizon = _words(saved, "S7"), _words(saved, "S10")
         seconds = count(1)  # equal dialogues leave equal stores
         self._store = IsolatedStore(lambda: _BEGIN + timedelta(seconds=next(seconds)), files)
-        self._known = (ClientProfile(), language)
+        self._level: str | None = None  # that of the horizon which was kept last
+        self._known = None if self._position or self.horizon else (ClientProfile(), language)
         self._kept = ContextFields()
         self._loaded: LoadedMemory | None = None
         self._thread_id = ""
@@ -140,8 +139,9 @@ class GovernedMemory:
         self._known, self._loaded = (profile, rules.language), None
         constraints = [found.words for found in reversed(profile.constraints)]
         level = profile.levels.get("horizon", "")
-        if self._horizon and level != (canonical_horizon(normalize(self._horizon[0])) or level):
-            self._horizon = [rules.words[level]["horizon"]] if level else []
+        if self.horizon and self._level not in (None, level):  # the dialogue has changed it
+            self.horizon = [rules.words[level]["horizon"]] if level else []
+        self._level = level
         known = ([*self._position, *profiles.position_lines(profile, rules)], constraints)
         texts = [[text[:_MAX_ITEM] for text in each if not find_sensitive(text)] for each in known]
         nothing: list[list[str]] = [[], []]
@@ -150,7 +150,7 @@ class GovernedMemory:
             fields = ContextFields(
                 user_stated_position_context=stated,
                 constraints=constraints,
-                time_horizon=next(iter(self._horizon), None),
+                time_horizon=next(iter(self.horizon), None),
             )
             with suppress(MemoryRefusal):
                 self._save(fields.replace(language_preference=rules.language))
@@ -235,6 +235,11 @@ class ClientFile:
         self.topics: list[str] = []
         self._governed = GovernedMemory(self.language, saved)
         self._governed.keep(self.profile, self.rules)
+
+    @property
+    def saved_horizon(self) -> str:
+        """The horizon that the client has saved, unless the dialogue has changed it."""
+        return " ".join(self._governed.horizon)
 
     @property
     def language(self) -> Language:

@@ -111,7 +111,7 @@ class SaveAsThread(Strict, frozen=True, kw_only=True):
 
     title: Title
     cognition_object: dict[str, Any]
-    save_user_context: bool = False
+    save_user_context: bool | None = None
     consent_ack: ConsentAck | None = None
     user_focus_reason: Text | None = None
     research_style: Text | None = None

@@ -11,6 +11,7 @@ from memfin.hosting import Handler
 from memfin.memory.access_tokens import TokenFile
 from memfin.memory.reading import Skill
 from memfin.memory.store import MemoryStore
+from memfin.sandbox.references import one_line
 from memfin.web.memory.problems import Problem, ids_of, json_answer, not_found
 from memfin.web.memory.requests import read_json
 from memfin.web.memory.routes import Archive, Call, Route
@@ -71,7 +72,8 @@ def _query(request: web.Request, route: Route) -> dict[str, str]:
     known = {field.name: field for field in route.query}
     for name in request.query:
         if name not in known:
-            raise Problem(400, "invalid_input", f"query: unknown field; there are {list(known)}")
+            fields = f"known fields: {', '.join(known)}" if known else "this call takes none"
+            raise Problem(400, "invalid_input", f"query: unknown field {one_line(name)[:40]!r}; {fields}")
         values = request.query.getall(name)
         choices = known[name].schema.get("enum")
         if len(values) > 1 or (choices and values[0] not in choices):

@@ -52,7 +52,8 @@ def delete(store: MemoryStore, call: Call) -> None:
 
 
 def _fields(asked: NewTask) -> ContextFields:
-    """Return the task's own context; the fields of the body take precedence over the overrides."""
+    """Return the task's own context: the body's position before that of the overrides, all constraints."""
     fields = asked.user_context_overrides or ContextFields()
-    own = {name: asked[name] for name in ("user_stated_position_context", "constraints") if asked[name]}
-    return fields.replace(**own)
+    position = asked.user_stated_position_context or fields.user_stated_position_context
+    constraints = list(dict.fromkeys([*asked.constraints, *fields.constraints]))
+    return fields.replace(user_stated_position_context=position, constraints=constraints)
