@@ -96,6 +96,15 @@ class Command:
         """Return what has been written to standard error while the command runs."""
         return self._streams[2].read_text("utf-8")
 
+    def first_line(self, timeout: float = 60) -> str:
+        """Wait for the first line of standard output, such as the address of a server, and return it."""
+        deadline = time.monotonic() + timeout
+        while "\n" not in (written := self._streams[1].read_text("utf-8")):
+            assert self.poll() is None, self.errors_so_far()
+            assert time.monotonic() < deadline, self.words
+            time.sleep(0.01)
+        return written.partition("\n")[0]
+
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Wait for the end and return what was written to standard output and to standard error."""
         if self._written is None:

@@ -43,7 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leave what has been collected out of the collections of garbage."""
     gc.enable()
-    gc.collect()
     gc.freeze()
 
 

@@ -7,6 +7,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,18 @@ LONG = bool(os.environ.get("TESTS_LONG"))
 def length(short: int, full: int) -> int:
     """Return how often a test repeats something: ``full`` times with ``TESTS_LONG=1``."""
     return full if LONG else short
+
+
+def on_use(name: str) -> Any:
+    """Return a module that is imported when a test uses it, not by each worker that collects the tests."""
+
+    class Module:
+        def __getattr__(self, attribute: str) -> Any:
+            if attribute.startswith("_"):  # pytest looks for them in whatever it finds
+                raise AttributeError(attribute)
+            return getattr(import_module(name), attribute)
+
+    return Module()
 
 
 def each_case(

@@ -37,8 +37,8 @@ def subclasses(record: type) -> Iterator[type]:
 
 
 for module in pkgutil.walk_packages(memfin.__path__, "memfin."):
-    # Adapters load slowly.
-    if not module.name.endswith(("__main__", "pytest_plugin")) and "adapter" not in module.name:
+    # Adapters and the SDK of the MCP server load slowly.
+    if not module.name.endswith(("__main__", "pytest_plugin", "run_server")) and "adapter" not in module.name:
         import_module(module.name)
 
 prepare_scoring()

@@ -69,7 +69,9 @@ def routes_reading(name: SliceName, sources: Collection[Source]) -> Iterator[tup
 
 def _reads(words: _Words, scope: ConsentScope) -> str:
     """Name what the sources of a scope, titles aside, give to which kinds of task."""
-    sources = {source for source, needed in CONSENT.items() if needed == scope} - {"threads"}
+    sources: list[Source] = [
+        source for source, needed in CONSENT.items() if needed == scope and source != "threads"
+    ]
     by_routes: dict[str, list[str]] = {}
     for name, form in SLICES.items():
         if where := _where(words, routes_reading(name, sources)):

@@ -64,7 +64,7 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
         kinds_of(route, of_thread=thread_id is not None)  # refuses an unknown route
         self._items = store.items
         self._user_id = check_id(user_id)
-        self._route = route
+        self._route: Route | None = route
         self._thread_id = thread_id
         tools = (self.remember, self.search_memory, self.list_memory, self.update_memory, self.forget_memory)
         self._tools = {each.__name__: each for each in tools}

@@ -8,7 +8,6 @@ from typing import Final
 from memfin.contracts import BenchConfig, RunConfig, RunStats
 from memfin.contracts.rag import SUMMARY, RagIndividual, RagSummary, iter_individual_results
 from memfin.errors import UsageError
-from memfin.rag.aggregation import is_right_fact, regressions
 from memfin.runtime.gates import (
     Gate,
     GatedValue,
@@ -41,6 +40,8 @@ def right_facts(run_dir: str | None) -> RightFacts:
     """
     if run_dir is None:
         return {}
+    from memfin.rag.aggregation import is_right_fact  # noqa: PLC0415 - scoring of documents loads slowly
+
     path = Path(run_dir) / SUMMARY
     if not path.is_file():
         raise UsageError(
@@ -112,6 +113,8 @@ def score_interval(intervals: Mapping[str, tuple[float, float]]) -> tuple[float,
 
 def regression_gates(directory: Path, config: BenchConfig, before: RightFacts) -> list[str]:
     """Return the line that names the fact questions of ``before`` that got worse, if there are any."""
+    from memfin.rag.aggregation import regressions  # noqa: PLC0415 - as above
+
     worse = regressions(before, _same(directory, before))
     if not worse:
         return []

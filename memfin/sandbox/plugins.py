@@ -1,10 +1,12 @@
 """Plugins: objects that installed packages offer by name in entry points, found without importing them."""
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from memfin.errors import UsageError
 from memfin.sandbox.references import unknown_reference
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PREFIX: Final = "memfin."
 GROUPS: Final = tuple(
@@ -22,7 +24,7 @@ class Plugin(NamedTuple):
     reference: str
 
     @classmethod
-    def of(cls, entry: EntryPoint) -> "Plugin":
+    def of(cls, entry: "EntryPoint") -> "Plugin":
         """Return the plugin of an entry point; extras, as in ``module:name [extra]``, are left out."""
         package, version = (entry.dist.name, entry.dist.version) if entry.dist is not None else ("?", "?")
         return cls(entry.group, entry.name, package, version, entry.value.partition("[")[0].strip())
@@ -30,6 +32,8 @@ class Plugin(NamedTuple):
 
 def installed_plugins(*groups: str) -> list[Plugin]:
     """Return the plugins of groups, by default of all of them, sorted; nothing is imported."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - loads slowly
+
     found = {Plugin.of(entry) for group in groups or GROUPS for entry in entry_points(group=group)}
     return sorted(found)
 

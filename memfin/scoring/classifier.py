@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import accumulate, compress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -83,13 +84,11 @@ class Classifier:
         return self._file.labels
 
     def _weights(self, label: str) -> Iterator[tuple[int, int]]:
-        """Yield the numbers of a label's n-grams with their weights."""
+        """Return the numbers of a label's n-grams with their weights."""
         column = self.labels.index(label)
-        number, values = 0, iter(memoryview(self._file.weights[column]).cast("b"))
-        for step in self._file.numbers[column]:
-            number += step
-            if step < _MORE:
-                yield number, next(values)
+        steps = self._file.numbers[column]
+        numbers = compress(accumulate(steps), map(_MORE.__gt__, steps))
+        return zip(numbers, memoryview(self._file.weights[column]).cast("b"), strict=True)
 
     def _side_by_side(self) -> list[int]:
         """Return for each n-gram one integer with its weights for all labels."""

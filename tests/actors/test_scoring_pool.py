@@ -79,13 +79,13 @@ async def test_processes_start_as_dialogues_come_together_and_give_the_rows_of_t
 
 async def test_a_turn_that_takes_too_long_is_not_scored_and_the_others_are() -> None:
     work = job(SHORT, ENDLESS, SHORT)
-    async with ScoringPool(1, 2, list[str]().append) as pool:
+    async with ScoringPool(1, 1, list[str]().append) as pool:
         rows = await pool.rows(work)
         # A process that is stopped is late, too, though it uses no time.
         os.kill(await ready(pool), signal.SIGSTOP)
         stopped = await pool.rows(job(SHORT, SHORT))
     assert [row.scoring_error is None for row in stopped] == [False, True]
-    assert [row.scoring_error for row in rows] == [None, "took longer than 2 s (score_timeout)", None]
+    assert [row.scoring_error for row in rows] == [None, "took longer than 1 s (score_timeout)", None]
     assert [rows[0], rows[2]] == list(score_job(work.replace(turns=[work.turns[0], work.turns[2]])))
     assert not any(rows[1][f"eligible_m{number}"] for number in range(1, 6))
 

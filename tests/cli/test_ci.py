@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import xmlschema
 from junitparser import Error, Failure, JUnitXml, Skipped, TestSuite
 
 from memfin.cli.ci import Outcome, step_summary
 from memfin.contracts import BenchConfig, RunConfig
 from memfin.runtime.gates import GatedValue
 from tests.commands import run_command
-from tests.support import dialog, write_jsonl
+from tests.support import dialog, on_use, write_jsonl
 
+xmlschema = on_use("xmlschema")
 SCHEMA_FILE = os.environ.get("TESTS_JUNIT_SCHEMA")
 SCHEMA = xmlschema.XMLSchema(Path(SCHEMA_FILE)) if SCHEMA_FILE else None
 AGENT = '''

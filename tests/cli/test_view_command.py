@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memfin.cli.view import command
-from tests.commands import run_command
+from tests.commands import Command, run_command
 from tests.report.report_run_factory import row, trace, turn, write_run
 
 
@@ -42,28 +42,26 @@ def test_bad_input_is_one_line(words: list[str], line: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - the network needs a token
 def test_a_run_is_served_at_the_printed_address_until_a_signal(host: str, tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r1", [trace("d", [turn(user="我该怎么配置？")])], [row("d")])
-    words = [sys.executable, "-m", "memfin", "view", str(directory), "--host", host, "--port", "0"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            printed = re.fullmatch(
-                r"memfin view server: (http://[\d.]+:\d+)(\S+)\n", process.stdout.readline()
-            )
-            assert printed is not None
-            address, path = printed[1].replace("0.0.0.0", "127.0.0.1"), printed[2]  # noqa: S104
-            if host == "127.0.0.1":
-                assert path == "/runs/r1"
-            else:
-                assert re.fullmatch(r"/runs/r1\?token=[\w-]{40,}", path)
-                with pytest.raises(urllib.error.HTTPError, match="401"):
-                    urllib.request.urlopen(f"{address}/runs/r1", timeout=20)  # noqa: S310 - http
-            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-            with opener.open(address + path, timeout=20) as response:
-                assert "我该怎么配置？" in response.read().decode()
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-        finally:
-            process.kill()
+    process = Command("view", directory, "--host", host, "--port", "0")
+    try:
+        printed = re.fullmatch(r"memfin view server: (http://[\d.]+:\d+)(\S+)", process.first_line())
+        assert printed is not None
+        address, path = printed[1].replace("0.0.0.0", "127.0.0.1"), printed[2]  # noqa: S104
+        if host == "127.0.0.1":
+            assert path == "/runs/r1"
+        else:
+            assert re.fullmatch(r"/runs/r1\?token=[\w-]{40,}", path)
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{address}/runs/r1", timeout=20)  # noqa: S310 - http
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(address + path, timeout=20) as response:
+            assert "我该怎么配置？" in response.read().decode()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(20)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_an_export_ends_with_one_line_and_a_full_disk_leaves_the_earlier_one(tmp_path: Path) -> None:

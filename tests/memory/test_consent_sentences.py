@@ -92,7 +92,7 @@ def naming(language: Language, kind: str) -> list[tuple[ConsentScope, str]]:
     kept = recall(language)["fields"]
     fields = ".*".join(kept[name] for name in ("language_preference", *list(SAID)[1:4]))
     phrase = re.escape(KINDS[kind][1][language]).replace("<fields>", f"{fields}.*")
-    found = [
+    found: list[tuple[ConsentScope, str]] = [
         (scope, each) for scope in SCOPES for each in sentences(language, scope) if re.search(phrase, each)
     ]
     assert "<fields>" not in KINDS[kind][1][language] or all(kept[name] in found[0][1] for name in SAID)
@@ -246,7 +246,7 @@ def _reads_named(language: Language, scope: ConsentScope) -> set[tuple[str, Rout
         for group in reads.rstrip(".。").split(words["semicolon"]):
             what, _, where = group.partition(between)
             every = where == words["every_task"]
-            routes = [route for route in ROUTES if every or words["routes"][route] in where]
+            routes: list[Route] = [route for route in ROUTES if every or words["routes"][route] in where]
             fields = [
                 label for label, text in words["fields"].items() if text.format(days=DRIFT_DAYS) in what
             ]

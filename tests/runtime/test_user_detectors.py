@@ -1,16 +1,12 @@
 """Detectors, forbidden patterns and functions for risk tags of users, in runs with and without processes."""
 
 import json
-import os
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import memfin
 from memfin.contracts import EvalSummary, SoakLimits
 from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
@@ -23,80 +19,20 @@ from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
 from memfin.validation import validate_run
 from tests.commands import run_command
+from tests.runtime import detectors_under_test
+from tests.runtime.detectors_under_test import (
+    OTHER,
+    Deadly,
+    Failing,
+    Fees,
+    Severe,
+    Slow,
+    tag_of,
+)
 from tests.support import dataset, read_jsonl
 
-HERE = f"{__name__}:"
+HERE = f"{detectors_under_test.__name__}:"
 REPLY = "申购费为1.5%，市场存在不确定性，仅供参考。"
-
-
-class Fees:
-    """Finds the words of a fee."""
-
-    name = "fees"
-    version = "1.0"
-
-    def detect(
-        self, reply: str, *, user_text: str, constraints: Sequence[str]
-    ) -> Iterator[memfin.Detection | Mapping[str, Any]]:
-        assert user_text
-        assert isinstance(constraints, list)
-        if (place := reply.find("申购费")) >= 0:
-            yield memfin.Detection(value="subscription", start=place, end=place + 3)
-            yield {"value": "any", "start": place, "end": place + 3, "rule": "fee.word"}
-
-
-class Severe(Fees):
-    name = "severe"
-
-    def detect(
-        self, reply: str, *, user_text: str, constraints: Sequence[str]
-    ) -> Iterator[memfin.Detection | Mapping[str, Any]]:
-        yield memfin.Detection(value="fee", start=0, end=3, severity="severe")
-
-
-class Failing(Fees):
-    name = "failing"
-
-    def detect(self, reply: str, *, user_text: str, constraints: Sequence[str]) -> Iterator[Any]:
-        if "第二" in reply:
-            raise SystemExit(3)
-        return iter([{"value": "far", "start": 0, "end": 10_000}])
-
-
-class Slow(Fees):
-    name = "slow"
-
-    def detect(self, reply: str, *, user_text: str, constraints: Sequence[str]) -> Iterator[Any]:
-        if "第二" in reply:
-            time.sleep(60)
-        return super().detect(reply, user_text=user_text, constraints=constraints)
-
-
-class Deadly(Fees):
-    name = "deadly"
-
-    def detect(self, reply: str, *, user_text: str, constraints: Sequence[str]) -> Iterator[Any]:
-        if "第二" in reply:
-            os._exit(7)
-        return super().detect(reply, user_text=user_text, constraints=constraints)
-
-
-class Nameless(Fees):
-    name = "a name"
-
-
-class Unversioned(Fees):
-    version = 1  # type: ignore[assignment]
-
-
-class Asynchronous(Fees):
-    async def detect(self, reply: str, *, user_text: str, constraints: Sequence[str]) -> Any:  # type: ignore[override]
-        return []
-
-
-class Broken(Fees):
-    def __init__(self) -> None:
-        raise ValueError("no lexicon")
 
 
 class Advisor:
@@ -106,10 +42,6 @@ class Advisor:
     async def reply(self, user_text: str) -> str:
         self._asked += 1
         return "第二，" + REPLY if self._asked == 2 else REPLY
-
-
-def tag_of(name: str) -> str | None:
-    return {"市场不确定性": "policy_risk", "波动风险": "no tag"}.get(name)
 
 
 async def run(tmp_path: Path, run_id: str, workers: int | None, **settings: Any) -> EvalSummary:
@@ -214,7 +146,7 @@ async def test_forbidden_patterns_and_a_function_for_risk_tags(tmp_path: Path, w
 
 
 async def test_score_and_resume_use_the_detectors_of_the_run(tmp_path: Path) -> None:
-    summary = await run(tmp_path, "r", 0, detectors=[HERE + "Fees"], agent=HERE + "Advisor")
+    summary = await run(tmp_path, "r", 0, detectors=[HERE + "Fees"], agent=f"{__name__}:Advisor")
     trace, data = tmp_path / "r" / "dialog_trace.jsonl", tmp_path / "data.jsonl"
     again = await Run(make_rescore_plan(trace, data, tmp_path / "again", detectors=[Fees])).run()
     assert again.detectors == summary.detectors
@@ -253,10 +185,6 @@ def test_the_fingerprint_has_names_versions_patterns_and_the_function(tmp_path: 
     assert soak.epoch(2, begun=False).fingerprint_inputs["detectors"] == {"x:fees": "1.0"}
 
 
-OTHER = type("Fees", (Fees,), {"__module__": __name__})
-"""Another class under the name of one in this module."""
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -276,7 +204,7 @@ OTHER = type("Fees", (Fees,), {"__module__": __name__})
         ({"forbidden_patterns": {"费": ["a*"]}}, "matches the empty text"),
         ({"forbidden_patterns": {"费": "a"}}, "setting forbidden_patterns: must be a list, not a string"),
         ({"risk_tag_mapper": "x"}, "risk_tag_mapper 'x': unknown reference"),
-        ({"risk_tag_mapper": HERE + "run"}, "is called with (name)"),
+        ({"risk_tag_mapper": f"{__name__}:run"}, "is called with (name)"),
         ({"risk_tag_mapper": lambda name: name}, "other processes cannot import it by this name"),
     ],
 )

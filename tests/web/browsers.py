@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -37,8 +37,8 @@ class Kept(NamedTuple):
 WINDOW: Final = (800, 600)
 """Width and height of the window that a test begins with."""
 
-KEPT: Final[dict[tuple[bool, bool], Kept]] = {}
-"""The browsers that no test uses, by what they were started with."""
+KEPT: Final[dict[bool, Kept]] = {}
+"""The browsers that no test uses, by their ``network_log``."""
 
 
 @contextmanager
@@ -47,9 +47,9 @@ def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> It
 
     With ``network_log`` its log "performance" has every request.
     """
-    options = (javascript, network_log)
-    kept = KEPT.pop(options, None) or start(javascript=javascript, network_log=network_log)
+    kept = KEPT.pop(network_log, None) or start(network_log=network_log)
     try:
+        kept.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not javascript})
         downloads = {"behavior": "allow", "downloadPath": str(folder / "downloads")}
         kept.driver.execute_cdp_cmd("Browser.setDownloadBehavior", downloads)
         kept.driver.set_window_size(*WINDOW)
@@ -58,13 +58,13 @@ def chromium(folder: Path, *, javascript: bool, network_log: bool = False) -> It
     except BaseException:
         end(kept)
         raise
-    if options in KEPT:
+    if network_log in KEPT:
         end(kept)  # a test had two
     else:
-        KEPT[options] = kept
+        KEPT[network_log] = kept
 
 
-def start(*, javascript: bool, network_log: bool) -> Kept:
+def start(*, network_log: bool) -> Kept:
     """Start a browser with a profile of its own."""
     profile = Path(tempfile.mkdtemp(prefix="chromium"))
     options = webdriver.ChromeOptions()
@@ -74,9 +74,6 @@ def start(*, javascript: bool, network_log: bool) -> Kept:
     options.add_argument(f"--user-data-dir={profile}")
     if network_log:
         options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    if not javascript:
-        preferences: dict[str, Any] = {"profile.managed_default_content_settings.javascript": 2}
-        options.add_experimental_option("prefs", preferences)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
     return Kept(driver, profile)
 

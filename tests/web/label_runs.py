@@ -1,7 +1,5 @@
 """A run to label, full of texts that no page may show too early or run at all, and servers of its pages."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from html.parser import HTMLParser
@@ -20,6 +18,7 @@ from memfin.web.label.application import label_application
 from memfin.web.label.views import LabelViews
 from memfin.web.view.index import Indexes
 from memfin.web.view.runs import Catalog
+from tests.commands import Command
 from tests.report.report_run_factory import row, summary, trace, turn, write_run
 from tests.web.view_runs import Answer, write_votes
 
@@ -143,14 +142,13 @@ async def labelling(run: Path, spare: Path, **options: Any) -> AsyncIterator[Lab
 
 
 @contextmanager
-def label_process(run: Path, *words: object, port: int = 0) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def label_process(run: Path, *words: object, port: int = 0) -> Iterator[tuple[Command, str]]:
     """Start ``memfin label``; yields the process and its address."""
-    command = [sys.executable, "-m", "memfin", "label", str(run), "--port", str(port), *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line.startswith("memfin label server: http://"), line
-            yield process, line.split()[-1].rstrip("/")
-        finally:
-            process.kill()
+    process = Command("label", run, "--port", port, *words)
+    try:
+        line = process.first_line()
+        assert line.startswith("memfin label server: http://"), line
+        yield process, line.split()[-1].rstrip("/")
+    finally:
+        process.kill()
+        process.communicate()

@@ -8,19 +8,21 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from memfin.cli.mcp import _check
 from memfin.dataset import SAMPLE
 from memfin.runtime import run_eval_parallel
+from tests.support import on_use
 
-mcp = pytest.importorskip("mcp", reason="mcp is not installed")
-
-from memfin.cli.mcp import _check  # noqa: E402
-from memfin.web.run_server import RunServer, protocol_server  # noqa: E402
+if find_spec("mcp") is None:
+    pytest.skip("mcp is not installed", allow_module_level=True)
+mcp = on_use("mcp")
 
 ROOT = Path(__file__).resolve().parents[2]
 READING = ["list_runs", "run_summary", "worst_turns", "read_dialog", "compare_runs", "check_reply"]
@@ -85,6 +87,8 @@ async def client(server: Any, mode: str = "auto") -> AsyncIterator[Any]:
 
 
 def within(runs: Path, *agents: str, datasets: Path | None = None) -> Any:
+    from memfin.web.run_server import RunServer, protocol_server  # noqa: PLC0415 - needs the SDK
+
     return protocol_server(RunServer(runs, _check, agents, datasets))
 
 

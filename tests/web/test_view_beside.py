@@ -400,7 +400,7 @@ def steps(folder: Path, url: str, differing: list[Place], starts: list[Place]) -
         browser.get(address(starts[1]).partition("#")[0])
         press(browser, "", address(starts[1]))
         at = differing.index(starts[1])
-        for place in differing[at + 1 :][:6]:
+        for place in differing[at + 1 :][:4]:
             key = "d" if place[0] == differing[differing.index(place) - 1][0] else "n"
             press(browser, key, address(place))
         browser.get(address(starts[-1]))

@@ -173,7 +173,7 @@ def _lost_with_context(store: MemoryStore, user_id: str, ids: Ids) -> Lost:
 
 def _lost_of(kind: str, id_name: str) -> Callable[[MemoryStore, str, Ids], Lost]:
     """Return the function that finds one item of a list by its id."""
-    return lambda store, user, ids: {kind: _one(_LISTS[kind](store, user), id_name, ids)}
+    return lambda store, user, ids: {kind: _one([*_LISTS[kind](store, user)], id_name, ids)}
 
 
 def _one(records: Sequence[Any], id_name: str, ids: Ids) -> list[Any]:
