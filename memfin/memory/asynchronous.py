@@ -36,7 +36,7 @@ R = TypeVar("R")
 async def run_whole(work: Callable[[], R], limiter: anyio.CapacityLimiter | None = None) -> R:
     """Run a function in a worker thread; cancelled, do not begin it, or wait for its end.
 
-    asyncio, unlike a cancel scope, ends the wait for a thread, as ``asyncio.wait_for`` and ``Task.cancel`` do.
+    Cancel scopes wait for a thread; the ``Task.cancel`` of asyncio, as of ``asyncio.wait_for``, does not.
     """
     begun, ended = threading.Lock(), threading.Event()
 
@@ -96,8 +96,9 @@ class AsyncMemoryStore:
     """Memory store whose methods are coroutine functions, for any host with an event loop.
 
     The store is opened in a worker thread by ``async with`` or the first call. Each call runs in a worker
-    thread too, at most `MAX_THREADS` of a loop at a time; several loops may share a store. A cancelled call that waits for its turn has no effect; one
-    that runs is waited for, so a write is never torn and never goes on unseen.
+    thread too, at most `MAX_THREADS` of a loop at a time; several loops may share a store. A cancelled call
+    that waits for its turn has no effect; one that runs is waited for, so a write is never torn and never
+    goes on unseen.
 
     Args:
         root: the directory of the data; the other arguments are those of `MemoryStore` as well.

@@ -1,7 +1,7 @@
 """Consent: its versions, its scopes, and the service of consents and accounts (memory design §8, §10)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec import structs
@@ -20,7 +20,7 @@ from memfin.contracts.memory import (
 from memfin.memory.errors import ConsentRequired, ConsentUnreadable, NotFound
 from memfin.memory.paths import check_id, new_id
 from memfin.memory.records import Keep, Put, Step, load, load_sound, onboarded, reviewed
-from memfin.memory.workspace import ConsentOnFile, Workspace, allows
+from memfin.memory.workspace import ConsentOnFile, Workspace, after, allows
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
@@ -29,7 +29,6 @@ SCOPES: Final[tuple[ConsentScope, ...]] = get_args(ConsentScope)
 NOTHING: Final = ConsentScopes(
     create_task=False, save_to_profile=False, save_to_thread=False, training_use_allowed=False
 )
-_TICK: Final = timedelta(microseconds=1)
 ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 
@@ -279,7 +278,7 @@ class Consents:
         files, paths = workspace.files, workspace.paths
         moments = [each.created_at for each in load_sound(files, paths.feedback(user_id), Feedback)]
         moments += [each.updated_at for each in load_sound(files, paths.threads(user_id), ThreadHeader)]
-        return max([now, *(moment + _TICK for moment in moments if moment >= now)])
+        return max([now, *(after(moment) for moment in moments if moment >= now)])
 
     def _succession(self, on_file: ConsentOnFile, next_version: ProfileConsent) -> list[Step]:
         """Return the steps that put a version in force and keep the one before it."""

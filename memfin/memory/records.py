@@ -37,6 +37,7 @@ _WORDLESS: Final = (
     inspect.NoneType,
     inspect.IntType,
 )
+_BYTES: Final = (bytes, bytearray)  # no gate could look into them
 # The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
 RecordT = TypeVar("RecordT", bound=Record)
@@ -54,7 +55,7 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
     """
     kind = type(record)
     try:
-        plain = msgspec.to_builtins(record)
+        plain = msgspec.to_builtins(record, builtin_types=_BYTES)
         texts = {name: plain[name] for name in text_fields(kind)}
         _check_plain(texts)
         msgspec.convert(plain, kind)
@@ -157,8 +158,10 @@ def _check_plain(value: object) -> None:
             item
             for container in level
             for item in (container.values() if isinstance(container, dict) else container)  # type: ignore[attr-defined]
-            if isinstance(item, dict | list | tuple)
+            if isinstance(item, dict | list | tuple | bytes | bytearray)
         ]
+        if any(isinstance(each, bytes | bytearray) for each in level):
+            raise InvalidInput("the record holds bytes; give a str")
     else:
         raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
     if (where := non_finite_path(value)) is not None:

@@ -121,14 +121,15 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
 
     def invoke(self, name: str, arguments: str | Mapping[str, Any]) -> Record:
         """Call a tool with a model's arguments; raise `MemoryRefusal` for what is refused or does not fit."""
-        if (function := self._tools.get(name)) is None:
-            raise InvalidInput(f"tool {name[:40]!r}: unknown; known tools: {', '.join(self._tools)}")
+        function = self._tools.get(name) if isinstance(name, str) else None
+        if function is None:
+            raise InvalidInput(f"tool {str(name)[:40]!r}: unknown; known tools: {', '.join(self._tools)}")
         try:
             given = msgspec.json.decode(arguments or "{}") if isinstance(arguments, str) else arguments
             form = msgspec.convert(given, arguments_form(function))
         except msgspec.ValidationError as problem:
             raise invalid_value(problem, default="arguments") from None
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):  # a DecodeError is a ValueError
             raise InvalidInput("arguments: are no JSON object") from None
         return function(**msgspec.structs.asdict(form))
 
@@ -142,7 +143,7 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
         return len(self._tools)
 
     def _readable(self) -> list[MemoryItem]:
-        places = dict.fromkeys((None, self._thread_id))
+        places = (None, self._thread_id)[: 1 + (self._thread_id is not None)]
         found = [each for place in places for each in self._items.all(self._user_id, thread_id=place)]
         kinds = kinds_of(self._route, of_thread=self._thread_id is not None)
         return [each for each in found if each.kind in kinds]

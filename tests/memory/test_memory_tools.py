@@ -128,3 +128,15 @@ def test_a_thread_is_searched_with_the_rest_and_added_to(store: MemoryStore) -> 
         "sells gold in May",
     }
     assert called(MemoryTools(store, "ada"), "list_memory")["items"][0]["text"] == "likes gold"
+
+
+@pytest.mark.parametrize("name", [None, 5, [], {}, "remember it"])
+def test_an_unknown_name_is_refused_whatever_its_type(store: MemoryStore, name: Any) -> None:
+    assert "unknown; known tools: " in json.loads(MemoryTools(store, "ada").call(name, "{}"))["error"]
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, '{"text": "\ud800"}', "\ud800", "1e999", "null", "{"])
+def test_arguments_that_cannot_be_read_are_refused(store: MemoryStore, arguments: str) -> None:
+    assert json.loads(MemoryTools(store, "ada").call("remember", arguments))["error"].startswith(
+        "arguments: "
+    )
