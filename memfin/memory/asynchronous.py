@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, S
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
 from memfin.memory.consent import Consents
 from memfin.memory.contexts import Tasks, Threads
@@ -26,9 +28,33 @@ from memfin.memory.workspace import Clock, Workspace
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
 
-MAX_THREADS: Final = 4  # operations at a time; others wait for their turn without a thread
+MAX_THREADS: Final = 4  # operations of a loop at a time; others wait for their turn without a thread
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+async def run_whole(work: Callable[[], R], limiter: anyio.CapacityLimiter | None = None) -> R:
+    """Run a function in a worker thread; cancelled, do not begin it, or wait for its end.
+
+    Cancel scopes wait for a thread; the ``Task.cancel`` of asyncio, as of ``asyncio.wait_for``, does not.
+    """
+    begun, ended = threading.Lock(), threading.Event()
+
+    def working() -> R:
+        if not begun.acquire(blocking=False):
+            raise RuntimeError("cancelled")  # to nobody
+        try:
+            return work()
+        finally:
+            ended.set()
+
+    try:
+        return await anyio.to_thread.run_sync(working, limiter=limiter)
+    except anyio.get_cancelled_exc_class():
+        while not begun.acquire(blocking=False) and not ended.is_set():
+            with suppress(anyio.get_cancelled_exc_class()), anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(ended.wait, limiter=anyio.CapacityLimiter(1))
+        raise
 
 
 class _Async(Generic[P, R]):
@@ -71,8 +97,9 @@ class AsyncMemoryStore:
     """Memory store whose methods are coroutine functions, for any host with an event loop.
 
     The store is opened in a worker thread by ``async with`` or the first call. Each call runs in a worker
-    thread too, at most `MAX_THREADS` at a time. A cancelled call that waits for its turn has no effect; one
-    that runs is waited for, so a write is never torn and never goes on unseen.
+    thread too, at most `MAX_THREADS` of a loop at a time; several loops may share a store. A cancelled call
+    that waits for its turn has no effect; one that runs is waited for, so a write is never torn and never
+    goes on unseen.
 
     Args:
         root: the directory of the data; the other arguments are those of `MemoryStore` as well.
@@ -102,8 +129,15 @@ class AsyncMemoryStore:
         self._opening = opening
         self._store = store
         self._once = threading.Lock()
-        self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        self._limiters: RunVar[anyio.CapacityLimiter] = RunVar(f"memfin.memory {id(self)}")
         self.items = AsyncItems(self)
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        """Return the limiter of the running loop."""
+        limiter = self._limiters.get(None)
+        if limiter is None:
+            self._limiters.set(limiter := anyio.CapacityLimiter(MAX_THREADS))
+        return limiter
 
     def _opened(self) -> MemoryStore:
         with self._once:
@@ -120,15 +154,34 @@ class AsyncMemoryStore:
         def work() -> Any:
             return attrgetter(name)(self._opened())(*args, **kwargs)
 
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+        return await run_whole(work, self._limiter())
 
     async def aclose(self) -> None:
-        """Close the store, unless it was given; it cannot be used afterwards."""
-        if self._opening is not None:
-            await self.call("close")
+        """Close the store, unless it was given, after the calls of the loop; it cannot be used afterwards."""
+        if self._opening is None:
+            return
+        limiter = self._limiter()
+        turns = [object() for _ in range(MAX_THREADS)]
+        try:
+            for turn in turns:
+                await limiter.acquire_on_behalf_of(turn)
+            await run_whole(self._close)
+        finally:
+            for turn in turns:
+                with suppress(RuntimeError):  # not acquired
+                    limiter.release_on_behalf_of(turn)
+
+    def _close(self) -> None:
+        with self._once:
+            if self._store is not None and self._opening is not None:
+                self._store.close()
 
     async def __aenter__(self) -> Self:
-        await anyio.to_thread.run_sync(self._opened, limiter=self._limiter)
+        try:
+            await run_whole(self._opened, self._limiter())
+        except anyio.get_cancelled_exc_class():
+            self._close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

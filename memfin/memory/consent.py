@@ -1,7 +1,7 @@
 """Consent: its versions, its scopes, and the service of consents and accounts (memory design §8, §10)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec import structs
@@ -30,7 +30,7 @@ from memfin.memory.records import (
     onboarded,
     reviewed,
 )
-from memfin.memory.workspace import ConsentOnFile, Workspace, allows
+from memfin.memory.workspace import ConsentOnFile, Workspace, after, allows
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
@@ -39,7 +39,6 @@ SCOPES: Final[tuple[ConsentScope, ...]] = get_args(ConsentScope)
 NOTHING: Final = ConsentScopes(
     create_task=False, save_to_profile=False, save_to_thread=False, training_use_allowed=False
 )
-_TICK: Final = timedelta(microseconds=1)
 ConsentState = Literal["none", "granted", "revoked", "unreadable"]
 
 
@@ -294,7 +293,7 @@ class Consents:
         files, paths = workspace.files, workspace.paths
         moments = [each.created_at for each in load_sound(files, paths.feedback(user_id), Feedback)]
         moments += [each.updated_at for each in load_sound(files, paths.threads(user_id), ThreadHeader)]
-        return max([now, *(moment + _TICK for moment in moments if moment >= now)])
+        return max([now, *(after(moment) for moment in moments if moment >= now)])
 
     def _succession(self, on_file: ConsentOnFile, next_version: ProfileConsent) -> list[Step]:
         """Return the steps that put a version in force and keep the one before it."""

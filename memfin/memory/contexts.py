@@ -29,7 +29,7 @@ from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInpu
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
 from memfin.memory.records import Put, Step, by_age, context_fields, load, load_all
-from memfin.memory.workspace import Sweep, Workspace, allows
+from memfin.memory.workspace import Sweep, Workspace, after, allows
 
 if TYPE_CHECKING:
     from memfin.memory.drift import DriftLog
@@ -41,7 +41,6 @@ KEPT: Final = timedelta(hours=24)
 WORKERS: Final = 8  # threads that remove files; they mostly wait, and more of them get into each other's way
 FEW: Final = 256  # contexts that one thread removes by itself
 AT_A_TIME: Final = 64  # contexts after which a lock is given back, a user's last one included
-_TICK: Final = timedelta(microseconds=1)
 
 
 class ThreadFiles:
@@ -270,7 +269,7 @@ def later(
     now: datetime, others: Iterable[ThreadRefresh | UserContext | MemoryItem | ThreadHeader | Feedback]
 ) -> datetime:
     """Return the time, or the moment after the last of the others if the clock is behind them."""
-    return max([now, *(other.created_at + _TICK for other in others)])
+    return max([now, *(after(other.created_at) for other in others)])
 
 
 def _fields(context: ContextFields | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import msgspec
 from memfin.contracts.base import Record
 from memfin.contracts.memory import DriftRecord, Identifier, ThreadHeader, TrainingAssetCandidate
 from memfin.memory.files import Files
-from memfin.memory.paths import Paths
+from memfin.memory.paths import Paths, is_id
 from memfin.memory.records import (
     Append,
     Put,
@@ -47,8 +47,8 @@ def signal_of(record: DriftRecord) -> str:
 
 def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> Iterator[Step]:
     """Yield the steps that remove everything of a user's deleted threads, feedback and drift records."""
-    threads = files.names(paths.threads(user_id), GONE)
-    feedback = files.names(paths.feedback(user_id), GONE)
+    threads = list(filter(is_id, files.names(paths.threads(user_id), GONE)))
+    feedback = list(filter(is_id, files.names(paths.feedback(user_id), GONE)))
     refreshes = (name for each in threads for name in files.names(paths.refreshes(user_id, each)))
     sources = {
         *(f"thread:{name}" for name in threads),
@@ -85,7 +85,7 @@ def remaining_steps(files: Files, paths: Paths, user_id: str, now: datetime) -> 
 
 
 def _deleted_headers(files: Files, paths: Paths, user_id: str) -> Iterator[ThreadHeader]:
-    for name in files.names(paths.threads(user_id), GONE):
+    for name in filter(is_id, files.names(paths.threads(user_id), GONE)):
         with suppress(RecordDamaged):
             if found := load(files, gone(paths.thread(user_id, name)), ThreadHeader):
                 yield found

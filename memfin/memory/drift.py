@@ -450,7 +450,7 @@ class DriftLog:
         Feedback needs ``create_task`` and is removed with it; the log needs ``save_to_profile``.
         """
         workspace = self._workspace
-        given = {
+        given: dict[str, Any] = {
             "related_object_ref": related_object_ref,
             "cognition_object": cognition_object,
             "rating": rating,
@@ -462,14 +462,9 @@ class DriftLog:
             history = list(load_sound(workspace.files, directory, Feedback))
             # No feedback is older than its consent, whatever the clock says.
             now = later(rules.not_before(consent, workspace.now()), history)
-            received = Feedback(
-                feedback_id=workspace.id_for("feedback", user_id, directory, now),
-                related_object_ref=related_object_ref,
-                cognition_object=dict(cognition_object),
-                rating=rating,
-                created_at=now,
-                comment=comment,
-            )
+            feedback_id = workspace.id_for("feedback", user_id, directory, now)
+            given["cognition_object"] = dict(cognition_object)
+            received = Feedback(feedback_id=feedback_id, created_at=now, **given)
             path = workspace.paths.feedback_item(user_id, received.feedback_id)
             checked = workspace.check([Put(path, received)])
             known = self._known(consent, [*history, received])

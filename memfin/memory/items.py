@@ -6,7 +6,9 @@ Items of no thread need ``save_to_profile``, and a revocation removes them; item
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,10 +34,10 @@ from memfin.memory.errors import (
     SensitiveInput,
     ThreadClosed,
 )
-from memfin.memory.paths import check_id, new_id
+from memfin.memory.paths import check_id, is_id, new_id
 from memfin.memory.records import MAX_RECORD, Put, RecordDamaged, by_age, load, load_sound
 from memfin.memory.slices import MATRIX, SLICES, wanted_slices
-from memfin.memory.workspace import Workspace, allows
+from memfin.memory.workspace import Workspace, after, allows
 from memfin.text.bm25 import IncrementalBM25, terms
 
 MAX_ITEMS: Final = 1000  # of a user, those of threads included
@@ -44,9 +46,9 @@ MAX_VERSIONS: Final = 32  # earlier values of an item that are kept
 SLICE_OF: Final[dict[ItemKind, SliceName]] = {form.kind: name for name, form in SLICES.items() if form.kind}
 NOTES_MATCHED: Final = 5  # notes of a prompt: those that match it best
 NOTES_NEWEST: Final = 3  # notes of a prompt that matches none: the newest
+MAX_WORDS: Final = 64  # of a query that are looked up as they are, too
 KEY: Final = "key"  # in the metadata: the key of `Items.add`
 IMPORTED_ID: Final = "imported_id"  # in the metadata: the id in the memory that an item comes from
-_TICK: Final = timedelta(microseconds=1)
 _UNKNOWN: Final = "item: there is none with that id"
 
 
@@ -217,7 +219,7 @@ class Items:
         if (item.text, item.metadata) == (text, metadata):
             return item
         workspace = self._workspace
-        now = max(rules.not_before(consent, workspace.now()), item.updated_at + _TICK)
+        now = max(rules.not_before(consent, workspace.now()), after(item.updated_at))
         before = [] if item.text == text else [ItemVersion(text=item.text, at=item.updated_at)]
         changed = item.replace(
             text=text,
@@ -226,7 +228,7 @@ class Items:
             consent_version=consent.version,
             versions=[*item.versions, *before][-MAX_VERSIONS:],
         )
-        while changed.versions and len(msgspec.json.encode(changed)) >= MAX_RECORD:
+        while changed.versions and _size(changed) >= MAX_RECORD:
             changed = changed.replace(versions=changed.versions[1:])
         path = self._directory(item.user_id, item.thread_id) / f"{item.item_id}.json"
         workspace.do(item.user_id, workspace.check([Put(path, changed)]))
@@ -257,7 +259,7 @@ class Items:
         A route restricts them to the kinds whose slice it may read. Without consent, nothing is found.
         """
         if not isinstance(query, str):
-            raise InvalidInput("query: must be a str")
+            raise InvalidInput(f"query: must be a str, not {type(query).__name__}")
         if not isinstance(limit, int) or limit < 1:
             raise InvalidInput("limit: must be at least 1, as an int")
         kinds = kinds_of(route, of_thread=thread_id is not None)
@@ -265,7 +267,7 @@ class Items:
         def read(consent: ProfileConsent | None) -> list[MemoryItem]:
             return [
                 each
-                for place in dict.fromkeys((None, thread_id))
+                for place in (None, thread_id)[: 1 + (thread_id is not None)]
                 for each in self.readable(user_id, consent, place)
                 if each.kind in kinds
             ]
@@ -314,8 +316,8 @@ class Items:
     def _places(self, user_id: str) -> list[Path]:
         """Return the directories of a user's items: that of no thread, and those of the threads."""
         workspace = self._workspace
-        threads = workspace.files.names(workspace.paths.all_thread_contexts(user_id), "")
-        return [self._directory(user_id, None), *(self._directory(user_id, each) for each in threads)]
+        names = workspace.files.names(workspace.paths.all_thread_contexts(user_id), "")
+        return [self._directory(user_id, each) for each in (None, *filter(is_id, names))]
 
     def _path(self, user_id: str, item_id: str) -> Path:
         """Return the file of an item; raise `NotFound` when the user has none with that id."""
@@ -327,31 +329,25 @@ class Items:
 
     def _load(self, user_id: str, path: Path) -> MemoryItem:
         found = load(self._workspace.files, path, MemoryItem)
-        if found is None or found.user_id != user_id:
+        if found is None or (found.user_id, found.item_id) != (user_id, path.stem):
             raise NotFound(_UNKNOWN)
         return found
 
 
+@dataclass
 class _Place:
     """The items of a thread, or of no thread, on file before some are added, under the user's lock."""
 
-    def __init__(
-        self,
-        consent: ProfileConsent,
-        thread_id: str | None,
-        directory: Path,
-        places: Sequence[Path],
-        held: Sequence[MemoryItem],
-        count: int,
-    ) -> None:
-        self.consent = consent
-        self.thread_id = thread_id
-        self.directory = directory
-        self.places = places  # those of all items of the user, which are counted
-        self.held = held
-        self.count = count
-        self.known = {(each.kind, each.text): each for each in reversed(held)}
-        self.last = held  # a new item is dated after these
+    consent: ProfileConsent
+    thread_id: str | None
+    directory: Path
+    places: Sequence[Path]  # those of all items of the user, which are counted
+    held: Sequence[MemoryItem]
+    count: int
+
+    def __post_init__(self) -> None:
+        self.known = {(each.kind, each.text): each for each in reversed(self.held)}
+        self.last = self.held  # a new item is dated after these
 
 
 def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
@@ -360,11 +356,12 @@ def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     for each in items:
         index.add(Counter(terms(each.text)))
     scores = dict(index.search(terms(query), len(items)))
-    words = dict.fromkeys(query.casefold().split())
+    words = list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
     found: list[tuple[float, int, datetime, str, MemoryItem]] = []
     for number, item in enumerate(items):
         score = round(scores.get(number, 0.0), 6)
-        exact = [word for word in words if word in item.text.casefold()]
+        text = item.text.casefold()
+        exact = [word for word in words if word in text]
         # A single Chinese character is no term of a longer word, so it is looked up as it is.
         if score or any(not word.isascii() for word in exact):
             found.append((score, len(exact), item.updated_at, item.item_id, item))
@@ -394,15 +391,24 @@ def _check_kind(kind: ItemKind | None) -> None:
         raise InvalidInput(f"kind: unknown; known kinds: {', '.join(SLICE_OF)}")
 
 
+def _size(item: MemoryItem) -> int:
+    """Return the bytes of an item; 0 for one that cannot be written."""
+    with suppress(TypeError, ValueError, OverflowError, RecursionError):
+        return len(msgspec.json.encode(item))
+    return 0
+
+
 def _stripped(text: str) -> str:
-    return text.strip() if isinstance(text, str) else text
+    if not isinstance(text, str):
+        raise InvalidInput(f"text: must be a str, not {type(text).__name__}")
+    return text.strip()
 
 
 def kinds_of(route: Route | None, *, of_thread: bool) -> Collection[ItemKind]:
     """Return the kinds of items that a route may read; all without a route."""
     if route is None:
         return SLICE_OF.keys()
-    if route not in MATRIX:
+    if route not in tuple(MATRIX):
         raise InvalidInput(f"route: unknown; known routes: {', '.join(MATRIX)}")
     wanted = wanted_slices(route, of_thread=of_thread)
     return [kind for kind, name in SLICE_OF.items() if name in wanted]

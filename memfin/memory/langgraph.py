@@ -13,9 +13,8 @@ from functools import partial
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, cast
 
-import anyio.to_thread
-
 from memfin.contracts.memory import ItemKind, MemoryItem
+from memfin.memory.asynchronous import run_whole
 from memfin.memory.errors import InvalidInput, NotFound
 from memfin.memory.foreign import joined, split
 from memfin.memory.items import key_of, ranked
@@ -62,7 +61,7 @@ class GovernedStore(base.BaseStore):
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Carry out operations in their order in a worker thread, and return their results."""
-        return await anyio.to_thread.run_sync(self.batch, list(ops))
+        return await run_whole(partial(self.batch, list(ops)))
 
     def _prepared(self, op: base.Op) -> Callable[[], base.Result]:
         """Return the work of an operation; raise `InvalidInput` for one that this store cannot carry out."""

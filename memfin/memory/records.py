@@ -4,6 +4,7 @@ A profile needs the token that only `onboarded` and `reviewed` give (memory desi
 """
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ _WORDLESS: Final = (
     inspect.NoneType,
     inspect.IntType,
 )
+_BYTES: Final = (bytes, bytearray)  # no gate could look into them
 # The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
 RecordT = TypeVar("RecordT", bound=Record)
@@ -54,12 +56,9 @@ def encode(record: Record, path: Path, gate: Gate, on_file: bytes | None = None)
     """
     kind = type(record)
     try:
-        plain = msgspec.to_builtins(record)
+        plain = msgspec.to_builtins(record, builtin_types=_BYTES)
         texts = {name: plain[name] for name in text_fields(kind)}
-        if is_deeper(texts, MAX_DEPTH):
-            raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
-        if (where := non_finite_path(texts)) is not None:
-            raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
+        _check_plain(texts)
         msgspec.convert(plain, kind)
         data = msgspec.json.encode(record) + b"\n"
     except msgspec.ValidationError as problem:
@@ -162,15 +161,29 @@ def _may_hold_text(kind: inspect.Type) -> bool:
             return not isinstance(kind, _WORDLESS)
 
 
+def _check_plain(texts: object) -> None:
+    """Refuse data that is nested too deeply, and values that JSON cannot represent."""
+    if any(isinstance(each, bytes | bytearray) for level in _levels(texts) for each in level):
+        raise InvalidInput("the record holds bytes; give a str")
+    if is_deeper(texts, MAX_DEPTH):
+        raise InvalidInput(f"the record is nested more than {MAX_DEPTH} levels deep")
+    if (where := non_finite_path(texts)) is not None:
+        raise InvalidInput(f"{where.removeprefix('$.')}: is not a finite number")
+
+
+def _levels(value: object) -> Iterator[list[Any]]:
+    """Yield the parts of plain data by the number of lists and objects around them."""
+    level: list[Any] = [value]
+    while level:
+        yield level
+        inner = (each for each in level if isinstance(each, dict | list | tuple))
+        level = [item for each in inner for item in (each.values() if isinstance(each, dict) else each)]
+
+
 def is_deeper(value: object, limit: int) -> bool:
     """Return True if more than ``limit`` lists and objects of plain data are nested."""
-    level: list[Any] = [value]
-    for _ in range(limit + 1):
-        level = [each for each in level if isinstance(each, dict | list | tuple)]
-        if not level:
-            return False
-        level = [item for each in level for item in (each.values() if isinstance(each, dict) else each)]
-    return True
+    level = next(itertools.islice(_levels(value), limit, None), ())
+    return any(isinstance(each, dict | list | tuple) for each in level)
 
 
 class EarlyGate:

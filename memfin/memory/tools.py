@@ -61,7 +61,7 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
     def __init__(
         self, store: MemoryStore, user_id: str, *, route: Route | None = None, thread_id: str | None = None
     ) -> None:
-        kinds_of(route, of_thread=thread_id is not None)  # refuses an unknown route
+        self._kinds = kinds_of(route, of_thread=thread_id is not None)
         self._items = store.items
         self._user_id = check_id(user_id)
         self._route: Route | None = route
@@ -123,14 +123,15 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
 
     def invoke(self, name: str, arguments: str | Mapping[str, Any]) -> Record:
         """Call a tool with a model's arguments; raise `MemoryRefusal` for what is refused or does not fit."""
-        if (function := self._tools.get(name)) is None:
-            raise InvalidInput(f"tool {name[:40]!r}: unknown; known tools: {', '.join(self._tools)}")
+        function = self._tools.get(name) if isinstance(name, str) else None
+        if function is None:
+            raise InvalidInput(f"tool {str(name)[:40]!r}: unknown; known tools: {', '.join(self._tools)}")
         try:
             given = msgspec.json.decode(arguments or "{}") if isinstance(arguments, str) else arguments
             form = msgspec.convert(given, arguments_form(function))
         except msgspec.ValidationError as problem:
             raise invalid_value(problem, default="arguments") from None
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):  # a DecodeError is a ValueError
             raise InvalidInput("arguments: are no JSON object") from None
         return function(**msgspec.structs.asdict(form))
 
@@ -144,15 +145,13 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
         return len(self._tools)
 
     def _readable(self) -> list[MemoryItem]:
-        places = dict.fromkeys((None, self._thread_id))
+        places = (None, self._thread_id)[: 1 + (self._thread_id is not None)]
         found = [each for place in places for each in self._items.all(self._user_id, thread_id=place)]
-        kinds = kinds_of(self._route, of_thread=self._thread_id is not None)
-        return [each for each in found if each.kind in kinds]
+        return [each for each in found if each.kind in self._kinds]
 
     def _check(self, kind: ItemKind) -> None:
-        kinds = kinds_of(self._route, of_thread=self._thread_id is not None)
-        if kind not in kinds:
-            known = ", ".join(kinds) or "none"
+        if kind not in self._kinds:
+            known = ", ".join(self._kinds) or "none"
             raise InvalidInput(f"kind: tasks of route {self._route} do not read {kind}; they read: {known}")
 
     def _known(self, item_id: str) -> None:

@@ -50,6 +50,8 @@ _LOG: Final = logging.getLogger("memfin.memory")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TEXTS: Final[Mapping[str, Any]] = {}
 PURGED_WITHIN: Final = timedelta(hours=48)  # of a revocation; the purge is done at once if nothing stops it
+_TICK: Final = timedelta(microseconds=1)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 ValueT = TypeVar("ValueT")
 Blockable = UserContext | MemoryItem | ThreadHeader
 
@@ -83,6 +85,11 @@ def allows(consent: ProfileConsent | None, scope: ConsentScope) -> bool:
 def is_overdue(consent: ProfileConsent | None, now: datetime) -> bool:
     """Return True if an unfinished purge is past its deadline."""
     return consent is not None and consent.revoked_at is not None and now - consent.revoked_at > PURGED_WITHIN
+
+
+def after(moment: datetime) -> datetime:
+    """Return the next moment; of the last one there is, itself."""
+    return moment + min(_TICK, _LAST - moment)
 
 
 class Sweep(Record):
@@ -260,7 +267,7 @@ class Workspace:
             yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
         if not allows(consent, "save_to_thread"):
-            for thread_id in files.names(paths.all_thread_contexts(user_id), ""):
+            for thread_id in filter(is_id, files.names(paths.all_thread_contexts(user_id), "")):
                 yield from self.block_thread_steps(user_id, thread_id)
             yield from self.block_steps(paths.threads(user_id), ThreadHeader)
         # 4. Training candidates: withdrawn.

@@ -8,7 +8,7 @@ from anyio import to_thread
 from mcp import types  # pyright: ignore[reportMissingImports]
 from mcp.server.lowlevel import Server  # pyright: ignore[reportMissingImports]
 
-from memfin.errors import MemfinError
+from memfin.errors import MemfinError, RunFault
 from memfin.memory.tools import INSTRUCTIONS, MemoryTools
 from memfin.sandbox.signatures import arguments_form, object_schema
 from memfin.text.lines import one_line
@@ -61,9 +61,10 @@ class MemoryServer:
         try:
             found = await to_thread.run_sync(self._tools.invoke, params.name, params.arguments or {})
         except MemfinError as problem:
-            # The reason of a fault without its path, which names the user.
-            reason = problem.__cause__.strerror if isinstance(problem.__cause__, OSError) else str(problem)
-            text = one_line((reason or str(problem)), 500)
+            reason = str(problem)
+            if isinstance(problem, RunFault):  # without its path, which names the user
+                reason = getattr(problem.__cause__, "strerror", None) or "the memory cannot be read"
+            text = one_line(reason, 500)
             return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
         content: list[Any] = [types.TextContent(text=msgspec.json.encode(found).decode())]
         return types.CallToolResult(content=content, structured_content=msgspec.to_builtins(found))

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import assert_type
 
@@ -160,6 +161,80 @@ def test_a_cancelled_write_is_whole_and_one_that_waits_for_its_turn_is_not_begun
             assert scope.cancelled_caught
             kept = [len(await store.items.all(user_id)) for user_id in users]
             assert sorted(kept) == [0, *[1] * MAX_THREADS]
+
+    asyncio.run(main())
+
+
+def test_a_write_is_waited_for_when_asyncio_cancels_its_task_twice(tmp_path: Path) -> None:
+    files = HeldFiles()
+
+    async def main() -> None:
+        async with AsyncMemoryStore(tmp_path, files=files) as store:
+            await store.grant_consent("ann", EVERYTHING)
+            while files.waiting.acquire(blocking=False):
+                pass
+            files.go.clear()
+            adding = asyncio.create_task(store.items.add("ann", "a"))
+            await asyncio.to_thread(files.waiting.acquire)
+            for _ in range(2):
+                adding.cancel()
+                await asyncio.sleep(0.01)
+            assert not adding.done()
+            files.go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await adding
+            assert [each.text for each in await store.items.all("ann")] == ["a"]
+
+    asyncio.run(main())
+
+
+def test_a_call_that_asyncio_cancels_in_the_queue_has_no_effect(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with AsyncMemoryStore(tmp_path, files=UnsyncedFiles()) as store:
+            await store.grant_consent("ann", EVERYTHING)
+            for moment in range(5):
+                adding = asyncio.create_task(store.items.add("ann", f"text {moment}"))
+                for _ in range(moment):
+                    await asyncio.sleep(0)
+                adding.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await adding
+                whole = await store.export_user("ann")  # takes the lock: nothing is under way
+                assert await store.export_user("ann") == whole
+
+    asyncio.run(main())
+
+
+def test_two_loops_share_a_store(tmp_path: Path) -> None:
+    store = AsyncMemoryStore(tmp_path, files=UnsyncedFiles())
+
+    async def client(user_id: str) -> None:
+        await store.grant_consent(user_id, EVERYTHING)
+        for number in range(10):
+            await store.items.add(user_id, f"text {number}")
+
+    async def main(prefix: str) -> int:
+        users = [f"{prefix}{number}" for number in range(2 * MAX_THREADS)]
+        await asyncio.wait_for(asyncio.gather(*map(client, users)), timeout=30)
+        return sum([len(await store.items.all(user_id)) for user_id in users])
+
+    with ThreadPoolExecutor(2) as pool:
+        kept = list(pool.map(lambda prefix: asyncio.run(main(prefix)), "ab"))
+    assert kept == [20 * MAX_THREADS] * 2
+    anyio.run(store.aclose, backend="trio")
+
+
+def test_closing_waits_for_the_calls_of_the_loop(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = AsyncMemoryStore(tmp_path, files=UnsyncedFiles())
+        await store.grant_consent("ann", EVERYTHING)
+        calls = [asyncio.create_task(store.start_task("ann", "snapshot")) for _ in range(3 * MAX_THREADS)]
+        await asyncio.sleep(0)
+        await store.aclose()
+        tasks = {(await call).context.task_id for call in calls}
+        assert len(tasks) == len(calls)
+        with open_store(tmp_path) as reopened:
+            assert {each.task_id for each in reopened.list_tasks("ann")} <= tasks
 
     asyncio.run(main())
 

@@ -1,5 +1,8 @@
 """Items: single texts with ids, earlier values and search, behind the consent of their scope."""
 
+import json
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -443,3 +446,79 @@ def test_a_task_reads_the_notes_that_match_its_prompt_else_the_newest(tmp_path: 
         assert notes("明年的买房首付") == ("买房计划在明年",)
         assert notes("xyz") == notes("") == ("买房计划在明年", "has two children", "reads in the morning")
         assert notes("gold", thread_id) == ("gold for the thread", "asked about gold")
+
+
+@pytest.mark.parametrize("text", [b"13800138000", bytearray(b"x"), None, 7, "\ud800"])
+def test_a_text_of_another_type_is_refused_in_one_line(tmp_path: Path, text: Any) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        item = store.items.add("ann", "no gold")
+        calls: list[Callable[[], object]] = [
+            lambda: store.items.add("ann", text),
+            lambda: store.items.update("ann", item.item_id, text),
+            lambda: store.items.add("ann", "a", metadata={"a": [text], "b": float("inf")}),
+            lambda: store.items.add("ann", "a", metadata={"a": {"b": text}, "c": b"x"}),
+            lambda: store.save_thread("ann", "snap_1", text, {}),
+        ]
+        for call in calls:
+            with pytest.raises(InvalidInput, match=r"\A.{10,100}\Z"):
+                call()
+        assert store.items.everything("ann") == [item]
+
+
+def test_arguments_of_other_types_are_refused(tmp_path: Path) -> None:
+    values: list[Any] = [[], {}, 1.5, b"x"]
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        calls: dict[str, Callable[[Any], object]] = {
+            "query": lambda value: store.items.search("ann", value),
+            "limit": lambda value: store.items.search("ann", "a", limit=value),
+            "route": lambda value: store.items.search("ann", "a", route=value),
+            "thread id": lambda value: store.items.search("ann", "a", thread_id=value),
+            "kind": lambda value: store.items.all("ann", kind=value),
+        }
+        for name, call in calls.items():
+            for value in values:
+                with pytest.raises(InvalidInput, match=f"^{name}: "):
+                    call(value)
+
+
+def test_the_last_moment_of_all_and_a_foreign_name_stop_nothing(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = store.save_thread("ann", "snap_1", "Gold", {"type": "asset"}).thread_id
+        inside = store.items.add("ann", "no gold", thread_id=thread_id)
+        item = store.items.add("ann", "no leverage")
+        path = store.workspace.paths.items("ann") / f"{item.item_id}.json"
+        stored = json.loads(path.read_bytes())
+        end = dict.fromkeys(("created_at", "updated_at"), "9999-12-31T23:59:59.999999Z")
+        path.write_text(json.dumps(stored | end), encoding="utf-8")
+        store.workspace.paths.all_thread_contexts("ann").joinpath("a name.txt").touch()
+        store.workspace.paths.threads("ann").joinpath("a name.gone").touch()
+        assert store.items.update("ann", item.item_id, "any leverage").text == "any leverage"
+        assert store.items.add("ann", "later").created_at > inside.created_at
+        assert store.items.get("ann", inside.item_id) == inside
+        store.revoke_consent("ann")
+        assert [each.consent_blocked for each in store.items.everything("ann")] == [True]
+        store.delete_thread("ann", thread_id)
+        assert store.items.everything("ann") == []
+
+
+def test_an_item_under_the_name_of_another_is_unknown(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        item = store.items.add("ann", "no leverage")
+        path = store.workspace.paths.items("ann") / f"{item.item_id}.json"
+        path.with_name("item_1.json").write_bytes(path.read_bytes())
+        with pytest.raises(NotFound):
+            store.items.update("ann", "item_1", "any leverage")
+        assert store.items.get("ann", item.item_id) == item
+
+
+def test_a_long_prompt_of_many_words_is_ranked_soon(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        item = store.items.add("ann", "gold " * 700)
+    begun = time.perf_counter()
+    assert items.ranked([item] * 200, "gold " + " ".join(map(str, range(15_000))))
+    assert time.perf_counter() - begun < 10

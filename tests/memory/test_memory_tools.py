@@ -131,3 +131,15 @@ def test_tools_of_an_unknown_route_or_user_are_refused_when_they_are_made(store:
         MemoryTools(store, "ada", route="snap")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="user id: must be"):
         MemoryTools(store, "ada/bob")
+
+
+@pytest.mark.parametrize("name", [None, 5, [], {}, "remember it"])
+def test_an_unknown_name_is_refused_whatever_its_type(store: MemoryStore, name: Any) -> None:
+    assert "unknown; known tools: " in json.loads(MemoryTools(store, "ada").call(name, "{}"))["error"]
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, '{"text": "\ud800"}', "\ud800", "1e999", "null", "{"])
+def test_arguments_that_cannot_be_read_are_refused(store: MemoryStore, arguments: str) -> None:
+    assert json.loads(MemoryTools(store, "ada").call("remember", arguments))["error"].startswith(
+        "arguments: "
+    )
