@@ -98,7 +98,8 @@ def import_items(
         texts.add(text.strip())
     if not new and not known:
         raise UsageError(
-            f"{path}: holds nothing of user {name} to import: {of_others} records of other users, "
+            f"{path}: holds nothing of user {name} to import: {of_others} of other users"
+            f"{' (--from-user gives the name of this user in the file)' if of_others else ''}, "
             f"{len(left)} that cannot be read{f' (number {left[0][0]}: {left[0][1]})' if left else ''}"
         )
     if (total := len(store.items.everything(user_id)) + len(new)) > MAX_ITEMS:

@@ -313,3 +313,10 @@ def test_tasks_need_consent_once_and_go_on_without_memory_after_a_revocation() -
 def test_scopes_are_said_one_by_one() -> None:
     with pytest.raises(TypeError, match="Missing required argument"):
         ConsentScopes(create_task=True)  # type: ignore[call-arg]
+
+
+def test_a_wrong_argument_names_the_method_of_the_store(store: MemoryStore) -> None:
+    with pytest.raises(
+        TypeError, match=r"MemoryStore\.review_profile\(\) got an unexpected .* 'constraints'"
+    ):
+        store.review_profile("u1", {}, constraints=["no leverage"])  # type: ignore[call-arg]
