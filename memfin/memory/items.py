@@ -109,7 +109,8 @@ class Items:
                 consent_version=consent.version,
                 metadata=given,
             )
-            workspace.do(user_id, workspace.check([Put(directory / f"{item.item_id}.json", item)]))
+            checked = workspace.check([Put(directory / f"{item.item_id}.json", item)])
+            workspace.do(user_id, checked, marked=True)
             return item
 
     def get(self, user_id: str, item_id: str) -> MemoryItem:
@@ -173,7 +174,7 @@ class Items:
         while changed.versions and _size(changed) >= MAX_RECORD:
             changed = changed.replace(versions=changed.versions[1:])
         path = self._directory(item.user_id, item.thread_id) / f"{item.item_id}.json"
-        workspace.do(item.user_id, workspace.check([Put(path, changed)]))
+        workspace.do(item.user_id, workspace.check([Put(path, changed)]), marked=True)
         return changed
 
     def history(self, user_id: str, item_id: str) -> list[ItemVersion]:

@@ -83,7 +83,8 @@ class Owned:
 
         def work() -> None:
             with workspace.writing(user_id):
-                workspace.do(user_id, workspace.check([Remove(path)]))
+                # An attempt that was killed before may have left the same words in another file.
+                workspace.do(user_id, workspace.check([Remove(path)]), settle=True)
                 workspace.index.drop(user_id, context_id)
 
         workspace.despite_full_disk(work)
