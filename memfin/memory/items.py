@@ -167,7 +167,8 @@ class Items:
             consent_version=place.consent.version,
             metadata=metadata,
         )
-        workspace.do(user_id, workspace.check([Put(place.directory / f"{item.item_id}.json", item)]))
+        checked = workspace.check([Put(place.directory / f"{item.item_id}.json", item)])
+        workspace.do(user_id, checked, marked=True)
         place.count += 1
         place.last = [item]
         place.known[kind, text] = item
@@ -231,7 +232,7 @@ class Items:
         while changed.versions and _size(changed) >= MAX_RECORD:
             changed = changed.replace(versions=changed.versions[1:])
         path = self._directory(item.user_id, item.thread_id) / f"{item.item_id}.json"
-        workspace.do(item.user_id, workspace.check([Put(path, changed)]))
+        workspace.do(item.user_id, workspace.check([Put(path, changed)]), marked=True)
         return changed
 
     def history(self, user_id: str, item_id: str) -> list[ItemVersion]:

@@ -75,7 +75,8 @@ class Owned:
         path = self._existing(workspace.paths.task(user_id, context_id), "task")
 
         def work() -> None:
-            workspace.do(user_id, workspace.check([Remove(path)]))
+            # An attempt that was killed before may have left the same words in another file.
+            workspace.do(user_id, workspace.check([Remove(path)]), settle=True)
             workspace.index.drop(user_id, context_id)
 
         workspace.erase(user_id, work)

@@ -35,6 +35,7 @@ from memfin.errors import UsageError
 from memfin.memory.drift import DriftIndexLine, index_line
 from memfin.memory.errors import MemoryRefusal, NotFound
 from memfin.memory.files import Files, stage
+from memfin.memory.items import MAX_ITEMS
 from memfin.memory.paths import Paths, check_id
 from memfin.memory.records import MAX_RECORD, Gate, RecordDamaged, decode, encode
 from memfin.memory.workspace import Workspace, allows
@@ -596,6 +597,9 @@ def _agree(user_id: str, records: Mapping[str, list[Record]], held: Iterable[Rec
     items = [each for each in held if isinstance(each, MemoryItem) and each.thread_id is None]
     if items and not allows(consent, "save_to_profile"):
         raise UsageError("user_contexts/_items: the consent does not allow items")
+    every = [each.item_id for each in held if isinstance(each, MemoryItem)]
+    if len(every) > min(MAX_ITEMS, len(set(every))):
+        raise UsageError(f"user_contexts: more than {MAX_ITEMS} items, or two of one id")
     drifted = [index_line(each) for each in held if isinstance(each, DriftRecord)]
     if any(line not in drifted for line in records.get(DRIFT_INDEX, ())):
         raise UsageError(f"{DRIFT_INDEX}: has a line without a record in the drift log")

@@ -214,9 +214,12 @@ class Workspace:
         """Remove a record of a user, on a full disk too."""
         self.erase(user_id, lambda: self.do(user_id, self.check([Remove(path)])))
 
-    def do(self, user_id: str, checked: Checked, *, settle: bool = False) -> None:
-        """Execute checked steps in order, under the user's lock; with ``settle``, those of consent too."""
-        several = settle or len(checked) > 1
+    def do(self, user_id: str, checked: Checked, *, settle: bool = False, marked: bool = False) -> None:
+        """Execute checked steps in order, under the user's lock; with ``settle``, those of consent too.
+
+        With ``marked``, even a single step is marked, so that nothing of it stays when the process is killed.
+        """
+        several = settle or marked or len(checked) > 1
         if several:
             self.mark(user_id)
         self._execute(user_id, checked)

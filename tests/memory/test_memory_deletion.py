@@ -1,5 +1,6 @@
 """A hard delete leaves a stub and no byte more, wherever content had been."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,31 @@ def test_a_link_in_the_root_is_removed_and_what_it_leads_to_stays(tmp_path: Path
         assert (elsewhere / "keep.json").read_text() == "somebody else's"
         assert [path for path in store.root.rglob("*") if path.is_symlink()] == []
         assert residue(store.root, CANARY) == []
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_what_a_killed_writer_left_goes_with_the_record_that_was_written_again(
+    step: int, tmp_path: Path
+) -> None:
+    def write(store: MemoryStore, kind: str) -> str:
+        if kind == "item":
+            return store.items.add("u1", CANARY).item_id
+        return str(store.begin_task("u1", "snapshot", fields={"time_horizon": CANARY}).task_id)
+
+    clock = Clock(pace=SECOND)
+    for kind in ("item", "task"):
+        root = tmp_path / kind
+        with open_store(root, clock) as store:
+            store.grant_consent("u1", EVERYTHING)
+        counted = CountedFiles()
+        open_store(root, clock, counted).close()
+        dying = open_store(root, clock, DyingFiles(len(counted.steps) + step))
+        with suppress(Killed), dying:
+            write(dying, kind)
+        with open_store(root, clock) as store:
+            write(store, kind)
+            for item in store.items.all("u1"):
+                store.items.forget("u1", item.item_id)
+            for task in store.list_tasks("u1"):
+                store.delete_task("u1", str(task.task_id))
+        assert residue(root, CANARY) == []

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from memfin.contracts.memory import ItemKind, MemoryItem
-from memfin.memory import MemoryStore, items
+from memfin.errors import UsageError
+from memfin.memory import MemoryStore, items, package
 from memfin.memory.errors import (
     ConsentRequired,
     InvalidId,
@@ -522,3 +523,25 @@ def test_a_long_prompt_of_many_words_is_ranked_soon(tmp_path: Path) -> None:
     begun = time.perf_counter()
     assert items.ranked([item] * 200, "gold " + " ".join(map(str, range(15_000))))
     assert time.perf_counter() - begun < 10
+
+
+def test_an_import_has_no_two_items_of_one_id_and_not_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(tmp_path / "one") as store:
+        store.grant_consent("ann", EVERYTHING)
+        item = store.items.add("ann", "no gold", thread_id=thread_of(store, "ann"))
+        files = store.export_user("ann")
+    del files[package.MANIFEST]
+    (path,) = (name for name in files if "_items" in name)
+    twin = files[path].replace(f'"{item.thread_id}"'.encode(), b"null")
+    files[f"user_contexts/_items/{item.item_id}.json"] = twin
+    manifest = package.encode_manifest(package.manifest_of("ann", "2026-05-16T00:00:00Z", files))
+    (tmp_path / "x.zip").write_bytes(package.zipped("ann", files | {package.MANIFEST: manifest}))
+    with open_store(tmp_path / "other") as store:
+        with pytest.raises(UsageError, match="two of one id"):
+            store.import_package(tmp_path / "x.zip")
+        monkeypatch.setattr(package, "MAX_ITEMS", 1)
+        with pytest.raises(UsageError, match="more than 1 items"):
+            store.import_package(tmp_path / "x.zip")
+        assert tree(tmp_path / "other") == {}
