@@ -39,7 +39,7 @@ from memfin.memory.contexts import ThreadFiles, later
 from memfin.memory.deletions import deleted_drift, signal_of
 from memfin.memory.errors import AccountDeleted, MemoryRefusal
 from memfin.memory.paths import is_id, new_id
-from memfin.memory.records import Append, Checked, Put, load_sound
+from memfin.memory.records import Append, Checked, Put, given_object, load_sound
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace, allows
 
@@ -462,9 +462,10 @@ class DriftLog:
         Feedback needs ``create_task`` and is removed with it; the log needs ``save_to_profile``.
         """
         workspace = self._workspace
+        about = given_object(cognition_object, "cognition_object")
         given = {
             "related_object_ref": related_object_ref,
-            "cognition_object": cognition_object,
+            "cognition_object": about,
             "rating": rating,
             "comment": comment,
         }
@@ -477,7 +478,7 @@ class DriftLog:
             received = Feedback(
                 feedback_id=workspace.id_for("feedback", user_id, directory, now),
                 related_object_ref=related_object_ref,
-                cognition_object=dict(cognition_object),
+                cognition_object=about,
                 rating=rating,
                 created_at=now,
                 comment=comment,
