@@ -28,7 +28,16 @@ from memfin.memory import consent as rules
 from memfin.memory.errors import ConsentNotInForce, ConsentRequired, InvalidInput, NotFound, ThreadClosed
 from memfin.memory.files import Files, Locks
 from memfin.memory.paths import with_prefix
-from memfin.memory.records import Put, Step, by_age, context_fields, load, load_all
+from memfin.memory.records import (
+    Put,
+    Step,
+    by_age,
+    context_fields,
+    given_fields,
+    given_object,
+    load,
+    load_all,
+)
 from memfin.memory.workspace import Sweep, Workspace, after, allows
 
 if TYPE_CHECKING:
@@ -96,7 +105,8 @@ class Threads(ThreadFiles):
         A context needs ``save_user_context``, ``save_to_thread`` and the id of the consent in force; it is
         left out with ``save_user_context=False``.
         """
-        texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": cognition_object}
+        about = given_object(cognition_object, "cognition_object")
+        texts = {"snapshot_id": snapshot_id, "title": title, "cognition_object": about}
         workspace = self._workspace
         fields = context_fields(context, "context")
         if save_user_context is None and fields not in (None, ContextFields()):
@@ -118,7 +128,7 @@ class Threads(ThreadFiles):
                 user_id=user_id,
                 snapshot_id=snapshot_id,
                 title=title,
-                cognition_object=dict(cognition_object),
+                cognition_object=about,
                 created_at=now,
                 updated_at=now,
             )
@@ -136,17 +146,21 @@ class Threads(ThreadFiles):
         *,
         user_supplied_context: ContextFields | Mapping[str, Any] | None = None,
         main_thesis: str | None = None,
-        change_summary: ChangeSummary | None = None,
-        watch_question_updates: Iterable[WatchQuestionUpdate] = (),
+        change_summary: ChangeSummary | Mapping[str, Any] | None = None,
+        watch_question_updates: Iterable[WatchQuestionUpdate | Mapping[str, Any]] = (),
     ) -> ThreadRefresh:
         """Record a refresh; a context that the user gives is added to the earlier ones (memory design §5.4).
 
         A thread whose preferences are no longer used takes no context.
         """
-        updates = list(watch_question_updates)
+        numbered = enumerate(watch_question_updates)
+        updates = [
+            given_fields(each, WatchQuestionUpdate, f"watch_question_updates[{at}]") for at, each in numbered
+        ]
+        summary = given_fields(change_summary or {}, ChangeSummary, "change_summary")
         texts = {
             "main_thesis": main_thesis,
-            "change_summary": change_summary,
+            "change_summary": summary,
             "watch_question_updates": updates,
         }
         workspace = self._workspace
@@ -172,7 +186,7 @@ class Threads(ThreadFiles):
                 thread_id=thread_id,
                 created_at=now,
                 main_thesis=main_thesis,
-                change_summary=change_summary or ChangeSummary(),
+                change_summary=summary,
                 watch_question_updates=updates,
                 context_id=None if context is None else context.path.stem,
             )

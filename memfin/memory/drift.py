@@ -39,7 +39,7 @@ from memfin.memory.contexts import ThreadFiles, later
 from memfin.memory.deletions import DeletedDrift, signal_of
 from memfin.memory.errors import AccountDeleted, MemoryRefusal
 from memfin.memory.paths import is_id, new_id
-from memfin.memory.records import Append, Checked, Put, by_age, load_lines, load_sound
+from memfin.memory.records import Append, Checked, Put, by_age, given_object, load_lines, load_sound
 from memfin.memory.tables import load_table
 from memfin.memory.workspace import Workspace, allows
 
@@ -452,7 +452,7 @@ class DriftLog:
         workspace = self._workspace
         given: dict[str, Any] = {
             "related_object_ref": related_object_ref,
-            "cognition_object": cognition_object,
+            "cognition_object": given_object(cognition_object, "cognition_object"),
             "rating": rating,
             "comment": comment,
         }
@@ -463,7 +463,6 @@ class DriftLog:
             # No feedback is older than its consent, whatever the clock says.
             now = later(rules.not_before(consent, workspace.now()), history)
             feedback_id = workspace.id_for("feedback", user_id, directory, now)
-            given["cognition_object"] = dict(cognition_object)
             received = Feedback(feedback_id=feedback_id, created_at=now, **given)
             path = workspace.paths.feedback_item(user_id, received.feedback_id)
             checked = workspace.check([Put(path, received)])

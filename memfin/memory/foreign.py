@@ -60,7 +60,7 @@ def joined(item: MemoryItem) -> dict[str, Any]:
 
 
 def import_items(
-    store: MemoryStore, user_id: str, path: Path, *, kind: ItemKind = "note", name: str | None = None
+    store: MemoryStore, user_id: str, path: str | Path, *, kind: ItemKind = "note", name: str | None = None
 ) -> Imported:
     """Add the records of a user in an export as items, and return how many there are of each outcome.
 
@@ -79,7 +79,7 @@ def import_items(
     new: list[tuple[int, str, dict[str, Any]]] = []
     left: list[tuple[int, str]] = []
     known = of_others = 0
-    for number, record in enumerate(_records(path), start=1):
+    for number, record in enumerate(_records(Path(path)), start=1):
         try:
             owners, value, metadata = _parts(record, name)
             if owners and name not in owners:

@@ -309,8 +309,9 @@ class Verified(Record):
     discrepancies: tuple[Discrepancy, ...]
 
 
-def verify_package(path: Path) -> Verified:
+def verify_package(path: str | Path) -> Verified:
     """Compare every byte of a package, a directory or a zip archive, with its manifest."""
+    path = Path(path)
     with open_package(path) as package:
         verified = verify_opened(package)
         manifest = verified.manifest
@@ -389,10 +390,11 @@ class Packages:
             consent = workspace.consent_on_file(user_id).consent
             return package_of(workspace.files, workspace.paths, user_id, consent, workspace.now())
 
-    def export_to(self, user_id: str, out: Path, *, as_zip: bool = False) -> Path:
+    def export_to(self, user_id: str, out: str | Path, *, as_zip: bool = False) -> Path:
         """Write a user's package atomically and return its path: ``out/user_id``, or a zip."""
         package = self.export_user(user_id)
         files = self._workspace.files
+        out = Path(out)
         target = out / (f"{user_id}.zip" if as_zip else user_id)
         if target.exists() or target.is_symlink():
             raise UsageError(f"{target}: exists already; name another directory with --out, or move it away")
@@ -409,13 +411,13 @@ class Packages:
             files.fsync_directory(out)
             return target
 
-    def import_package(self, path: Path) -> Imported:
+    def import_package(self, path: str | Path) -> Imported:
         """Import a package of an unknown user, completely checked before the first write.
 
         Once the last file is staged, the import is finished after any interruption.
         """
         workspace = self._workspace
-        user_id, contents, tasks = read_import(path, workspace.paths, workspace.gate)
+        user_id, contents, tasks = read_import(Path(path), workspace.paths, workspace.gate)
         with workspace.writing(user_id):
             if workspace.has_files(user_id):
                 raise UsageError(

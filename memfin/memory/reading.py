@@ -115,10 +115,10 @@ class _Skills(Record, forbid_unknown_fields=True):
     skills: tuple[Skill, ...]
 
 
-def load_skills(path: Path) -> tuple[Skill, ...]:
+def load_skills(path: str | Path) -> tuple[Skill, ...]:
     """Read skills from a TOML file of ``[[skills]]`` tables with ``skill_id`` and ``topics``."""
     try:
-        skills = msgspec.convert(read_toml(path), _Skills).skills
+        skills = msgspec.convert(read_toml(Path(path)), _Skills).skills
     except (UsageError, msgspec.ValidationError) as problem:
         raise UsageError(f"skills {path}: {problem}") from problem
     ids = [skill.skill_id for skill in skills]
@@ -200,7 +200,7 @@ class Reading:
         check_id(user_id)
         if thread_id is not None:
             check_id(thread_id, "thread id")
-        _check_route(route)
+        _check(route, prompt)
         task = context_fields(overrides, "overrides")
 
         def read(consent: ProfileConsent | None) -> tuple[LoadedMemory, str]:
@@ -222,7 +222,7 @@ class Reading:
         prompt: str = "",
     ) -> StartedTask:
         """Start a task and return it with its memory; see `Tasks.begin_task` for its errors."""
-        _check_route(route)
+        _check(route, prompt)
         given = context_fields(fields, "fields")
         context = self._tasks.begin_task(user_id, route, fields=given, thread_id=thread_id)
         memory = self.load_memory_slices(user_id, route, thread_id, given, prompt=prompt)
@@ -254,6 +254,8 @@ class Reading:
         in force, the answer is that for an unknown user.
         """
         check_id(user_id)
+        if not all(isinstance(each, Skill) for each in skills):
+            raise InvalidInput("skills: give records of Skill, as load_skills returns them")
 
         def read(consent: ProfileConsent | None) -> Suggestions:
             memory = self._read(user_id, consent, "narrative_mapper")  # reads S6, the recent threads
@@ -338,6 +340,8 @@ class Reading:
         return sum(name[: len(oldest)] > oldest for name in names)
 
 
-def _check_route(route: Route) -> None:
+def _check(route: Route, prompt: str) -> None:
     if route not in slices.MATRIX:
         raise InvalidInput(f"route: unknown; known routes: {', '.join(slices.MATRIX)}")
+    if not isinstance(prompt, str):
+        raise InvalidInput("prompt: must be a str")

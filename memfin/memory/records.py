@@ -266,6 +266,13 @@ def given_fields(given: Record | Mapping[str, Any], kind: type[RecordT], name: s
         raise invalid_value(problem, f"{name}.") from None
 
 
+def given_object(given: object, name: str) -> dict[str, Any]:
+    """Return the mapping that a caller gives as a dictionary."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{name}: give a mapping")
+    return dict(given)
+
+
 class ProfileWriteToken:
     """Permission to write a profile, created by `onboarded` and `reviewed` alone."""
 

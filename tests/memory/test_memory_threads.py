@@ -1,8 +1,9 @@
 """Threads: saved under consent, refreshed by adding, forgotten and closed for good; and candidates."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -112,6 +113,37 @@ def test_a_context_needs_the_consent_in_force_acknowledged(
         with pytest.raises(ConsentNotInForce):
             store.save_thread("u1", "s", "t", {}, consent_id=acknowledged)
     assert store.list_threads("u1") == []
+
+
+def test_unknown_fields_and_other_types_write_nothing(store: MemoryStore) -> None:
+    thread_id, bad = saved(store), cast("Any", None)
+    before = tree(store.root)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: store.save_thread("u1", "s", "t", bad), "cognition_object: give a mapping"),
+        (
+            lambda: store.record_feedback("u1", "snapshot:s", bad, "useful"),
+            "cognition_object: give a mapping",
+        ),
+        (
+            lambda: store.refresh_thread("u1", thread_id, change_summary={"thesis": 1}),
+            "change_summary.thesis: is not a known field; known fields: changed_inferences",
+        ),
+        (
+            lambda: store.refresh_thread(
+                "u1", thread_id, watch_question_updates=[{"question_id": "q", "status": "open", "x": 1}]
+            ),
+            "watch_question_updates[0].x: is not a known field",
+        ),
+        (lambda: store.start_task("u1", "snapshot", prompt=bad), "prompt: must be a str"),
+        (lambda: store.suggestions("u1", ["a"]), "skills: give records of Skill"),  # type: ignore[list-item]
+    ]
+    for call, message in calls:
+        with pytest.raises(InvalidInput) as refused:
+            call()
+        assert str(refused.value).startswith(message)
+    assert tree(store.root) == before
+    done = store.refresh_thread("u1", thread_id, change_summary={"changed_inferences": ["a"]})
+    assert done.change_summary == ChangeSummary(changed_inferences=["a"])
 
 
 def test_a_refresh_adds_a_context_and_changes_none(store: MemoryStore, clock: Clock) -> None:

@@ -52,6 +52,10 @@ class GivenChange(ChangeSummary, frozen=True, forbid_unknown_fields=True):
     """Changes of a refresh."""
 
 
+class GivenUpdate(WatchQuestionUpdate, frozen=True, forbid_unknown_fields=True):
+    """Outcome of a watch question at a refresh."""
+
+
 class Grant(Strict, frozen=True, kw_only=True):
     """A consent, with the preferences set in the same dialogue; without these, the saved ones stay."""
 
@@ -138,7 +142,7 @@ class Refresh(Strict, frozen=True, kw_only=True):
     user_supplied_context: GivenContext | None = None
     main_thesis: Text | None = None
     change_summary: GivenChange = GivenChange()
-    watch_question_updates: Annotated[list[WatchQuestionUpdate], Meta(max_length=200)] = []
+    watch_question_updates: Annotated[list[GivenUpdate], Meta(max_length=200)] = []
 
 
 class Refreshed(Record):
