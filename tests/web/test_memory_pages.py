@@ -252,7 +252,7 @@ async def test_one_form_saves_and_clears_every_lasting_field(service: Service, v
         "research_style": "figures first",
         "user_stated_position_context": "bond funds",
         "time_horizon": "3 years",
-        "constraints": " no leverage \r\n\r\nno single shares",
+        "constraints": " no leverage \r\n\r\nno single shares\r\nno leverage",
     }
     assert {*said} == {*REVIEWABLE}
     await visitor.send("profile", **said)

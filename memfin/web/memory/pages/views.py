@@ -149,7 +149,7 @@ def _given(form: Form, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the given fields of a form by name, None for an empty one; constraints are one per line."""
     given: dict[str, Any] = {name: form[name].strip() or None for name in names if name in form}
     if lines := given.get("constraints"):
-        given["constraints"] = [line.strip() for line in lines.splitlines() if line.strip()]
+        given["constraints"] = list(dict.fromkeys(filter(None, map(str.strip, lines.splitlines()))))
     return given
 
 
