@@ -10,6 +10,7 @@ from memfin.contracts.base import Record
 from memfin.contracts.memory import ItemKind, MemoryItem, Moment, Route
 from memfin.memory.errors import InvalidInput, MemoryRefusal, NotFound, invalid_value
 from memfin.memory.items import kinds_of
+from memfin.memory.paths import check_id
 from memfin.memory.store import MemoryStore
 from memfin.sandbox.signatures import arguments_form, object_schema
 
@@ -61,9 +62,10 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
         self, store: MemoryStore, user_id: str, *, route: Route | None = None, thread_id: str | None = None
     ) -> None:
         self._items = store.items
-        self._user_id = user_id
+        self._user_id = check_id(user_id)
         self._route = route
-        self._thread_id = thread_id
+        self._thread_id = None if thread_id is None else check_id(thread_id, "thread id")
+        kinds_of(route, of_thread=thread_id is not None)  # refuses an unknown route
         tools = (self.remember, self.search_memory, self.list_memory, self.update_memory, self.forget_memory)
         self._tools = {each.__name__: each for each in tools}
 
