@@ -292,7 +292,6 @@ def mcp(data: Path, user: str, route: Route | None, thread: str | None) -> None:
     from memfin.web.memory_server import MemoryServer  # noqa: PLC0415 - needs the extra
 
     with _store(data) as store:
-        store.consent_on_file(user)  # refuses what is no id
         server = MemoryServer(MemoryTools(store, user, route=route, thread_id=thread))
         note(f"serving the memory of {user} to an MCP client on stdin and stdout")
         serve_mcp(server.run)

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from memfin.errors import RunFault
 from memfin.memory.consent import Consents
 from memfin.memory.contexts import Tasks, Threads
 from memfin.memory.drift import DriftLog, Thresholds
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 MAX_THREADS: Final = 4  # operations of a loop at a time; others wait for their turn without a thread
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _closed() -> MemoryStore:
+    raise RunFault("memory: this store is closed; open another one")
 
 
 async def run_whole(work: Callable[[], R], limiter: anyio.CapacityLimiter | None = None) -> R:
@@ -173,8 +178,10 @@ class AsyncMemoryStore:
 
     def _close(self) -> None:
         with self._once:
-            if self._store is not None and self._opening is not None:
-                self._store.close()
+            if self._opening is not None:
+                if self._store is not None:
+                    self._store.close()
+                self._store, self._opening = None, _closed
 
     async def __aenter__(self) -> Self:
         try:

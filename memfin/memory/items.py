@@ -259,8 +259,6 @@ class Items:
 
         A route restricts them to the kinds whose slice it may read. Without consent, nothing is found.
         """
-        if not isinstance(query, str):
-            raise InvalidInput(f"query: must be a str, not {type(query).__name__}")
         if not isinstance(limit, int) or limit < 1:
             raise InvalidInput("limit: must be at least 1, as an int")
         kinds = kinds_of(route, of_thread=thread_id is not None)
@@ -353,6 +351,8 @@ class _Place:
 
 def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"query: must be a str, not {type(query).__name__}")
     index = IncrementalBM25()
     for each in items:
         index.add(Counter(terms(each.text)))

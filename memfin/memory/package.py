@@ -200,6 +200,8 @@ def open_package(path: Path) -> Iterator[Package]:
         try:
             if path.is_dir():
                 _add_directory(package, str(_package_directory(path)), "")
+            elif path.exists() and not path.is_file():  # a pipe would be waited for
+                raise UsageError(f"{path}: neither a directory nor a zip archive")
             else:
                 archive = stack.enter_context(path.open("rb"))
                 _check_end(archive, path)

@@ -65,7 +65,7 @@ class MemoryTools(Mapping[str, Callable[..., Record]]):
         self._items = store.items
         self._user_id = check_id(user_id)
         self._route: Route | None = route
-        self._thread_id = thread_id
+        self._thread_id = None if thread_id is None else check_id(thread_id, "thread id")
         tools = (self.remember, self.search_memory, self.list_memory, self.update_memory, self.forget_memory)
         self._tools = {each.__name__: each for each in tools}
 

@@ -269,10 +269,7 @@ class Workspace:
         if not allows(consent, "create_task"):
             yield RemoveTree(paths.feedback(user_id))
         # 3. Threads and their contexts: blocked for answers.
-        if not allows(consent, "save_to_thread"):
-            for thread_id in filter(is_id, files.names(paths.all_thread_contexts(user_id), "")):
-                yield from self.block_thread_steps(user_id, thread_id)
-            yield from self.block_steps(paths.threads(user_id), ThreadHeader)
+        yield from self._blocked_thread_steps(user_id, consent)
         # 4. Training candidates: withdrawn.
         if not allows(consent, "training_use_allowed"):
             for found in load_sound(files, paths.candidates(user_id), TrainingAssetCandidate):
@@ -280,6 +277,18 @@ class Workspace:
                     moment = found.created_at if consent is None else consent.updated_at
                     withdrawn = found.replace(withdrawal_status="revoked", withdrawn_at=moment)
                     yield Put(paths.candidate(user_id, found.candidate_id), withdrawn)
+
+    def _blocked_thread_steps(self, user_id: str, consent: ProfileConsent | None) -> Iterator[Step]:
+        """Yield the steps that block all threads without consent, otherwise what is left of blocked ones."""
+        files, paths = self.files, self.paths
+        if not allows(consent, "save_to_thread"):
+            for thread_id in filter(is_id, files.names(paths.all_thread_contexts(user_id), "")):
+                yield from self.block_thread_steps(user_id, thread_id)
+            yield from self.block_steps(paths.threads(user_id), ThreadHeader)
+            return
+        for header in load_sound(files, paths.threads(user_id), ThreadHeader):
+            if header.consent_blocked:
+                yield from self.block_thread_steps(user_id, header.thread_id)
 
     def block_thread_steps(self, user_id: str, thread_id: str) -> Iterator[Step]:
         """Yield the steps that block the contexts and items of a thread."""

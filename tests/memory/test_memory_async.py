@@ -13,6 +13,7 @@ import anyio.to_thread
 import pytest
 
 from memfin.contracts.memory import MemoryItem, ThreadHeader
+from memfin.errors import RunFault
 from memfin.memory import MemoryStore
 from memfin.memory.asynchronous import MAX_THREADS, AsyncItems, AsyncMemoryStore
 from memfin.memory.errors import ConsentRequired, SensitiveInput
@@ -233,6 +234,9 @@ def test_closing_waits_for_the_calls_of_the_loop(tmp_path: Path) -> None:
         await store.aclose()
         tasks = {(await call).context.task_id for call in calls}
         assert len(tasks) == len(calls)
+        with pytest.raises(RunFault, match=r"\Amemory: this store is closed"):
+            await store.items.all("ann")
+        await store.aclose()
         with open_store(tmp_path) as reopened:
             assert {each.task_id for each in reopened.list_tasks("ann")} <= tasks
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from memfin.contracts.memory import ItemKind, MemoryItem
@@ -545,3 +546,16 @@ def test_an_import_has_no_two_items_of_one_id_and_not_too_many(
         with pytest.raises(UsageError, match="more than 1 items"):
             store.import_package(tmp_path / "x.zip")
         assert tree(tmp_path / "other") == {}
+
+
+def test_an_interrupted_end_of_a_threads_use_is_finished(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.grant_consent("ann", EVERYTHING)
+        thread_id = thread_of(store, "ann")
+        store.items.add("ann", "no gold", thread_id=thread_id)
+        header = store.patch_thread("ann", thread_id, status="closed").replace(consent_blocked=True)
+        path = store.workspace.paths.thread("ann", thread_id)
+        path.write_bytes(json.dumps(msgspec.to_builtins(header)).encode())
+        store.workspace.mark("ann")
+    with open_store(tmp_path) as store:
+        assert [each.consent_blocked for each in store.items.everything("ann")] == [True]

@@ -334,3 +334,9 @@ def test_the_same_files_make_the_same_archive() -> None:
 def test_an_archive_that_somebody_packed_again_still_has_its_files(package: Path, tmp_path: Path) -> None:
     made = shutil.make_archive(str(tmp_path / "again"), "zip", package.parent, "alice")
     assert problems(Path(made)) == [REPACKED]
+
+
+def test_a_pipe_is_no_package_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="neither a directory nor a zip archive"):
+        verify_package(tmp_path / "pipe")

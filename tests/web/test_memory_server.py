@@ -82,6 +82,7 @@ async def test_the_command_serves_the_memory_of_one_user(store: MemoryStore, tmp
     [
         (("--user", "ada", "--data", "absent"), "absent: no such directory"),
         (("--user", "a/b"), "user id: must be"),
+        (("--user", "ada", "--thread", "../b"), "thread id: must be"),
         (("--user", "ada", "--route", "none"), "'none' is not one of"),
         ((), "Missing option '--user'"),
     ],
