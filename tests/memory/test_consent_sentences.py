@@ -263,7 +263,7 @@ def test_a_candidate_for_training_holds_no_content(tmp_path: Path) -> None:
 
 def test_the_settings_name_how_much_of_a_long_text_is_read() -> None:
     saved = ("S4", "S5", "S7", "S8", "S10")
-    bounds = sorted({SLICES[name].budget for name in saved})
+    bounds = sorted({form.budget for name, form in SLICES.items() if name in saved})
     others = [bound * 4 for bound in bounds]  # a token is four characters, or one Chinese character
     for language in ("en", "zh"):
         words = texts(language)["settings"]["saved_text"]
