@@ -37,7 +37,9 @@ def test_the_refusal_names_kind_and_field_and_never_the_value() -> None:
 
 def test_text_without_anything_sensitive_passes() -> None:
     refuse_sensitive("我想每月定投2000元到510300")
-    refuse_sensitive({"asset": "SOL", "horizon": "2年以上", "weights": [0.6, 0.4], "n": None, "ok": True})
+    refuse_sensitive(
+        {"asset": "SOL", "horizon": "2年以上", "weights": [0.6, 3.2546727685726395], "n": None, "ok": True}
+    )
     refuse_sensitive(msgspec.UNSET)
     assert find_sensitive("") == ()
     assert find_sensitive("\u200b") == ()

@@ -221,7 +221,8 @@ def _as_text(value: Any) -> str | None:
         return f"{value:.0f}"
     if isinstance(value, msgspec.Struct | Mapping | Sequence | AbstractSet):
         return None
-    return "" if value is None or value is msgspec.UNSET else str(value)
+    # A number with a fraction is nobody's number, whatever its digits.
+    return "" if value is None or value is msgspec.UNSET or isinstance(value, float) else str(value)
 
 
 def _across(items: Any, path: str) -> Iterator[Finding]:

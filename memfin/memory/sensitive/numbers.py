@@ -150,6 +150,7 @@ def _has_birth_date(digits: str) -> bool:
 
 
 # Sizes of groups
+_FRACTION: Final = re.compile(r"(?<![0-9A-Za-z.])0\.\Z")
 _SHAPES: Final = re.compile(r"(?:4 ){3,4}[1-4] |4 6 [45] |6 (?:9|1[0-3]) |4 (?:12|15) |8 (?:8|11) ")
 
 
@@ -166,7 +167,9 @@ def bank_cards(view: View, written: list[Number]) -> Iterator[Finding]:
         issuer = pattern("card").fullmatch(number.digits)
         if issuer is None:
             continue
-        if luhn.is_valid(number.digits):
+        # The digits of a ratio, as programs print it: 0.2458481292004392
+        is_ratio = not number.gaps and _FRACTION.search(view.text, max(0, number.start - 3), number.start)
+        if luhn.is_valid(number.digits) and not is_ratio:
             yield view.finding("bank_card", str(issuer.lastgroup), number.start, number.end)
         elif labelled(view, number.start, "card"):
             yield view.finding("bank_card", "labelled_card", number.start, number.end)
