@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memfin import evaluate
 from memfin.agents.builtin import BuiltinAgent, BuiltinAgents
 from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Session
 from memfin.contracts.memory import ConsentScopes, ContextFields, Preferences
+from memfin.errors import UsageError
 from memfin.memory import MemoryStore
 from tests.support import dataset
 
@@ -132,6 +135,16 @@ async def test_depth_and_order_of_risks_change_the_answer_and_nothing_else(tmp_p
     assert "what speaks against it" in by_order["counter_first"].partition(reason)[0]
     sentences = {order: sorted(reply) for order, reply in by_order.items() if order != "counter_first"}
     assert sentences["balanced"] == sentences["risk_first"] == sentences["permission_or_credential"]
+
+
+def test_no_store_and_no_user_id_are_refused(tmp_path: Path) -> None:
+    with MemoryStore(tmp_path) as store:
+        for given, message in (
+            ((str(tmp_path), "ada"), "store: must be"),
+            ((store, "a/b"), "user id: must be"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                BuiltinAgents(*given)
 
 
 async def test_without_consent_nothing_saved_is_known(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from tomllib import loads
 from typing import Any, Final, get_args
 
 from memfin.contracts.base import Language
-from memfin.contracts.memory import ChangeSummary, ConsentScope, ConsentScopes, ContextFields, Route
+from memfin.contracts.memory import (
+    ChangeSummary,
+    ConsentScope,
+    ConsentScopes,
+    ContextFields,
+    Route,
+    SliceName,
+)
 from memfin.memory import MemoryStore
 from memfin.memory.contexts import KEPT
 from memfin.memory.errors import ConsentRequired
@@ -262,8 +269,8 @@ def test_a_candidate_for_training_holds_no_content(tmp_path: Path) -> None:
 
 
 def test_the_settings_name_how_much_of_a_long_text_is_read() -> None:
-    saved = ("S4", "S5", "S7", "S8", "S10")
-    bounds = sorted({form.budget for name, form in SLICES.items() if name in saved})
+    saved: tuple[SliceName, ...] = ("S4", "S5", "S7", "S8", "S10")
+    bounds = sorted({SLICES[name].budget for name in saved})
     others = [bound * 4 for bound in bounds]  # a token is four characters, or one Chinese character
     for language in ("en", "zh"):
         words = texts(language)["settings"]["saved_text"]

@@ -25,7 +25,7 @@ from memfin.memory.errors import AccountDeleted, NotFound
 from memfin.memory.files import Files
 from memfin.memory.package import MANIFEST, encode_manifest, manifest_of, verify_package, zipped
 from memfin.memory.records import Append, Put, Step
-from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock
+from tests.memory.memory_world import EVERYTHING, SECOND, START, Clock, open_store
 from tests.support import length
 
 THESIS = ContextFields(user_focus_reason="半导体周期", research_style="先看数据")
@@ -475,3 +475,26 @@ def test_an_imported_account_can_be_deleted_without_a_trace(store: MemoryStore, 
         left = [path for path in other.root.rglob("*") if path.is_file()]
         assert not [path for path in left if "光伏".encode() in path.read_bytes()]
         assert [path.name for path in left if "alice" in str(path.relative_to(other.root))] == ["alice.yaml"]
+
+
+def test_a_package_has_every_file_of_a_person_but_the_hint(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        consent = store.grant_consent("u1", EVERYTHING, Preferences())
+        thread = store.save_thread(
+            "u1",
+            "snap_1",
+            "gold",
+            {},
+            save_user_context=True,
+            consent_id=consent.consent_id,
+            context={"constraints": ["no leverage"]},
+        )
+        store.items.add("u1", "likes tea")
+        store.items.add("u1", "likes gold", thread_id=thread.thread_id)
+        store.refresh_thread("u1", thread.thread_id, main_thesis="gold rises")
+        store.record_feedback("u1", "snapshot:snap_1", {}, "useful")
+        store.start_task("u1", "snapshot")
+        assert store.take_hint("u1") is not None
+        names = {Path(path).name for path in store.export_user("u1")}
+    there = {each.name for each in tmp_path.rglob("*") if each.is_file() and ".memfin" not in each.parts}
+    assert there - names == {"last.json"}

@@ -8,6 +8,8 @@ import anyio
 from memfin.agents.builtin.agent import BuiltinAgent
 from memfin.agents.protocol import Observer, Session
 from memfin.contracts.memory import Route
+from memfin.errors import UsageError
+from memfin.memory.paths import check_id
 from memfin.memory.slices import LoadedMemory
 from memfin.memory.store import MemoryStore
 from memfin.version import __version__
@@ -35,8 +37,10 @@ class BuiltinAgents:
     def __init__(
         self, store: MemoryStore, user_id: str | None = None, *, thread_id: str | None = None
     ) -> None:
+        if not isinstance(store, MemoryStore):
+            raise UsageError("store: must be an open MemoryStore")
         self._store = store
-        self._user_id = user_id
+        self._user_id = None if user_id is None else check_id(user_id)
         self._thread_id = thread_id
 
     @property
