@@ -5,7 +5,7 @@ of the entry that they belong to.
 """
 
 import zipfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -274,7 +274,7 @@ async def test_twelve_tasks_are_done_by_reading_alone(
     service: Service, browser: webdriver.Chrome, tmp_path: Path, language: str, then: str
 ) -> None:
     study = Study(browser, service, language, tmp_path)
-    tasks = [
+    tasks: list[Callable[[], None]] = [
         study.give_consent,
         study.save_a_limit,
         study.see_it,

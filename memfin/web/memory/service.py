@@ -1,6 +1,7 @@
 """Open endpoints: health, counters and the OpenAPI description."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 from aiohttp import web
@@ -19,7 +20,12 @@ class OpenCalls:
 
     def __init__(self, routes: Sequence[Route], registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._document = msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
+        self._routes = routes
+
+    @cached_property
+    def _document(self) -> msgspec.Raw:
+        """The OpenAPI document, made when it is first asked for."""
+        return msgspec.Raw(msgspec.json.encode(openapi_document(self._routes)))
 
     def add_to(self, app: web.Application) -> None:
         """Add the handlers to an application."""
