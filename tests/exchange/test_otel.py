@@ -333,8 +333,8 @@ def test_where_a_trace_cannot_be_written(recorder: Recorder, tmp_path: Path) -> 
 
 
 def test_memory_does_not_grow_with_the_spans(tmp_path: Path) -> None:
-    """Spans of 2 KB each, 12 MB of text or more, interleaved over the conversations."""
-    count = length(6_000, 20_000)
+    """Spans of 4 KB each, 12 MB of text or more, interleaved over the conversations."""
+    count = length(3_000, 20_000)
 
     def lines() -> Iterator[str]:
         for number in range(count):
@@ -343,7 +343,7 @@ def test_memory_does_not_grow_with_the_spans(tmp_path: Path) -> None:
                 "spanId": f"{number}",
                 "startTimeUnixNano": number * MS,
                 "endTimeUnixNano": (number + 1) * MS,
-                "attributes": key_values(asked(f"c{number % 500}", "q", reply=f"{number}" + "x" * 2000)),
+                "attributes": key_values(asked(f"c{number % 500}", "q", reply=f"{number}" + "x" * 4000)),
             }
             yield json.dumps(request([span])) + "\n"
 

@@ -1,7 +1,8 @@
-"""Kill children with SIGKILL before every step of every change, and look at what each leaves.
+"""Kill children with SIGKILL before steps of every change, and look at what each leaves.
 
 ``python -m tests.memory.memory_kill ROOM`` prints, as JSON, by change: how many children were killed,
 after how many of them the state was that before the change and that after it, and what was wrong.
+Every third step and the last one have a child, each step with ``TESTS_LONG=1``.
 """
 
 import gc
@@ -13,11 +14,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.memory.memory_disks import SuicidalFiles, laid_out, tree
+from tests.memory.memory_disks import SuicidalFiles, laid_out, steps_of, tree
 from tests.memory.memory_endings import (
     EXPORTS,
     KILLED,
     LATER,
+    Change,
     State,
     begun,
     changed,
@@ -25,6 +27,7 @@ from tests.memory.memory_endings import (
     state_of,
 )
 from tests.memory.memory_world import Clock, open_store
+from tests.support import length
 
 
 class Seen(NamedTuple):
@@ -37,19 +40,20 @@ class Seen(NamedTuple):
 
 
 def killed_at_every_step(name: str, room: Path, start: dict[str, bytes]) -> Seen:
-    """Have a child begin the change and die before its first step, another before its second, and so on."""
+    """Have a child begin the change and die before a step, another one before a later step, and so on."""
     change = KILLED[name]
     before, after = legal_states(room, start, change)
     root = room / "root"
     found: list[State] = []
     last: dict[str, bytes] | None = None
+    status = 0
     with open_store(laid_out(root, start), Clock(LATER)) as witness:
-        while True:
+        for step in killed_steps(room, start, change):
             shutil.rmtree(root)
             laid_out(root, start)
             child = os.fork()
             if child == 0:
-                changed(root, change, SuicidalFiles(len(found) + 1))
+                changed(root, change, SuicidalFiles(step))
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             if not os.WIFSIGNALED(status):
@@ -61,15 +65,22 @@ def killed_at_every_step(name: str, room: Path, start: dict[str, bytes]) -> Seen
             found.append(found[-1] if left == last else restarted(root, name))
             last = left
             if found[-1] not in (before, after):
-                return Seen(len(found), 0, 0, f"a third state after step {len(found)}")
+                return Seen(len(found), 0, 0, f"a third state after step {step}")
             # A deletion that is settled, and not acknowledged, may be read until somebody finishes it.
             if met != found[-1].profiles and not (name == "delete" and met == before.profiles):
-                return Seen(len(found), 0, 0, f"readers met a third state after step {len(found)}")
+                return Seen(len(found), 0, 0, f"readers met a third state after step {step}")
         wrong = "" if os.waitstatus_to_exitcode(status) == 0 else "the change failed"
         if state_of(root, witness) != after:
             wrong = "the change itself did not come to its end"
     killed = len(found)
     return Seen(killed, sum(each == before for each in found), sum(each == after for each in found), wrong)
+
+
+def killed_steps(room: Path, start: dict[str, bytes], change: Change) -> list[int]:
+    """Return the numbers of the steps to die before, and last a number that no step has."""
+    root = laid_out(room / "counted", start)
+    total = steps_of(lambda files: changed(root, change, files)).steps
+    return [*reversed(range(total, 0, -length(3, 1))), total + 1]
 
 
 def restarted(root: Path, name: str) -> State:

@@ -1,10 +1,11 @@
 """The system bm25s, and baselines beside the system of a benchmark run."""
 
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from runpy import run_path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -154,15 +155,30 @@ def test_unusable_baselines_are_refused(tmp_path: Path) -> None:
 # --- the table of benchmarks/rag_systems.py
 
 
-def rag_systems(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "benchmarks/rag_systems.py", *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+class Printed(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def test_the_table_has_every_benchmark_and_all_together(tmp_path: Path) -> None:
+@pytest.fixture
+def rag_systems(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Path], Printed]:
+    def print_table(path: Path) -> Printed:
+        monkeypatch.setattr("sys.argv", ["rag_systems.py", str(path)])
+        code = run_path(str(ROOT / "benchmarks" / "rag_systems.py"))["main"]()
+        return Printed(code, *capsys.readouterr())
+
+    return print_table
+
+
+def test_the_table_has_every_benchmark_and_all_together(
+    tmp_path: Path, rag_systems: Callable[[Path], Printed]
+) -> None:
     mixed(tmp_path / "b", facts=2)
     mixed(tmp_path / "c", facts=1)
-    done = rag_systems(str(tmp_path))
+    done = rag_systems(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()]
     assert rows[0][-4:] == ["@1", "@3", "@5", "gaps @1"]
@@ -172,11 +188,13 @@ def test_the_table_has_every_benchmark_and_all_together(tmp_path: Path) -> None:
     assert rows[4][3:] == ["0.0", "0.0", "80.0", "-", "-", "-", "-"]
     own = run(tmp_path, "r", "bm25s")
     assert own.overall_percentage > 0
-    alone = rag_systems(str(tmp_path / "b")).stdout.splitlines()
+    alone = rag_systems(tmp_path / "b").stdout.splitlines()
     assert f"| b | bm25s | {own.overall_percentage:.1f} |" in "\n".join(alone)
 
 
-def test_a_folder_without_benchmarks_is_refused_in_one_line(tmp_path: Path) -> None:
-    done = rag_systems(str(tmp_path))
+def test_a_folder_without_benchmarks_is_refused_in_one_line(
+    tmp_path: Path, rag_systems: Callable[[Path], Printed]
+) -> None:
+    done = rag_systems(tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"rag_systems: {tmp_path}: holds no benchmark, a directory with questions/*.json\n"

@@ -1,8 +1,6 @@
 """``memfin bench``: what it prints, what it writes, how it ends."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from memfin.cli.options import BENCH_OPTIONS, read_config
 from memfin.cli.output import Counts
 from memfin.contracts import QuestionDone, RunResumed, RunStarted
 from memfin.errors import UsageError
+from tests.commands import run_command
 from tests.rag.bench_support import mixed
 from tests.support import read_jsonl, unmeasured
 
@@ -246,13 +245,8 @@ def test_a_complete_run_is_resumed_and_reported_again() -> None:
 
 
 def test_the_shipped_benchmark_is_asked_by_a_process_of_its_own(tmp_path: Path) -> None:
-    environment: dict[str, Any] = {**unmeasured(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        [sys.executable, "-m", "memfin", "bench", "--rag", "oracle", "--json", "--fail-under", "100"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        check=False,
+    ended = run_command(
+        *("bench", "--rag", "oracle", "--json", "--fail-under", "100"), cwd=tmp_path, env=unmeasured()
     )
     assert ended.returncode == 0, ended.stderr
     summary = json.loads(ended.stdout)

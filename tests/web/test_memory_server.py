@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from memfin.memory import MemoryStore
 from memfin.memory.tools import MemoryTools
 from tests.commands import run_command
 from tests.memory.memory_world import EVERYTHING
+from tests.support import on_use
 
-mcp = pytest.importorskip("mcp", reason="mcp is not installed")
-
-from memfin.web.memory_server import MemoryServer  # noqa: E402
-
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed")
+mcp = on_use("mcp")
+memory_server = on_use("memfin.web.memory_server")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -37,7 +38,7 @@ async def client(server: Any) -> AsyncIterator[Any]:
 
 
 async def test_an_assistant_remembers_searches_and_forgets(store: MemoryStore) -> None:
-    async with client(MemoryServer(MemoryTools(store, "ada")).protocol()) as connected:
+    async with client(memory_server.MemoryServer(MemoryTools(store, "ada")).protocol()) as connected:
         tools = {each.name: each for each in (await connected.list_tools()).tools}
         assert [*tools] == ["remember", "search_memory", "list_memory", "update_memory", "forget_memory"]
         assert tools["search_memory"].annotations.read_only_hint
@@ -50,7 +51,7 @@ async def test_an_assistant_remembers_searches_and_forgets(store: MemoryStore) -
 
 
 async def test_a_refusal_is_an_error_in_one_line(store: MemoryStore) -> None:
-    async with client(MemoryServer(MemoryTools(store, "ada")).protocol()) as connected:
+    async with client(memory_server.MemoryServer(MemoryTools(store, "ada")).protocol()) as connected:
         store.revoke_consent("ada")
         for name, arguments, words in (
             ("remember", {"text": "no leverage"}, "consent"),

@@ -5,7 +5,8 @@ of the entry that they belong to.
 """
 
 import zipfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,6 +28,9 @@ from tests.web.memory_service import FEEDBACK, Service, serving
 
 VARIANTS = [False, True] if LONG else [False]
 """With JavaScript, too, in a long run; the pages have none, and forbid it."""
+
+LANGUAGES = [("en", "en"), ("zh", "zh")] if LONG else [("en", "zh")]
+"""Languages of the first and of the second half of the tasks; pages load slowly, thirty times in a study."""
 
 WORDS: Final = {
     "en": {
@@ -127,6 +131,12 @@ class Study:
             "Strict",
         )
         assert self.reader.sees("alice")
+
+    def change_language(self, language: str) -> None:
+        """I go on in another language."""
+        if not self.reader.sees(texts(cast("Any", language))["nav_remembered"]):
+            self.reader.press(WORDS[language]["language"])
+        self.t = texts(cast("Any", language))
 
     def give_consent(self) -> None:
         """I want to be remembered: I allow tasks, my settings and threads, and choose short answers."""
@@ -259,17 +269,18 @@ class Study:
         assert reader.sees(t["sign_in"]["title"])
 
 
-@pytest.mark.parametrize("language", sorted(WORDS))
+@pytest.mark.parametrize(("language", "then"), LANGUAGES)
 async def test_twelve_tasks_are_done_by_reading_alone(
-    service: Service, browser: webdriver.Chrome, tmp_path: Path, language: str
+    service: Service, browser: webdriver.Chrome, tmp_path: Path, language: str, then: str
 ) -> None:
     study = Study(browser, service, language, tmp_path)
-    tasks = [
+    tasks: list[Callable[[], None]] = [
         study.give_consent,
         study.save_a_limit,
         study.see_it,
         study.see_it_used,
         study.change_the_horizon,
+        partial(study.change_language, then),
         study.find_what_a_thread_keeps,
         study.forget_it,
         study.delete_the_thread,

@@ -36,6 +36,8 @@ class Coded(NamedTuple):
 
 def coded(view: View, first: re.Pattern[str], lengths: range) -> Iterator[Coded]:
     """Yield words, and joined neighbouring words, with the beginning and the length of a code."""
+    if len(view.text) < lengths.start:  # most texts are short, and the gate reads each
+        return
     max_words = max(2, lengths.stop // _MIN_PIECE)
     words = [match.span() for match in _WORD.finditer(view.text)]
     for number, (start, end) in enumerate(words):

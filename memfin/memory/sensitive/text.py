@@ -100,6 +100,8 @@ class View:
 
 def view_of(text: str) -> View:
     """Return the normalized text."""
+    if text.isascii() and text.isprintable():
+        return View(text, range(len(text)))
     pieces: list[str] = []
     starts: list[int] = []
     for at, character in enumerate(text.replace("\r\n", "\u200b\n")):

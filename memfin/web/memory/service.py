@@ -1,6 +1,7 @@
 """Open endpoints: health, counters and the OpenAPI description."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 from aiohttp import web
@@ -16,7 +17,10 @@ from memfin.web.memory.routes import Route
 
 def add_open_calls(app: web.Application, routes: Sequence[Route], registry: CollectorRegistry) -> None:
     """Add the calls that need no token to an application."""
-    document = msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
+
+    @cache
+    def document() -> msgspec.Raw:  # made when it is first asked for
+        return msgspec.Raw(msgspec.json.encode(openapi_document(routes)))
 
     async def healthz(_: web.Request) -> web.Response:
         return json_answer(200, Health(status="ok", version=__version__))
@@ -25,7 +29,7 @@ def add_open_calls(app: web.Application, routes: Sequence[Route], registry: Coll
         return metrics_answer(registry)
 
     async def openapi(_: web.Request) -> web.Response:
-        return json_answer(200, document)
+        return json_answer(200, document())
 
     for path, handler in (("/healthz", healthz), ("/metrics", metrics), ("/openapi.json", openapi)):
         app.router.add_get(path, handler, allow_head=False, name=handler.__name__)
