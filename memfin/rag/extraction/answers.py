@@ -58,8 +58,13 @@ def polarity(text: str, question: str = "") -> bool | None:
 
 def is_negated(clause: str) -> bool:
     """Return True if a `plain` clause has an odd number of negations."""
-    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
+    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", negated_once(clause)))
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
+
+
+def negated_once(text: str) -> str:
+    """Return a `plain` text in which a negation with two verbs (不认罪,也不认罚) is written once."""
+    return _PATTERNS["distributed"].sub(r"\g<left>", text)
 
 
 _TERM: Final = re.compile("(?i)[a-z]+|[一-鿿]")
