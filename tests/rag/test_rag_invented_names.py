@@ -14,7 +14,7 @@ import pytest
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.document import Document, Page
-from memfin.rag.extraction.names import unknown_names
+from memfin.rag.extraction.names import KnownWords, unknown_names
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.scoring.question import check_answer
 from tests.support import calls, each_case
@@ -64,7 +64,7 @@ def test_names_are_shown_as_they_stand(domain: str, q: str, say: str, names: lis
 @each_case("piece", ["聚福店", "王", "一", "Mary Chen paid ", "人民路"])
 def test_four_times_the_text_is_about_four_times_the_work(piece: str) -> None:
     def names(count: int) -> None:
-        list(unknown_names(piece * count, "笔录"))
+        list(unknown_names(piece * count, KnownWords("笔录")))
 
     short, long = (calls(partial(names, count)) for count in (100, 400))
     assert long < 6 * short

@@ -68,7 +68,8 @@ def negated_once(text: str) -> str:
 
 
 _TERM: Final = re.compile("(?i)[a-z]+|[一-鿿]")
-_KINDS: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
+_NAMES: Final = tables()["answers"]["patterns"].keys()
+_KINDS: Final = [name.removeprefix("asks_") for name in _NAMES if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
@@ -149,7 +150,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
     kinds = [kind for kind in _KINDS if _PATTERNS[f"asks_{kind}"].search(asked)]
-    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _PATTERNS]
+    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _NAMES]
     place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked, focus)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
@@ -162,7 +163,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     topic, earlier = _topic(before, after), before.rpartition(",")[0]
     shares = not set(_TERM.findall(topic)).isdisjoint(_TERM.findall(asked))
     is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
-    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _PATTERNS))
+    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _NAMES))
     reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)
     answered = earlier and focus and not _PATTERNS["setting"].match(earlier) and not is_negated(earlier)
     is_other = _bigrams(topic) and not shares and not any(each.search(topic) for each in focus)

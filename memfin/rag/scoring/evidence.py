@@ -11,6 +11,7 @@ from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
 from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
+from memfin.rag.extraction.names import KnownWords
 
 MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
 MAX_PASSAGE_PAGES: Final = 2  # pages that a passage may run over
@@ -167,6 +168,11 @@ class KnownFacts:
                 if kind in ("count", "number"):
                     self._units.setdefault(value, set()).add(unit)
                     self._largest[unit] = max(self._largest.get(unit, 0.0), value)
+
+    @cached_property
+    def words(self) -> KnownWords:
+        """The words of the text, for names without a mark."""
+        return KnownWords(self.text)
 
     def holds(self, fact: Fact, words: str) -> bool:
         """Return True if the text contains a fact in any form, or its exact words."""
