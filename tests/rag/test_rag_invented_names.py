@@ -54,6 +54,8 @@ def test_invented_names_are_found_and_ordinary_words_are_none(part: int) -> None
         ("annual", "Who owns it?", "The owner is his sister Mary Chen.", ["Mary Chen"]),
         ("police", "陈小川在场吗？", "笔录没有出现陈小川这个名字。", []),
         ("police", "怎么做的？", "他高兴地张开手，白天用王牌方法，马上卖了黄金。", []),
+        ("annual", "Who is it?", "No Fund Keeper is named.", []),
+        ("police", "谁签的字？", "签字的人是司马亮工程师。", ["司马亮"]),
         ("annual", "Who is it?", "Martin Ellwood's name is given; see Note 5.", []),
     ],
 )
@@ -68,3 +70,10 @@ def test_four_times_the_text_is_about_four_times_the_work(piece: str) -> None:
 
     short, long = (calls(partial(names, count)) for count in (100, 400))
     assert long < 6 * short
+
+
+def test_a_surname_of_the_document_may_have_a_title() -> None:
+    index = DocumentIndex(Document("d.md", (Page(1, "请了一个姓孟的师傅。"),)))
+    question = msgspec.convert({"id": "q", "type": "conflict_gap", "question": "谁修的？"}, RagQuestion)
+    invented = check_answer(question, RagAnswer(answer="孟师傅没有留名字，孟祥也没有。"), index)["invented"]
+    assert [each["text"] for each in invented] == ["孟祥"]

@@ -231,6 +231,12 @@ def quotations(text: str) -> Iterator[Fact]:
     return _last_groups("quoted", text)
 
 
+def surname_with_title(words: str) -> str | None:
+    """Return the surname if words are one with a title and without a given name: 孟 of 孟师傅."""
+    match = _PATTERNS["titled"].fullmatch(words)
+    return match[1] if match and len(match[1]) == 1 else None
+
+
 def find_names(text: str) -> list[Fact]:
     """Return the names that a `plain` text marks as names, in order."""
     found = [quoted for quoted in quotations(text) if is_name(quoted.value)]

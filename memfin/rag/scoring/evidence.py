@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
-from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
+from memfin.rag.extraction.facts import Fact, PartialDate, find_facts, surname_with_title
 from memfin.rag.extraction.names import KnownWords
 
 MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
@@ -177,6 +177,8 @@ class KnownFacts:
     def holds(self, fact: Fact, words: str) -> bool:
         """Return True if the text contains a fact in any form, or its exact words."""
         written = fact.value if fact.kind == "name" else words
+        if fact.kind == "name" and (surname := surname_with_title(words)) and f"姓{surname}" in self.text:
+            return True
         return self._knows(fact, words) or normalize.contains(normalize.fold(written), self.text)
 
     def _knows(self, fact: Fact, words: str) -> bool:
