@@ -165,7 +165,9 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
     rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _NAMES))
     reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)
-    answered = earlier and not _PATTERNS["setting"].match(earlier)
+    answered = (
+        earlier and not _PATTERNS["setting"].match(earlier) and not _PATTERNS["interrogative"].search(earlier)
+    )
     answered = answered and ("no" in kinds or not is_negated(earlier))
     is_other = _bigrams(topic) and not shares and not any(each.search(topic) for each in focus)
     if reason is None and answered and is_other:
