@@ -138,6 +138,10 @@ def test_refusals_are_told_from_answers_with_their_words(part: int) -> None:
         ("师傅叫什么名字？", "未能在笔录中查到此项。", True),
         ("师傅的电话是多少？", "暂无此项信息。", True),
         ("师傅的电话是多少？", "只知道姓孟，电话没有留下。", True),
+        ("小票上的店员叫什么？", "只有编号0036，姓名没有写。", True),
+        ("发票号码是多少？", "材料中不存在发票号码的信息。", True),
+        ("儿子在哪个网站买的？", "具体哪个网站，当事人没有说。", True),
+        ("Who is the administrator?", "The report does not name the administrator.", True),
         ("Who is the administrator?", "The name has yet to be settled.", True),
     ],
 )
