@@ -132,9 +132,10 @@ def _files(
 
 
 def _samples(paths: Iterable[Path], shape: Shape | None, remarks: Remarks) -> Iterator[_Sample]:
-    for path, where, record in ((file, *each) for file in paths for each in read_records(file)):
+    records = ((file, n, *each) for file in paths for n, each in enumerate(read_records(file), 1))
+    for path, number, where, record in records:
         with errors_at(where):
-            sample = _sample(path, where, record, shape)
+            sample = _sample(f"{path.name.partition('.')[0]}-{number}", where, record, shape)
         if isinstance(sample, str):
             remarks[f"left out, {sample}"].append(where)
             continue
@@ -143,21 +144,29 @@ def _samples(paths: Iterable[Path], shape: Shape | None, remarks: Remarks) -> It
         yield sample
 
 
-def _sample(path: Path, where: str, record: Mapping[str, Any], shape: Shape | None) -> _Sample | str:
-    """Return the sample of a record, or the reason why it cannot be asked or scored."""
+def _sample(unnamed: str, where: str, record: Mapping[str, Any], shape: Shape | None) -> _Sample | str:
+    """Return the sample of a record, or the reason why it cannot be asked or scored.
+
+    ``unnamed`` is the id of a record without one: the name of its file with its number there.
+    """
     record = {name: value for name, value in record.items() if value is not None}
+    for name in record.keys() & {"answer", *_TRUTHS}:
+        if isinstance(value := record[name], int | float):
+            record[name] = msgspec.json.encode(value).decode()
     if shape is None and not record.keys() & (_FINANCEBENCH | _RAGAS):
         known = ", ".join(sorted(_FINANCEBENCH | _RAGAS))
         raise ValueError(f"no question of FinanceBench or RAGAS, which have at least one of {known}")
     of_ragas = shape == "ragas" or (shape is None and not record.keys() & _FINANCEBENCH)
     if of_ragas and isinstance(record.get("user_input"), list):
         return "of several turns"
-    stem, number = path.name.partition(".")[0], where.rpartition(":")[2]
     name = str(record.get("financebench_id", record.get("id", ""))).strip()
-    name = name if name and name.isprintable() else f"{stem}-{number}"
+    name = name if name and name.isprintable() else unnamed
     question = _text(record, "user_input") or _text(record, "question")
     if of_ragas:
-        document, texts = stem, {field: _texts(record, field) for field in (*_TRUTHS, *_CONTEXTS)}
+        document, texts = (
+            unnamed.rpartition("-")[0],
+            {field: _texts(record, field) for field in (*_TRUTHS, *_CONTEXTS)},
+        )
         answer = "\n".join(dict.fromkeys(each for field in _TRUTHS for each in texts[field]))
         contexts = dict.fromkeys(next((texts[field] for field in _CONTEXTS if texts[field]), []))
         pieces = [_Piece(text, 1, text, bool(texts["reference_contexts"])) for text in contexts]

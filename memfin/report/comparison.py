@@ -41,6 +41,7 @@ HEADLINES: Final = frozenset(
 _COMPARED: Final = frozenset(
     {
         "agent",
+        "baselines",
         "agent_version",
         "agent_settings",
         "model",

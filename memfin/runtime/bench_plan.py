@@ -55,6 +55,8 @@ MAX_PERCENT: Final = 100
 ROOM: Final = 16
 """Questions that wait between two stages at most."""
 
+_MAX_FIELDS: Final = 3  # fields without an effect that a warning names
+
 BenchmarkLike = DatasetLike | Mapping[str, Any]
 """A path of a benchmark, or questions as `DatasetLike`; a dictionary is the content of a question file."""
 
@@ -245,8 +247,8 @@ def _warnings(
     ``path`` is where ``memfin validate`` finds the rest, None where it would look at another document.
     """
     unread = list(unknown_fields(benchmark.files))
-    others = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    before = [f"fields without an effect: {unread[0]}{others}"] if unread else []
+    others = f" and {len(unread) - _MAX_FIELDS} more" if len(unread) > _MAX_FIELDS else ""
+    before = [f"fields without an effect: {', '.join(unread[:_MAX_FIELDS])}{others}"] if unread else []
     if index is None:
         name = benchmark.document_name
         missing = f"names {shown(name)}, which is not in it" if name else "names none"

@@ -184,7 +184,7 @@ def test_ragas_is_imported_validated_and_run(
         ("否", {"boolean_answer": False}),
         ("Mara Ellingsen", {"entity": "Mara Ellingsen"}),
         ("cash in hand.", {"text_answer": "cash in hand"}),
-        ("$8.70bn", {}),
+        ("$8.70bn", {"amount_total": 8.7e9}),
         ("$12 per share", {}),
         ("$5 and $6", {}),
         ("Q2 2023", {}),
@@ -336,3 +336,15 @@ def test_shape_is_forced(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "q.jsonl", {**RAGAS_1, "doc_name": "from the index"})
     import_ragbench([path], tmp_path / "bench.json", "ragas")
     assert questions(tmp_path / "bench.json")["q-1"]["expected"]["date"] == "2021-03-03"
+
+
+def test_an_array_on_one_line_has_as_many_ids_as_questions_and_figures_may_be_numbers(tmp_path: Path) -> None:
+    given = [
+        {"question": f"Ratio {at}?", "ground_truth": truth, "contexts": ["0.66"]}
+        for at, truth in enumerate((0.66, True))
+    ]
+    (tmp_path / "q.json").write_text(json.dumps(given))
+    import_ragbench([tmp_path / "q.json"], tmp_path / "bench.json")
+    found = questions(tmp_path / "bench.json")
+    assert found["q-1"]["expected"]["amount_total"] == 0.66
+    assert found["q-2"]["expected"]["boolean_answer"] is True

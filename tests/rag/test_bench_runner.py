@@ -132,8 +132,9 @@ def test_fields_without_an_effect_are_warned_of(tmp_path: Path) -> None:
     }
     benchmark(tmp_path / "b", [fact("f1", **typed), fact("f2", **typed)])
     (line,) = make_bench_plan(tmp_path / "b", rag=Counting(), runs_dir=tmp_path).warnings
-    name = f"{tmp_path / 'b' / 'questions' / 'all.json'}: questions.expected.amount_totl"
-    assert line == f"fields without an effect: {name} and 1 more"
+    path = tmp_path / "b" / "questions" / "all.json"
+    names = f"{path}: questions.expected.amount_totl, {path}: questions.metadata.source"
+    assert line == f"fields without an effect: {names}"
 
 
 async def test_a_document_that_is_named_goes_before_that_of_the_benchmark(tmp_path: Path) -> None:

@@ -77,6 +77,9 @@ def test_numbers_are_read_in_every_form(written: str, value: float) -> None:
     [
         ("5毛", [0.5]),
         ("八毛钱", [0.8]),
+        ("3元2角5分钱", [3.25]),
+        ("三块两毛五", [3.25]),
+        ("£4.15m, or 4.15 million pounds", [4150000, 4150000]),
         ("五角", [0.5]),
         ("50分钱", [0.5]),
         ("一元二角五分", [1.25]),
@@ -401,6 +404,9 @@ def test_yes_and_no(text: str, said: bool | None) -> None:
     ("question", "text", "said"),
     [
         ("是否认罪认罚？", "不认罪，也不认罚", False),
+        ("是否认罪认罚？", "不认罪也不认罚", False),
+        ("商家同意赔偿吗？", "不同意，他说最多换货", False),
+        ("两份合同有没有不同的地方？", "有，金额不同", True),
         ("是否认罪认罚？", "是否认罪认罚：否", False),
         ("是否认罪认罚？", "是否认罪认罚：是", True),
         ("是否认罪认罚？", "拒绝认罪认罚", False),
@@ -499,6 +505,8 @@ def test_the_parts_of_a_breakdown(text: str, parts: tuple[float, ...] | None) ->
         ("一打鸡蛋", "多少个鸡蛋？", 12),
         ("two dozen eggs", "how many eggs?", 24),
         ("a dozen", "how many eggs?", 12),
+        ("half a dozen", "how many eggs?", 6),
+        ("半打", "买了多少个？", 6),
         ("一打听就知道，考了50分，来了两次", "几次？", 2),
         ("没说", "几次？", None),
     ],

@@ -128,3 +128,24 @@ def test_refusals_are_told_from_answers_with_their_words(part: int) -> None:
     assert len(cases) >= 40
     assert hits / sum(read) >= 0.84
     assert hits / sum(refuses) >= 0.95
+
+
+@each_case(
+    ("asked", "text", "abstains"),
+    [
+        ("检测报告写的是什么？", "写的是零部件老化，落款没有写日期。", False),
+        ("房东为什么扣押金？", "房东说是提前退租，没有说别的理由。", False),
+        ("师傅叫什么名字？", "未能在笔录中查到此项。", True),
+        ("师傅的电话是多少？", "暂无此项信息。", True),
+        ("师傅的电话是多少？", "只知道姓孟，电话没有留下。", True),
+        ("小票上的店员叫什么？", "只有编号0036，姓名没有写。", True),
+        ("发票号码是多少？", "材料中不存在发票号码的信息。", True),
+        ("儿子在哪个网站买的？", "具体哪个网站，当事人没有说。", True),
+        ("Who is the administrator?", "The report does not name the administrator.", True),
+        ("Who is the administrator?", "The name has yet to be settled.", True),
+    ],
+)
+def test_other_things_that_are_not_said_beside_an_answer_are_no_abstention(
+    asked: str, text: str, abstains: bool
+) -> None:
+    assert recognize_abstention(text, asked).abstains is abstains

@@ -14,7 +14,7 @@ import pytest
 
 from memfin.contracts.rag import RagAnswer, RagQuestion
 from memfin.rag.document import Document, Page
-from memfin.rag.extraction.names import unknown_names
+from memfin.rag.extraction.names import KnownWords, unknown_names
 from memfin.rag.scoring import DocumentIndex
 from memfin.rag.scoring.question import check_answer
 from tests.support import calls, each_case
@@ -54,6 +54,10 @@ def test_invented_names_are_found_and_ordinary_words_are_none(part: int) -> None
         ("annual", "Who owns it?", "The owner is his sister Mary Chen.", ["Mary Chen"]),
         ("police", "陈小川在场吗？", "笔录没有出现陈小川这个名字。", []),
         ("police", "怎么做的？", "他高兴地张开手，白天用王牌方法，马上卖了黄金。", []),
+        ("annual", "Who is it?", "No Fund Keeper is named, nor is a Town or Country.", []),
+        ("police", "谁修的？", "是阿强和门卫老葛在聚贤饭店修的。", ["阿强", "老葛", "聚贤饭店"]),
+        ("police", "在哪里？", "没有写明，任何路名都没有。", []),
+        ("police", "谁签的字？", "签字的人是司马亮工程师。", ["司马亮"]),
         ("annual", "Who is it?", "Martin Ellwood's name is given; see Note 5.", []),
     ],
 )
@@ -64,7 +68,14 @@ def test_names_are_shown_as_they_stand(domain: str, q: str, say: str, names: lis
 @each_case("piece", ["聚福店", "王", "一", "Mary Chen paid ", "人民路"])
 def test_four_times_the_text_is_about_four_times_the_work(piece: str) -> None:
     def names(count: int) -> None:
-        list(unknown_names(piece * count, "笔录"))
+        list(unknown_names(piece * count, KnownWords("笔录")))
 
     short, long = (calls(partial(names, count)) for count in (100, 400))
     assert long < 6 * short
+
+
+def test_a_surname_of_the_document_may_have_a_title() -> None:
+    index = DocumentIndex(Document("d.md", (Page(1, "请了一个姓孟的师傅。"),)))
+    question = msgspec.convert({"id": "q", "type": "conflict_gap", "question": "谁修的？"}, RagQuestion)
+    invented = check_answer(question, RagAnswer(answer="孟师傅没有留名字，孟祥也没有。"), index)["invented"]
+    assert [each["text"] for each in invented] == ["孟祥"]

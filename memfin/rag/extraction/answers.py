@@ -58,12 +58,18 @@ def polarity(text: str, question: str = "") -> bool | None:
 
 def is_negated(clause: str) -> bool:
     """Return True if a `plain` clause has an odd number of negations."""
-    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", clause))
+    clause = _PATTERNS["neutral"].sub("", _PATTERNS["double"].sub("", negated_once(clause)))
     return len(_PATTERNS["negation"].findall(clause)) % 2 == 1
 
 
+def negated_once(text: str) -> str:
+    """Return a `plain` text in which a negation with two verbs (不认罪,也不认罚) is written once."""
+    return _PATTERNS["distributed"].sub(r"\g<left>", text)
+
+
 _TERM: Final = re.compile("(?i)[a-z]+|[一-鿿]")
-_KINDS: Final = [name.removeprefix("asks_") for name in _PATTERNS if name.startswith("asks_")]
+_RULES: Final = tables()["answers"]["patterns"].keys()
+_KINDS: Final = [name.removeprefix("asks_") for name in _RULES if name.startswith("asks_")]
 MAX_CANDIDATES: Final = 100  # an answer with more lists figures and gives none
 _MAX_SILENT: Final = 4  # sentences without a sign in an abstention that begins later
 _REACH: Final = 14  # characters before a sign in which a negation or a question counts
@@ -144,7 +150,7 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     if not any(signs):
         return Abstention(abstains=False, reason="double_negation_or_question")
     kinds = [kind for kind in _KINDS if _PATTERNS[f"asks_{kind}"].search(asked)]
-    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _PATTERNS]
+    focus = [_PATTERNS[f"focus_{kind}"] for kind in kinds if f"focus_{kind}" in _RULES]
     place, sign = (0, signs[0]) if signs[0] else _nearest(parts, signs, asked, focus)
     if sign is None:
         return Abstention(abstains=False, reason="beside_the_point")
@@ -157,9 +163,10 @@ def recognize_abstention(text: str, question: str = "") -> Abstention:  # noqa: 
     topic, earlier = _topic(before, after), before.rpartition(",")[0]
     shares = not set(_TERM.findall(topic)).isdisjoint(_TERM.findall(asked))
     is_asked = _is_asked(topic, sign[0], asked, focus) or (shares and _PATTERNS["as_for"].search(before))
-    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _PATTERNS))
+    rules = (kind for kind in kinds if not (is_asked and f"focus_{kind}" in _RULES))
     reason = next((f"tells_{kind}" for kind in rules if _PATTERNS[f"tells_{kind}"].search(told)), None)
-    answered = earlier and focus and not _PATTERNS["setting"].match(earlier) and not is_negated(earlier)
+    opens = any(_PATTERNS[name].search(earlier) for name in ("setting", "no_answer"))
+    answered = earlier and not opens and ("no" in kinds or not is_negated(earlier))
     is_other = _bigrams(topic) and not shares and not any(each.search(topic) for each in focus)
     if reason is None and answered and is_other:
         reason = "beside_the_point"

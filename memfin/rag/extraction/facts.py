@@ -70,6 +70,7 @@ def period(first: PartialDate, last: PartialDate) -> Period:
 
 _DATES: Final = load_patterns("dates")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SCALES: Final = {"m": 10**6, "b": 10**9, "t": 10**12}
 _COINS: Final = re.compile("[角毛分]")
 _LATIN: Final = re.compile("[A-Za-z]{2}")
 _LEAP_YEAR: Final = 2000
@@ -230,6 +231,12 @@ def quotations(text: str) -> Iterator[Fact]:
     return _last_groups("quoted", text)
 
 
+def surname_with_title(words: str) -> str | None:
+    """Return the surname if words are one with a title and without a given name: 孟 of 孟师傅."""
+    match = _PATTERNS["titled"].fullmatch(words)
+    return match[1] if match and len(match[1]) == 1 else None
+
+
 def find_names(text: str) -> list[Fact]:
     """Return the names that a `plain` text marks as names, in order."""
     found = [quoted for quoted in quotations(text) if is_name(quoted.value)]
@@ -270,8 +277,9 @@ def _money(match: re.Match[str]) -> Iterator[float]:
     for part, share in (("jiao", 0.1), ("fen", 0.01)):
         if match[part]:
             change += (numbers.number_value(match[part]) or 0.0) * share
+    scale = _SCALES[match["scale"][0].lower()] if match["scale"] else 1
     for value in numbers.number_values(match["number"]):
-        yield round(value + change, 2) if match["jiao"] else value + change
+        yield round(value * scale + change, 2) if match["jiao"] or scale > 1 else value + change
 
 
 def _amounts(text: str) -> list[Fact]:
@@ -335,7 +343,7 @@ def _count(match: re.Match[str]) -> Iterator[Fact]:
     written, unit, noun = match["number"], match["unit"], match["noun"]
     if unit is None and noun is None and len(written) == 1 and not written.isdigit():
         return
-    is_dozen = (unit or noun or "").lower() in ("打", "dozen")
+    is_dozen = (unit or noun or "").lower() in ("打", "dozen", "dozens")
     canonical = "" if is_dozen else _canonical_unit(unit or noun or "")
     kind: FactKind = "number" if unit is None and noun is None else "count"
     end = match.end("unit") if unit else match.end("number")

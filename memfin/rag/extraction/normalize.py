@@ -9,7 +9,7 @@ of numbers: ``2,000`` is ``2000``, ``4.2`` keeps its point, and ``1、2000元`` 
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -41,18 +41,29 @@ def tables() -> dict[str, Any]:
     return {name: table for file in files for name, table in tomllib.loads(file.read_text("utf-8")).items()}
 
 
-def load_patterns(table: str, **fragments: str) -> dict[str, re.Pattern[str]]:
-    """Compile a table of the shipped patterns, with ``<name>`` replaced by a fragment."""
-    data = tables()[table]
-    fragments |= {name: "|".join(each) for name, each in data["fragments"].items()} | {"numerals": NUMERALS}
+class _Patterns(dict[str, re.Pattern[str]]):
+    """Patterns by name, each compiled when it is first used."""
 
-    def filled(text: str) -> str:
-        for name, fragment in fragments.items():
+    def __init__(self, texts: Mapping[str, Sequence[str]], fragments: Mapping[str, str]) -> None:
+        super().__init__()
+        self._texts, self._fragments = texts, fragments
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        pattern = self[name] = re.compile(self._filled("|".join(self._texts[name])))
+        return pattern
+
+    def _filled(self, text: str) -> str:
+        for name, fragment in self._fragments.items():
             if f"<{name}>" in text:
-                text = text.replace(f"<{name}>", filled(fragment))
+                text = text.replace(f"<{name}>", self._filled(fragment))
         return text
 
-    return {name: re.compile(filled("|".join(each))) for name, each in data["patterns"].items()}
+
+def load_patterns(table: str, **fragments: str) -> Mapping[str, re.Pattern[str]]:
+    """Return a table of the shipped patterns, with ``<name>`` replaced by a fragment."""
+    data = tables()[table]
+    shipped = {name: "|".join(each) for name, each in data["fragments"].items()}
+    return _Patterns(data["patterns"], fragments | shipped | {"numerals": NUMERALS})
 
 
 def widths(text: str) -> str:

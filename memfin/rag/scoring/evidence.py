@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 from memfin.contracts.rag import RagAnswer, RagQuestion, RequiredEvidence
 from memfin.rag.document import Document, Segment, segments
 from memfin.rag.extraction import normalize
-from memfin.rag.extraction.facts import Fact, PartialDate, find_facts
+from memfin.rag.extraction.facts import Fact, PartialDate, find_facts, surname_with_title
+from memfin.rag.extraction.names import KnownWords
 
 MAX_PLACES: Final = 256  # of a quote; one with more is too short to point at anything
 MAX_PASSAGE_PAGES: Final = 2  # pages that a passage may run over
@@ -168,9 +169,16 @@ class KnownFacts:
                     self._units.setdefault(value, set()).add(unit)
                     self._largest[unit] = max(self._largest.get(unit, 0.0), value)
 
+    @cached_property
+    def words(self) -> KnownWords:
+        """The words of the text, for names without a mark."""
+        return KnownWords(self.text)
+
     def holds(self, fact: Fact, words: str) -> bool:
         """Return True if the text contains a fact in any form, or its exact words."""
         written = fact.value if fact.kind == "name" else words
+        if fact.kind == "name" and (surname := surname_with_title(words)) and f"姓{surname}" in self.text:
+            return True
         return self._knows(fact, words) or normalize.contains(normalize.fold(written), self.text)
 
     def _knows(self, fact: Fact, words: str) -> bool:

@@ -217,7 +217,7 @@ def _missing(expected: str, text: str, *, alone: bool) -> str | None:
 
     ``alone``: they may not be one of several that are listed or left open (甲、乙; 甲或乙).
     """
-    expected, shown = (_PATTERNS["distributed"].sub(r"\g<left>", plain(each)) for each in (expected, text))
+    expected, shown = (answers.negated_once(plain(each)) for each in (expected, text))
     needle, shown = fold(expected), _PATTERNS["echo_of_no"].sub("", shown)
     if not needle or not contains(needle, fold(shown)):
         return "not_mentioned"

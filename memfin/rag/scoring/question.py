@@ -10,7 +10,7 @@ from memfin.contracts.rag import RagAnswer, RagCitation, RagQuestion
 from memfin.rag.document import Document
 from memfin.rag.extraction.answers import ReadAnswer, is_negated, signs_of_not_knowing
 from memfin.rag.extraction.facts import Fact, facts_in, find_facts, ordering_masked, parse_date
-from memfin.rag.extraction.names import unknown_names
+from memfin.rag.extraction.names import KnownWords, unknown_names
 from memfin.rag.extraction.normalize import find_quote, fold, quote_parts
 from memfin.rag.scoring import evidence
 from memfin.rag.scoring.evidence import AnyIndex, DocumentIndex, KnownFacts, Scored
@@ -204,19 +204,21 @@ def check_answer(question: RagQuestion, answer: RagAnswer, index: AnyIndex) -> d
         known = _facts_of([question.question, *quotes, *required])
     else:
         known = index.facts
-    invented: list[dict[str, str]] = []
-    echoed: list[str] = []
+    invented: dict[tuple[str, str, str], dict[str, str]] = {}
+    echoed: dict[str, None] = {}
     asked = cache(lambda: _facts_of([question.question]))
-    held = f"{known.text}\n{fold(question.question)}"
+    denies = cache(lambda sentence, clause: is_negated(clause) or bool(signs_of_not_knowing(sentence)))
+    held = KnownWords(fold(question.question), known.words)
     for fact, words, where, sentence, clause in _facts(answer, index, held):
         if known.holds(fact, words):
             continue
-        if (is_negated(clause) or signs_of_not_knowing(sentence)) and asked().holds(fact, words):
-            echoed.append(words)
-        elif (entry := {"kind": fact.kind, "text": words, "where": where}) not in invented:
-            invented.append(entry)
-    record = {"checked": True, "invented": invented}
-    return record | {"echoed": list(dict.fromkeys(echoed))} if echoed else record
+        if asked().holds(fact, words) and denies(sentence, clause):
+            echoed[words] = None
+        else:
+            entry = {"kind": fact.kind, "text": words, "where": where}
+            invented[fact.kind, words, where] = entry
+    record = {"checked": True, "invented": list(invented.values())}
+    return record | {"echoed": list(echoed)} if echoed else record
 
 
 def _facts_of(texts: Iterable[str]) -> KnownFacts:
@@ -224,7 +226,7 @@ def _facts_of(texts: Iterable[str]) -> KnownFacts:
     return KnownFacts(find_facts(whole, names=False, indefinite=True), fold(whole))
 
 
-def _facts(answer: RagAnswer, index: AnyIndex, held: str) -> Iterator[tuple[Fact, str, str, str, str]]:
+def _facts(answer: RagAnswer, index: AnyIndex, held: KnownWords) -> Iterator[tuple[Fact, str, str, str, str]]:
     """Yield the facts of an answer, bare names if not ``held``, with words, position, sentence and clause."""
     texts = [("answer", answer.answer), ("text", answer.text or "")]
     if index is not None:
