@@ -101,7 +101,7 @@ def test_bad_usage_is_one_line(
 async def test_a_damaged_thread_is_an_error_without_its_path(store: MemoryStore) -> None:
     thread_id = store.save_thread("ada", "snap_1", "Gold", {"type": "asset"}).thread_id
     store.workspace.paths.thread("ada", thread_id).write_bytes(b"{")
-    server = MemoryServer(MemoryTools(store, "ada", thread_id=thread_id))
+    server = memory_server.MemoryServer(MemoryTools(store, "ada", thread_id=thread_id))
     async with client(server.protocol()) as connected:
         answer = await connected.call_tool("remember", {"text": "no leverage"})
         assert answer.is_error
