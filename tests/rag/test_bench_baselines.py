@@ -168,7 +168,8 @@ def rag_systems(
     def print_table(path: Path) -> Printed:
         monkeypatch.setattr("sys.argv", ["rag_systems.py", str(path)])
         code = run_path(str(ROOT / "benchmarks" / "rag_systems.py"))["main"]()
-        return Printed(code, *capsys.readouterr())
+        stdout, stderr = capsys.readouterr()
+        return Printed(code, str(stdout), str(stderr))
 
     return print_table
 
