@@ -124,12 +124,12 @@ def test_preferences_of_a_later_grant_replace_the_profile_and_none_leave_it(stor
 
 def test_scopes_and_preferences_may_be_mappings(store: MemoryStore) -> None:
     scopes = dict.fromkeys(ConsentScopes.__struct_fields__, True)
-    cases: tuple[tuple[tuple[Any, ...], str], ...] = (
+    cases: list[tuple[Any, str]] = [
         (({"create_task": True},), "scopes: Object missing required field"),
         ((scopes | {"x": True},), "scopes.x: is not a known field; known fields: create_task, "),
         (("all",), "scopes: give a mapping of fields"),
         ((scopes, {"constraints": []}), "preferences.constraints: is not a known field"),
-    )
+    ]
     for given, message in cases:
         with pytest.raises(InvalidInput) as refused:
             store.grant_consent("u1", *given)
