@@ -139,10 +139,11 @@ async def test_depth_and_order_of_risks_change_the_answer_and_nothing_else(tmp_p
 
 def test_no_store_and_no_user_id_are_refused(tmp_path: Path) -> None:
     with MemoryStore(tmp_path) as store:
-        for given, message in (
+        cases: list[tuple[Any, str]] = [
             ((str(tmp_path), "ada"), "store: must be"),
             ((store, "a/b"), "user id: must be"),
-        ):
+        ]
+        for given, message in cases:
             with pytest.raises(UsageError, match=message):
                 BuiltinAgents(*given)
 
