@@ -230,7 +230,7 @@ def test_closing_waits_for_the_calls_of_the_loop(tmp_path: Path) -> None:
         store = AsyncMemoryStore(tmp_path, files=UnsyncedFiles())
         await store.grant_consent("ann", EVERYTHING)
         calls = [asyncio.create_task(store.start_task("ann", "snapshot")) for _ in range(3 * MAX_THREADS)]
-        await asyncio.sleep(0)
+        await anyio.wait_all_tasks_blocked()  # all of them run or wait for their turn
         await store.aclose()
         tasks = {(await call).context.task_id for call in calls}
         assert len(tasks) == len(calls)
