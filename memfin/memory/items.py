@@ -353,7 +353,7 @@ def ranked(items: Sequence[MemoryItem], query: str) -> list[ItemMatch]:
     """Return the matching items by falling BM25 score; among equals, exact words first, then newer ones."""
     if not isinstance(query, str):
         raise InvalidInput(f"query: must be a str, not {type(query).__name__}")
-    index = IncrementalBM25()
+    index = IncrementalBM25(newest=len(items) + 1)
     for each in items:
         index.add(Counter(terms(each.text)))
     scores = dict(index.search(terms(query), len(items)))

@@ -41,9 +41,13 @@ class Match(NamedTuple):
 
 
 class IncrementalBM25:
-    """Documents by number, in the order they were added; the index is a function of that order."""
+    """Documents by number, in the order they were added; the index is a function of that order.
 
-    def __init__(self) -> None:
+    A query reads the ``newest`` postings of a term; with one for each document it reads all of them.
+    """
+
+    def __init__(self, newest: int = POSTINGS) -> None:
+        self._newest = newest
         self._postings: dict[str, list[tuple[int, int]]] = {}
         self._frequency: Counter[str] = Counter()
         self._lengths: list[int] = []
@@ -60,8 +64,8 @@ class IncrementalBM25:
         for term, count in frequencies.items():
             entries = postings.setdefault(term, [])
             entries.append((document, count))
-            if len(entries) >= 2 * POSTINGS:
-                del entries[:-POSTINGS]
+            if len(entries) >= 2 * self._newest:
+                del entries[: -self._newest]
         self._frequency.update(frequencies.keys())
 
     def search(self, query: list[str], limit: int) -> list[Match]:
@@ -78,7 +82,7 @@ class IncrementalBM25:
         for term in rarest:
             holding = frequency[term]
             weight = math.log1p((len(lengths) - holding + 0.5) / (holding + 0.5)) * (K1 + 1.0)
-            newest = self._postings[term][-POSTINGS:]
+            newest = self._postings[term][-self._newest :]
             self.postings_read += len(newest)
             for document, count in newest:
                 gain = weight * count / (count + fixed + slope * lengths[document])

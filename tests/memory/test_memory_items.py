@@ -352,6 +352,15 @@ def test_a_route_restricts_the_kinds(tmp_path: Path) -> None:
             store.items.search("ann", "gold", route="nowhere")  # type: ignore[arg-type]
 
 
+def test_old_items_are_found_among_many_with_the_same_word(tmp_path: Path) -> None:
+    with open_store(tmp_path, files=UnsyncedFiles()) as store:
+        store.grant_consent("ann", EVERYTHING)
+        store.items.add("ann", "gold in the cellar")
+        store.items.add_all("ann", [f"gold {number}" for number in range(120)])
+        assert len(store.items.search("ann", "gold", limit=200)) == 121
+        assert store.items.search("ann", "gold cellar")[0].item.text == "gold in the cellar"
+
+
 def test_a_search_reads_the_items_of_its_thread_and_of_no_other(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.grant_consent("ann", EVERYTHING)
