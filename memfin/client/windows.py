@@ -198,8 +198,8 @@ class Windows:
         for window in self._tokens:
             if self._part.count > 1 and tokens > window.limit:
                 raise UsageError(
-                    f"judge_tpm: a request of {tokens} tokens is more than {window.limit} per minute, the share "
-                    f"of one of {self._part.count} shards; use fewer shards, or --rate-lease"
+                    f"judge_tpm: a request of {tokens} tokens is over {window.limit} per minute, the share of "
+                    f"one of {self._part.count} shards; use fewer shards, or --rate-lease"
                 )
         waits = [window.wait(now) for window in self._requests]
         return max((*waits, *(window.wait(now, tokens) for window in self._tokens), 0.0))

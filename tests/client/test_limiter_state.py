@@ -18,10 +18,9 @@ from memfin.client.limiter import (
     MAX_RETRY_AFTER,
     AdaptiveConcurrency,
     Breaker,
-    Start,
     retry_after_seconds,
 )
-from memfin.client.windows import GUARD, SLACK, SlidingWindow
+from memfin.client.windows import GUARD, SLACK, SlidingWindow, Start
 from tests.support import each_case, length
 
 
