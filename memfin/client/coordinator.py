@@ -80,7 +80,7 @@ async def rate_coordinator(
 
 async def _keep(orders: Orders, warn: Callable[[str], None]) -> None:
     """Run one process after the other until cancelled."""
-    deaths = 0
+    deaths, why = 0, ""
     while deaths < MAX_DEATHS:
         began = time.monotonic()
         try:

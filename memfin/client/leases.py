@@ -20,7 +20,6 @@ import socket
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Annotated, Final, Literal, Self
 
 import msgspec

@@ -287,6 +287,10 @@ class CallLimiter:
         self._unavailable = ""
         self._last_failure = ""
 
+    async def close(self) -> None:
+        """Close the connection to whoever gives permissions."""
+        await self._rate.close()
+
     async def call(
         self,
         attempt: Callable[[], Awaitable[T]],
@@ -488,3 +492,7 @@ class StartLimiter:
                 await self._clock.wait(asyncio.Event(), delay)
             await self._rate.start(self._clock.now())
         return self._clock.now() - began
+
+    async def close(self) -> None:
+        """Close the connection to whoever gives permissions."""
+        await self._rate.close()

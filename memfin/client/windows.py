@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, Self
 
 from memfin.errors import UsageError
+from memfin.shards import Shard
 
 # A request that is slow on its way makes those behind it look too close together at the
 # server; GUARD is the share of a second, at most, by which a window is wider than promised for that.
@@ -21,18 +22,12 @@ _MINUTE: Final = 60.0
 _REQUEST_PACE: Final = 0.9
 
 
-class Part(NamedTuple):
-    """A share of a limit: the one with an index, from 0, of so many."""
-
-    index: int = 0
-    count: int = 1
-
-    def of(self, whole: int) -> int:
-        """Return the units of a whole that fall to this share; those of all shares add up to it."""
-        return whole // self.count + (self.index < whole % self.count)
+WHOLE: Final = Shard(0, 1)
 
 
-WHOLE: Final = Part()
+def share_of(whole: int, shard: Shard) -> int:
+    """Return the units of a whole that fall to a shard; those of all shards add up to it."""
+    return whole // shard.count + (shard.index < whole % shard.count)
 
 
 @dataclass(eq=False, slots=True)
@@ -59,26 +54,26 @@ class SlidingWindow:
         self._due = -math.inf
 
     @classmethod
-    def of_requests(cls, per_minute: float, *, part: Part = WHOLE, margin: float = 0.0) -> "SlidingWindow":
+    def of_requests(cls, per_minute: float, *, shard: Shard = WHOLE, margin: float = 0.0) -> "SlidingWindow":
         """Limit requests: a window of one second, or of a single request where fewer fit into a second.
 
-        Parts share out the requests of the window; where there are more parts than requests, each has
+        Shards share out the requests of the window; where there are more shards than requests, each has
         its turn by the clock of the day. ``margin`` is by how many seconds the window is wider.
         """
         interval = _MINUTE / per_minute
         limit = max(1, math.floor(1 / interval * (1 + 1e-9)))
         period = limit * interval
-        if limit < part.count:
-            return TurnWindow((period + GUARD) / limit, part)
+        if limit < shard.count:
+            return TurnWindow((period + GUARD) / limit, shard)
         width = period + GUARD * min(period, 1.0) + margin
-        share = part.of(limit)
+        share = share_of(limit, shard)
         return cls(share, width, _REQUEST_PACE * period / share)
 
     @classmethod
-    def of_tokens(cls, per_minute: float, *, part: Part = WHOLE, margin: float = 0.0) -> Self:
+    def of_tokens(cls, per_minute: float, *, shard: Shard = WHOLE, margin: float = 0.0) -> Self:
         """Limit tokens per minute; shorter periods get their share and at most one call beyond it."""
-        share = max(1, part.of(max(1, math.floor(per_minute))))
-        pace = (1 + GUARD) * _MINUTE / (per_minute if part.count == 1 else share)
+        share = max(1, share_of(max(1, math.floor(per_minute)), shard))
+        pace = (1 + GUARD) * _MINUTE / (per_minute if shard.count == 1 else share)
         return cls(share, _MINUTE * (1 + GUARD / 60) + margin, pace)
 
     def wait(self, now: float, weight: int = 1) -> float:
@@ -131,19 +126,19 @@ class SlidingWindow:
 
 
 class TurnWindow(SlidingWindow):
-    """A part's turns: one start in each, ``every`` seconds after the turn of the part before.
+    """A shard's turns: one start in each, ``every`` seconds after the turn of the shard before.
 
-    The turns follow the clock of the day, so all parts agree on them without a word.
+    The turns follow the clock of the day, so all shards agree on them without a word.
     """
 
-    def __init__(self, every: float, part: Part, clock: Callable[[], float] = time.time) -> None:
-        self._cycle = every * part.count
+    def __init__(self, every: float, shard: Shard, clock: Callable[[], float] = time.time) -> None:
+        self._cycle = every * shard.count
         super().__init__(1, self._cycle / 2, 0.0)
-        self._offset = every * part.index
+        self._offset = every * shard.index
         self._clock = clock
 
     def wait(self, now: float, weight: int = 1) -> float:
-        """Return the seconds until the part's next turn, 0.0 within one that is not used yet."""
+        """Return the seconds until the shard's next turn, 0.0 within one that is not used yet."""
         used = super().wait(now, weight)
         into = (self._clock() + used - self._offset) % self._cycle
         return used if into < TURN else used + self._cycle - into
@@ -167,6 +162,7 @@ class Rate(Protocol):
 
     def wait(self, now: float, tokens: int = 0) -> float:
         """Return the seconds before which it is useless to ask for a start, 0.0 for none."""
+        ...
 
     async def start(self, now: float, tokens: int = 0) -> Permit:
         """Return a permission to start at once.
@@ -175,31 +171,32 @@ class Rate(Protocol):
             EndpointDown: who gives permissions has been away for too long.
             UsageError: there are none for what the settings ask.
         """
+        ...
 
     async def close(self) -> None:
         """Let go of connections."""
 
 
 class Windows:
-    """The windows of requests and tokens of one limit, or of a part of it; None is no limit.
+    """The windows of requests and tokens of one limit, or of a shard's share; None is no limit.
 
     ``margin`` is by how many seconds they are wider than those of a process that starts at once.
     """
 
     def __init__(
-        self, rpm: float | None, tpm: float | None = None, *, part: Part = WHOLE, margin: float = 0.0
+        self, rpm: float | None, tpm: float | None = None, *, shard: Shard = WHOLE, margin: float = 0.0
     ) -> None:
-        self._requests = [] if rpm is None else [SlidingWindow.of_requests(rpm, part=part, margin=margin)]
-        self._tokens = [] if tpm is None else [SlidingWindow.of_tokens(tpm, part=part, margin=margin)]
-        self._part = part
+        self._requests = [] if rpm is None else [SlidingWindow.of_requests(rpm, shard=shard, margin=margin)]
+        self._tokens = [] if tpm is None else [SlidingWindow.of_tokens(tpm, shard=shard, margin=margin)]
+        self._shard = shard
 
     def wait(self, now: float, tokens: int = 0) -> float:
         """Return the seconds until a start is allowed; raise `UsageError` if it never is."""
         for window in self._tokens:
-            if self._part.count > 1 and tokens > window.limit:
+            if self._shard.count > 1 and tokens > window.limit:
                 raise UsageError(
-                    f"judge_tpm: a request of {tokens} tokens is over {window.limit} per minute, the share of "
-                    f"one of {self._part.count} shards; use fewer shards, or --rate-lease"
+                    f"judge_tpm: a request of {tokens} tokens is over {window.limit} per minute, the share "
+                    f"of one of {self._shard.count} shards; use fewer shards, or --rate-lease"
                 )
         waits = [window.wait(now) for window in self._requests]
         return max((*waits, *(window.wait(now, tokens) for window in self._tokens), 0.0))
