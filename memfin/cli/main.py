@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "verify": "Check the evidence of a run.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
+    "rate-server": "Grant the requests of runs that share limits per minute.",
     "mcp": "Serve runs to coding assistants (MCP).",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
@@ -58,6 +59,7 @@ PLACES: Final = {
     "plan": "correct:plan",
     "resume": "bench:resume",
     "score": "run:score",
+    "rate-server": "rates:command",
     "report": "run:report",
     "schema": "validate:schema",
     "verify": "signoff:verify",
