@@ -68,12 +68,8 @@ def report(name: str, shards: list[list[float]], rpm: float, silence: float = 0.
 def coordinator_of(parent: int) -> int:
     """Return the process of the coordinator."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    named = [
-        each
-        for each in children
-        if b"memfin.client.coordinator" in Path(f"/proc/{each}/cmdline").read_bytes()
-    ]
-    return int(named[0])
+    commands = {int(each): Path(f"/proc/{each}/cmdline").read_bytes() for each in children}
+    return next(each for each, command in commands.items() if b"memfin.client.coordinator" in command)
 
 
 async def main(shards: int, rpm: float, seconds: float) -> None:
