@@ -36,11 +36,14 @@ async def shard(place: str, seconds: float, rpm: float) -> None:
         while True:
             await limiter.admit()
             sys.stdout.write(f"{time.monotonic()}\n")
+            sys.stdout.flush()
     await limiter.close()
 
 
-async def starts_of(places: list[str], seconds: float, rpm: float, token: str = "") -> list[list[float]]:
-    """Run shards at the same time; return when each has started something."""
+async def starts_of(
+    places: list[str], seconds: float, rpm: float, token: str = "", *, killing: bool = False
+) -> list[list[float]]:
+    """Run shards at the same time, and kill the coordinator on the way; return when each started something."""
     command = (sys.executable, __file__, "--seconds", str(seconds), "--rpm", str(rpm))
     shards = [
         await asyncio.create_subprocess_exec(
@@ -52,7 +55,12 @@ async def starts_of(places: list[str], seconds: float, rpm: float, token: str = 
         )
         for place in places
     ]
-    return [[float(line) for line in (await each.communicate())[0].split()] for each in shards]
+    first = [await each.stdout.readline() for each in shards if each.stdout is not None]
+    if killing:
+        await asyncio.sleep(seconds / 2)
+        os.kill(coordinator_of(os.getpid()), signal.SIGKILL)
+    rest = [(await each.communicate())[0] for each in shards]
+    return [[float(line) for line in (one + more).split()] for one, more in zip(first, rest, strict=True)]
 
 
 def report(name: str, shards: list[list[float]], rpm: float, silence: float = 0.0) -> None:
@@ -81,10 +89,7 @@ async def main(shards: int, rpm: float, seconds: float) -> None:
     async with rate_coordinator(RateLimits(agent_rpm=rpm), warn=lambda _: None) as lease:
         report("leases", await starts_of([lease.address] * shards, seconds, rpm, lease.token), rpm)
         report("leases, one busy shard", await starts_of([lease.address], seconds, rpm, lease.token), rpm)
-        working = asyncio.create_task(starts_of([lease.address] * shards, seconds, rpm, lease.token))
-        await asyncio.sleep(seconds / 2)
-        os.kill(coordinator_of(os.getpid()), signal.SIGKILL)
-        made = await working
+        made = await starts_of([lease.address] * shards, seconds, rpm, lease.token, killing=True)
         starts = sorted(at for each in made for at in each)
         silence = max(after - before for before, after in itertools.pairwise(starts))
         report(f"leases, coordinator killed: silent for {silence:.1f} s", made, rpm, silence)
