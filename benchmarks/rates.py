@@ -43,7 +43,7 @@ async def shard(place: str, seconds: float, rpm: float) -> None:
 async def starts_of(
     places: list[str], seconds: float, rpm: float, token: str = "", *, killing: bool = False
 ) -> list[list[float]]:
-    """Run shards at the same time, and kill the coordinator on the way; return when each started something."""
+    """Run shards at the same time, and kill the coordinator meanwhile; return the starts of each."""
     command = (sys.executable, __file__, "--seconds", str(seconds), "--rpm", str(rpm))
     shards = [
         await asyncio.create_subprocess_exec(

@@ -171,7 +171,7 @@ BENCH_OPTIONS: Final = (
 PREFIX: Final = "MEMFIN_"
 VARIABLES: Final = {str(option.envvar).removeprefix(PREFIX) for option in (*SOAK_OPTIONS, *BENCH_OPTIONS)} | {
     *("CONFIG", "DATASET", "BENCHMARK", "JSON", "QUIET", "JUNIT", "GITHUB", "DEBUG", "LANG"),
-    *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY"),
+    *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY", "RATE_TOKEN"),
 }
 """The names of all variables behind the prefix."""
 
