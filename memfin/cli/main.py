@@ -44,7 +44,7 @@ COMMANDS: Final = {
     "signoff": "Write the sign-off page of a run, to print and sign.",
     "bundle": "Write the evidence of a run into one zip file.",
     "verify": "Check the evidence of a run.",
-    "plugins": "List the agents, judges and other plugins of installed packages.",
+    "plugins": "List agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
     "rate-server": "Grant the requests of runs that share limits per minute.",
     "mcp": "Serve runs to coding assistants (MCP).",
