@@ -33,7 +33,10 @@ def command(run_dir: Path, url: str, *, quiet: bool) -> None:
 
     Exit codes: 0 done, 2 bad usage or address, 3 the store failed or gave other bytes back.
     """
-    click.echo(_uploaded(run_dir, url, quiet=quiet))
+    try:
+        click.echo(_uploaded(run_dir, url, quiet=quiet))
+    except RunFault as problem:
+        raise RunFault(f"{problem}; repeat the command when the cause is gone") from problem
 
 
 @click.command("download")
@@ -79,16 +82,13 @@ def finish_upload(directory: Path, url: str | None, gates: Sequence[str], *, qui
     try:
         note(f"uploaded to {_uploaded(directory, url, quiet=quiet)}")
     except MemfinError as problem:
-        failed = f"; {'; '.join(gates)}" if gates else ""
-        raise RunFault(f"the run is complete, but its upload failed: {problem}{failed}") from problem
+        again = f"the run is complete; memfin upload {directory} {shown_address(url)} uploads it"
+        raise RunFault("; ".join((f"{problem}", again, *gates))) from problem
 
 
 def _uploaded(directory: Path, url: str, *, quiet: bool) -> str:
     """Upload a run and return its address."""
-    try:
-        result = upload_run(directory, url, None if quiet else _progress("upload"))
-    except RunFault as problem:
-        raise RunFault(f"{problem}; memfin upload {directory} {shown_address(url)} repeats it") from problem
+    result = upload_run(directory, url, None if quiet else _progress("upload"))
     for name in result.left_out:
         note(f"not uploaded: {directory / name}: no file of a run")
     if not quiet:

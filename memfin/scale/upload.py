@@ -37,12 +37,13 @@ _MAX_BLOCKS: Final = 9_000
 """Blocks of an upload in parts: a store takes 10,000, so those of larger files are larger."""
 
 _REFUSED: Final = (
+    FileExistsError,
     IsADirectoryError,
     NotADirectoryError,
     PermissionError,
     ValueError,
 )
-"""Errors of a probe that mean a wrong address or no right to write there, not a fault of the machine."""
+"""Errors that mean a wrong address or no rights there, not a fault of the machine."""
 
 
 class Transfer(NamedTuple):
@@ -99,22 +100,17 @@ class _Store(NamedTuple):
         return self.scrubber.scrub(describe(problem))
 
     @contextmanager
-    def _access(self, name: str, *, probe: bool = False) -> Iterator[str]:
-        """Give the path of a file; errors of the back end become ours."""
+    def _access(self, name: str) -> Iterator[str]:
+        """Give the path of a file; errors of the back end but `FileNotFoundError` become ours."""
         try:
             yield f"{self.path}/{name}"
-        except MemfinError:
+        except (MemfinError, FileNotFoundError):
             raise
-        except FileNotFoundError as problem:
-            if not probe:
-                raise
-            raise UsageError(f"{self.shown}: cannot be written: {self._line(problem)}") from None
+        except NotImplementedError:
+            raise UsageError(f"{self.shown}: its back end cannot do that, such as write files") from None
         except Exception as problem:  # noqa: BLE001 - a back end is foreign code
-            if isinstance(problem, NotImplementedError):
-                raise UsageError(f"{self.shown}: its back end cannot do that, such as write files") from None
-            if probe and isinstance(problem, _REFUSED):
-                raise UsageError(f"{self.shown}: cannot be written: {self._line(problem)}") from None
-            raise RunFault(f"{self.shown}/{name}: {self._line(problem)}") from None
+            kind = UsageError if isinstance(problem, _REFUSED) else RunFault
+            raise kind(f"{self.shown}/{name}: {self._line(problem)}") from None
 
     def make(self) -> None:
         """Create the directory where the store has directories.
@@ -122,10 +118,10 @@ class _Store(NamedTuple):
         Where a path begins with a bucket, nothing is created: a misspelt bucket is an error.
         """
         if self._is_local:
-            with self._access("", probe=True):
+            with self._access(""):
                 Path(self.path).mkdir(PRIVATE, parents=True, exist_ok=True)
         elif self.path.startswith("/"):
-            with self._access("", probe=True):
+            with self._access(""):
                 self.fs.makedirs(self.path, exist_ok=True)
 
     def size(self, name: str) -> int | None:
@@ -136,22 +132,22 @@ class _Store(NamedTuple):
         except FileNotFoundError:
             return None
 
-    def remove(self, name: str, *, probe: bool = False) -> None:
+    def remove(self, name: str) -> None:
         """Remove a file if it is there."""
-        with suppress(FileNotFoundError), self._access(name, probe=probe) as path:
+        with suppress(FileNotFoundError), self._access(name) as path:
             self.fs.rm_file(path)
 
-    def write(self, name: str, pieces: Iterator[bytes], size: int, *, probe: bool = False) -> str:
+    def write(self, name: str, pieces: Iterator[bytes], size: int) -> str:
         """Write a file of about that size and return the SHA-256 of what was written."""
         digest = hashlib.sha256()
         block = max(_BLOCK, -(-size // (_MAX_BLOCKS * PIECE)) * PIECE)
         try:
-            with self._access(name, probe=probe) as path, self.fs.open(path, "wb", block_size=block) as file:
+            with self._access(name) as path, self.fs.open(path, "wb", block_size=block) as file:
                 for piece in pieces:
                     digest.update(piece)
                     file.write(piece)
         except FileNotFoundError as problem:
-            raise RunFault(f"{self.shown}/{name}: {self._line(problem)}") from None
+            raise UsageError(f"{self.shown}: cannot be written: {self._line(problem)}") from None
         return digest.hexdigest()
 
     def read(self, name: str, limit: int) -> Iterator[bytes]:
@@ -181,23 +177,20 @@ class _Store(NamedTuple):
     def probe(self) -> None:
         """Write, read and delete a small file."""
         name, data = f"memfin-probe-{secrets.token_hex(8)}", b"memfin\n"
-        self.write(name, iter((data,)), len(data), probe=True)
+        self.write(name, iter((data,)), len(data))
         try:
-            with self._access(name, probe=True):
-                found = b"".join(self.read(name, len(data) + 1))
+            found = b"".join(self.read(name, len(data) + 1))
+        except FileNotFoundError:
+            found = b""
         finally:
-            self.remove(name, probe=True)
+            self.remove(name)
         if found != data:
             raise UsageError(f"{self.shown}: a file that was written there is not read back as it was")
 
     def refuse_own(self, directory: Path) -> None:
         """Refuse to write into the run directory itself, or any other."""
-        local = (
-            "file" in self.fs.protocol if isinstance(self.fs.protocol, tuple) else self.fs.protocol == "file"
-        )
-        if (local and Path(self.path).resolve().is_relative_to(directory.resolve())) or self.size(
-            LOCK
-        ) is not None:
+        inside = self._is_local and Path(self.path).resolve().is_relative_to(directory.resolve())
+        if inside or self.size(LOCK) is not None:
             raise UsageError(f"{self.shown}: is a run directory; upload to another place")
 
 
