@@ -122,6 +122,10 @@ def command(
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
         return
     plan = make_plan(dataset, **settings)
+    if upload is not None and plan.shard is not None:
+        raise UsageError(
+            f"--upload: not for shard {plan.shard}; memfin merge --upload takes all shards together"
+        )
     check_upload(upload, plan.directory)
     carry_out(plan, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 

@@ -14,7 +14,7 @@ from memfin.contracts.reading import InvalidRecord, decode, read_json
 from memfin.contracts.run import RUN_ID
 from memfin.contracts.upload import FILE_NAME, INDEX, StoredFile, StoredRun
 from memfin.errors import MemfinError, RunFault, UsageError
-from memfin.journal.artifacts import MANIFEST
+from memfin.journal.artifacts import CONFIG, MANIFEST
 from memfin.journal.disk import CREATE, PRIVATE, Disk, refuse_links
 from memfin.journal.layout import DIALOGUES, QUESTIONS
 from memfin.journal.lock import LOCK, is_locked
@@ -317,9 +317,18 @@ def _finished(directory: Path) -> RunManifest:
     ends = any(all((directory / name).is_file() for name in suite.ends) for suite in (DIALOGUES, QUESTIONS))
     if manifest.ended_at is None or not ends:
         raise UsageError(f"{directory}: the run has not finished; memfin resume {directory} goes on with it")
+    if (shard := _shard_of(directory)) is not None:
+        raise UsageError(f"{directory}: is shard {shard} of a run; memfin merge makes one run of all shards")
     if not RUN_ID.match(manifest.run_id):
         raise UsageError(f"{directory / MANIFEST}: run_id {manifest.run_id!r} is no name of a run")
     return manifest
+
+
+def _shard_of(directory: Path) -> str | None:
+    """Return the shard that a run directory holds, None for a whole run."""
+    config = directory / CONFIG
+    settings = read_json(config, dict[str, Any]).get("settings") if config.is_file() else None
+    return settings.get("shard") if isinstance(settings, dict) else None
 
 
 def _file_names(directory: Path) -> tuple[list[str], tuple[str, ...]]:

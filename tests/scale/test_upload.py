@@ -245,6 +245,11 @@ def test_only_finished_runs_are_uploaded(run: Path, tmp_path: Path) -> None:
     kept = (run / "run_stats.json").rename(tmp_path / "kept")
     refused("has not finished; memfin resume")
     kept.rename(run / "run_stats.json")
+    config = run / "config.json"
+    whole = config.read_bytes()
+    config.write_bytes(whole.replace(b'"shard": null', b'"shard": "0/2"'))
+    refused("is shard 0/2 of a run; memfin merge")
+    config.write_bytes(whole)
     manifest = run / "run_manifest.json"
     fields = json.loads(manifest.read_bytes())
     manifest.write_text(json.dumps(fields | {"run_id": "../up"}))
@@ -328,7 +333,7 @@ def test_an_address_is_checked_with_a_file_that_goes_away(tmp_path: Path) -> Non
 def test_missing_packages_give_the_command_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"class": "gone_for_this_test.Store", "err": "Install it"}
     monkeypatch.setitem(sys.modules["fsspec.registry"].known_implementations, "own", known)
-    with pytest.raises(UsageError, match="own:// needs a package .*: pip install gone_for_this_test"):
+    with pytest.raises(UsageError, match=r"own:// needs a package .*: pip install gone_for_this_test"):
         check_target("own://bucket")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.delitem(sys.modules, "fsspec.core")
@@ -370,6 +375,8 @@ def test_a_run_is_uploaded_when_it_has_ended(tmp_path: Path) -> None:
     assert (own.returncode, "is a run directory" in own.stderr) == (2, True)
     many = run_command(*words, "--repeats", "2", "--upload", "store", cwd=tmp_path)
     assert (many.returncode, "not together with --repeats" in many.stderr) == (2, True)
+    shard = run_command(*words, "--run-id", "a", "--shard", "0/2", "--upload", "store", cwd=tmp_path)
+    assert (shard.returncode, "not for shard 0/2" in shard.stderr) == (2, True)
     env = os.environ | {"MEMFIN_UPLOAD": "store"}
     done = run_command(*words, "--run-id", "a", *GATE, cwd=tmp_path, env=env)
     assert done.returncode == 1
