@@ -375,7 +375,7 @@ class _Progress:
         for piece in pieces:
             self._done += len(piece)
             if self._on_transfer is not None:
-                self._on_transfer(Transfer(name, self._done, self._total))
+                self._on_transfer(Transfer(name, min(self._done, self._total), self._total))
             yield piece
 
     def skip(self, size: int) -> None:
