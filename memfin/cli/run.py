@@ -123,9 +123,7 @@ def command(
         return
     plan = make_plan(dataset, **settings)
     if upload is not None and plan.shard is not None:
-        raise UsageError(
-            f"--upload: not for shard {plan.shard}; give it to memfin merge"
-        )
+        raise UsageError(f"--upload: not for shard {plan.shard}; give it to memfin merge")
     check_upload(upload, plan.directory)
     carry_out(plan, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
