@@ -1,0 +1,1 @@
+"""Runs beyond one process and one machine."""
