@@ -37,7 +37,7 @@ from memfin.contracts.validity import LABELS
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entries
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, progress_path
-from memfin.journal.artifacts import CONFIG, MANIFEST, artifact_checks
+from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
 from memfin.journal.disk import APPEND, PRIVATE, Disk
 from memfin.journal.lock import LOCK, RunLock, is_locked
 from memfin.journal.merging import JournalCopy, JournalReader
@@ -158,6 +158,8 @@ def shard_paths(paths: Sequence[Path]) -> list[Path]:
 
 def _read_shard(directory: Path) -> _ShardRun:
     """Return a shard; raise `UsageError` unless its run is complete and left alone."""
+    if directory.is_dir() and not all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
+        raise UsageError(f"{directory}: holds no run that has begun; give the run directories of shards")
     config, manifest = read_artifacts(directory, ConfigFile)
     if config.settings.shard is None:
         raise UsageError(f"run {directory}: is no shard of a run (memfin run --shard K/N)")
