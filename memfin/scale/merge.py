@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
 
 from memfin.actors.dialog_scoring import DialogTotals
 from memfin.actors.dialogs import recorded_result
@@ -20,6 +22,7 @@ from memfin.actors.messages import encode, utc_now
 from memfin.agents.calls import UsageTotal
 from memfin.contracts import (
     ConfigFile,
+    DialogTrace,
     EvalSummary,
     JudgeStats,
     MetricsDone,
@@ -30,6 +33,8 @@ from memfin.contracts import (
     RunManifest,
     RunStarted,
     RunStats,
+    TurnEvalRow,
+    TurnTrace,
 )
 from memfin.contracts.reading import decode, read_json
 from memfin.contracts.settings import settings_of
@@ -69,6 +74,25 @@ _SUMMED: Final = (
     "prompt_tokens",
     "completion_tokens",
 )
+
+_DECODED: Final[Any] = {"frozen": True, "kw_only": True, "gc": False}
+_TEXT: Final = (msgspec.Raw, msgspec.Raw())
+_TURN: Final = msgspec.defstruct(
+    "CountedTurn",
+    [("pred_assistant_text", *_TEXT), ("gt_assistant_text", *_TEXT)],
+    bases=(TurnTrace,),
+    **_DECODED,
+)
+_TRACE: Final = cast(
+    "type[DialogTrace]",
+    msgspec.defstruct("CountedTrace", [("turns", list[_TURN], [])], bases=(DialogTrace,), **_DECODED),  # type: ignore[valid-type]
+)
+_FINDING: Final = msgspec.defstruct("CountedFinding", [("field", str)], **_DECODED)
+_ROW: Final = cast(
+    "type[TurnEvalRow]",
+    msgspec.defstruct("CountedRow", [("findings", list[_FINDING], [])], bases=(TurnEvalRow,), **_DECODED),  # type: ignore[valid-type]
+)
+"""Traces and rows as far as results need them: texts and findings are two thirds of the time to decode."""
 
 OnProgress = Callable[[int, int], None]
 """Takes the number of dialogues that are merged, and that of all."""
@@ -383,7 +407,7 @@ def _copy_rows(
             if found is None:
                 line = f"line {entry.dataset_index} of dataset {job.dataset}"
                 raise UsageError(f"shards of run {job.record.run_id}: {line} is in none of them")
-            totals.add(recorded_result(entry, found.known, found.lines, job.dataset))
+            totals.add(recorded_result(entry, found.known, found.lines, job.dataset, _TRACE, _ROW))
             done += 1
             if copy.append(found) and on_progress is not None:
                 on_progress(done, reader.dialogs)
