@@ -14,6 +14,7 @@ from memfin.cli.options import (
     FLAGS,
     REPEATS,
     RUN_OPTIONS,
+    UPLOAD,
     SettingsCommand,
     config_option,
     output_flags,
@@ -34,6 +35,7 @@ from memfin.cli.output import (
 )
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
+from memfin.cli.upload import check_upload, finish_upload
 from memfin.contracts import (
     EvalSummary,
     JudgeScope,
@@ -88,11 +90,13 @@ def _read_score_config(path: Path) -> dict[str, Any]:
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings((*RUN_OPTIONS, *REPEATS), "run")
+@with_settings((*RUN_OPTIONS, *REPEATS, *UPLOAD), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
-def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
+def command(
+    dataset: str | None, *, upload: str | None, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any
+) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues or a plugin; by default on the sample.
 
     \b
@@ -112,10 +116,16 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     """
     limits = soak_limits(settings)
     if limits is not None:
+        if upload is not None:
+            raise UsageError("--upload: not together with --repeats; memfin upload takes single repeats")
         repeated = make_soak_plan(dataset, limits=limits, **settings)
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
         return
-    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet, ci=ci)
+    plan = make_plan(dataset, **settings)
+    if upload is not None and plan.shard is not None:
+        raise UsageError(f"--upload: not for shard {plan.shard}; give it to memfin merge")
+    check_upload(upload, plan.directory)
+    carry_out(plan, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 @click.command("score", cls=SettingsCommand)
@@ -200,12 +210,13 @@ def report(run_dir: Path) -> None:
         click.echo(path)
 
 
-def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Run the plan to its end, write the reports, print the results, and apply the gates.
+def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None) -> None:
+    """Run the plan to its end, write the reports, print the results, upload the run, and apply the gates.
 
     Raises:
         UsageError: the run is complete, but no agent could be created in any dialogue.
         GateFailed: the run is complete, but a gate does not hold.
+        RunFault: the run is complete, but was not uploaded.
     """
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
@@ -219,6 +230,7 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     ci.show(_outcome(plan, summary, gates, warning, directory))
     if run.no_agent is not None:
         raise run.no_agent
+    finish_upload(plan.directory, upload, gates, quiet=quiet)
     if gates:
         raise GateFailed("; ".join(gates))
 

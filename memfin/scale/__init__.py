@@ -1,1 +1,1 @@
-"""Runs beyond one process: shards, their merging, and engines that run them."""
+"""Runs beyond one process and one machine."""
