@@ -9,9 +9,10 @@ from typing import Final
 import click
 
 from memfin.cli.ci import CiOutput, Outcome, with_ci
-from memfin.cli.options import output_flags, with_language
+from memfin.cli.options import UPLOAD, output_flags, with_language, with_options
 from memfin.cli.output import INTERVAL, corrected_summary, note, write_reports
 from memfin.cli.run import dialog_cases, failure_line, present
+from memfin.cli.upload import check_upload, finish_upload
 from memfin.contracts import ConfigFile, EvalSummary, RunStats, many_failed
 from memfin.contracts.reading import read_json
 from memfin.errors import GateFailed, UsageError
@@ -31,10 +32,19 @@ SUFFIX: Final = ".shards"
     type=click.Path(path_type=Path),
     help="Run directory to create.  [default: RUNS_DIR/RUN_ID beside RUN_ID.shards]",
 )
+@with_options(*UPLOAD)
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
-def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+def command(
+    shards: tuple[Path, ...],
+    out: Path | None,
+    *,
+    upload: str | None,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
+) -> None:
     """Merge the shards of a run into one run.
 
     \b
@@ -50,8 +60,9 @@ def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet:
     complete or not at all: after an interruption, give the same command again. Exit codes are those of run.
     """
     target = out or default_out(shards)
+    check_upload(upload, target)
     merge_with_view(shards, target, quiet=quiet)
-    show_results(target, as_json=as_json, quiet=quiet, ci=ci)
+    show_results(target, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 def default_out(shards: Sequence[Path]) -> Path:
@@ -79,12 +90,15 @@ def merge_with_view(shards: Sequence[Path], out: Path, *, quiet: bool) -> None:
     merge_shards(shards, out, show)
 
 
-def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Write the reports of a complete run, print its results, and apply its gates.
+def show_results(
+    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None
+) -> None:
+    """Write the reports of a complete run, print its results, upload the run, and apply its gates.
 
     Raises:
         UsageError: no agent could be created in any dialogue.
         GateFailed: a gate of its settings does not hold.
+        RunFault: the run was not uploaded.
     """
     recorded = read_json(directory / "config.json", ConfigFile)
     stats = read_json(directory / "run_stats.json", RunStats)
@@ -120,6 +134,7 @@ def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -
             f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
             f"answered: {no_agent}; {directory} holds the records"
         )
+    finish_upload(directory, upload, failed, quiet=quiet)
     if failed:
         raise GateFailed("; ".join(failed))
 
