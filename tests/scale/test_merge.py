@@ -488,14 +488,13 @@ def test_a_merge_that_was_killed_at_any_step_begins_again(template: Path) -> Non
 
 @pytest.mark.usefixtures("place")
 def test_the_command_merges_reports_and_applies_the_gates() -> None:
-    done = run_command("merge", "r.shards", "--junit", "junit.xml", "--github", "--upload", "store")
+    done = run_command("merge", "r.shards", "--junit", "junit.xml", "--github")
     assert done.returncode == 0, done.stderr
     assert "4 dialogues" not in done.stdout
     assert "5 dialogues" in done.stdout
     assert "report: r/report.html" in done.stdout
     assert Path("r/report.html").is_file()
     assert "d0004" in Path("junit.xml").read_text()
-    assert Path("store", "r", SUMMARY).read_bytes() == Path("r", SUMMARY).read_bytes()
     again = run_command("merge", str(FIRST), str(SECOND), "--json")
     assert again.stdout.encode() == Path("whole/r", SUMMARY).read_bytes()
     other = run_command("merge", str(FIRST), "whole/r")
@@ -503,6 +502,14 @@ def test_the_command_merges_reports_and_applies_the_gates() -> None:
         2,
         "memfin: --out: is needed where the shards are not together in a directory RUN_ID.shards\n",
     )
+
+
+@pytest.mark.usefixtures("place")
+def test_the_command_uploads_the_merged_run() -> None:
+    pytest.importorskip("fsspec", reason="the extra memfin[upload] is not installed")
+    done = run_command("merge", "r.shards", "--quiet", "--upload", "store")
+    assert done.returncode == 0, done.stderr
+    assert Path("store", "r", SUMMARY).read_bytes() == Path("r", SUMMARY).read_bytes()
 
 
 @pytest.mark.anyio
