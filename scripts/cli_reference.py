@@ -50,6 +50,7 @@ CHINESE: Final = {
     "dataset new": "新建数据集 FILE，在提示符下输入对话。",
     "run": "用 DATASET（对话的 JSONL 文件或插件，默认为内置样例）评测智能体。",
     "resume": "从停止的地方继续 RUN_DIR 中的运行、基准测试或压测。",
+    "merge": "把一次运行的全部分片合并为一个运行。",
     "soak": "用 DATASET 一个周期接一个周期地评测智能体，直到达到 --duration 或 --epochs。",
     "score": "根据 DIALOG_TRACE 重新生成 turn_eval.jsonl 和各项指标。",
     "aggregate": "以 JSON 格式把 TURN_EVAL 的指标汇总输出到标准输出。",
