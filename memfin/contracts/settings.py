@@ -54,6 +54,7 @@ _scoring = partial(_setting, "Scoring", dialogs=True)
 _gate = partial(_setting, "Gates")
 _output = partial(_setting, "Output")
 _soak = partial(_setting, "Soak")
+_engine = partial(_setting, "Engine")
 
 
 class RunConfig(Record):
@@ -304,6 +305,26 @@ class RepeatSettings(Record):
             metavar="K",
         ),
     ] = 1
+
+
+class EngineSettings(Record):
+    """Settings of the engine that divides a run among workers; no part of the run's own settings."""
+
+    engine: Annotated[
+        Literal["local", "processes", "ray"],
+        _engine("What works on the run: this process (local), or a worker per shard of the dataset."),
+    ] = "local"
+    engine_workers: Annotated[
+        Processes | None,
+        _engine("Workers of the engine, and shards of the run.", metavar="N", default="number of cores"),
+    ] = None
+    rate_lease: Annotated[
+        bool,
+        _engine("Lease shares of the request rates to the workers that need them; by default all have the same."),
+    ] = False
+    keep_shards: Annotated[
+        bool, _engine("Keep the directories of the shards after their merge.")
+    ] = False
 
 
 class SoakLimits(Record):
