@@ -309,6 +309,11 @@ class ProgressView:
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
 
+    def on_exit(self, line: str, code: int) -> None:
+        """Print why the process ends at once, from any thread."""
+        del code
+        note(line)
+
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Print the epoch's line; later epochs skip the same lines of the dataset."""
         self._epochs += 1
