@@ -103,10 +103,11 @@ StateName = Literal["waiting", "running", "retrying", "complete", "failed", "sto
 
 
 class State(NamedTuple):
-    """State of a shard; ``retry`` counts its retries so far."""
+    """State of a shard; ``retry`` counts its retries so far, ``reason`` is why the last attempt ended."""
 
     name: StateName
     retry: int = 0
+    reason: str = ""
 
 
 class EngineListener(Protocol):
@@ -191,8 +192,10 @@ class Engine:
 
     async def _run_shards(self) -> None:
         async with self._launcher, anyio.create_task_group() as group:
-            for shard in self.plan.open_shards:
-                group.start_soon(self._work_on, shard, name=f"shard {shard}")
+            complete = self.plan.complete_shards()
+            for shard in self.plan.shards:
+                if shard not in complete:
+                    group.start_soon(self._work_on, shard, name=f"shard {shard}")
         if self._usage is not None:
             raise UsageError(self._usage)
         if self._stopped_by is not None:
@@ -209,27 +212,29 @@ class Engine:
         return f"{len(self._failures)} of {count} shards are incomplete: {reasons}"
 
     async def _work_on(self, shard: Shard) -> None:
+        reason = ""
         for retry in range(RETRIES + 1):
-            self._listener.on_state(shard, State("retrying" if retry else "waiting", retry))
+            self._listener.on_state(shard, State("retrying" if retry else "waiting", retry, reason))
             if retry:
                 with anyio.move_on_after(PAUSES[retry - 1]):
                     await self._draining.wait()
             if self._draining.is_set():
                 break
             ending = await self._attempt(shard, retry)
+            reason = ending.reason
             if ending.code == 0:
                 self._listener.on_state(shard, State("complete", retry))
                 return
             if self._draining.is_set():
                 break
             if ending.code == UsageError.exit_code:
-                self._usage = self._usage or ending.reason
+                self._usage = self._usage or reason
                 self._end(KILL * DRAIN_LIMIT)
                 break
             if ending.code == RunFault.exit_code or retry == RETRIES:
-                times = f", {RETRIES + 1} times" if ending.code != RunFault.exit_code else ""
-                self._failures[shard] = one_line(f"{ending.reason}{times}")
-                self._listener.on_state(shard, State("failed", retry))
+                times = f", in {RETRIES + 1} attempts" if ending.code != RunFault.exit_code else ""
+                self._failures[shard] = one_line(f"{reason}{times}")
+                self._listener.on_state(shard, State("failed", retry, reason))
                 return
         self._listener.on_state(shard, State("stopped"))
 

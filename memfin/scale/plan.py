@@ -68,14 +68,14 @@ class EnginePlan:
         count = self.engine.engine_workers or 1
         return [Shard(index, count) for index in range(count)]
 
-    @property
-    def open_shards(self) -> list[Shard]:
-        """The shards in which something is left to do."""
-        return [shard for shard in self.shards if self.retry_failed or not self._is_complete(shard)]
-
-    def _is_complete(self, shard: Shard) -> bool:
-        manifest = self.directory / shard.name / "run_manifest.json"
-        return manifest.is_file() and read_json(manifest, RunManifest).ended_at is not None
+    def complete_shards(self) -> dict[Shard, int]:
+        """Return the number of dialogues of the shards in which nothing is left to do."""
+        found: dict[Shard, int] = {}
+        for shard in [] if self.retry_failed else self.shards:
+            path = self.directory / shard.name / "run_manifest.json"
+            if path.is_file() and (manifest := read_json(path, RunManifest)).ended_at is not None:
+                found[shard] = manifest.counters.total_dialogs
+        return found
 
     def task(self, shard: Shard, **lease: Any) -> WorkerTask:
         """Return the task of a shard's worker; it has its share of what runs at the same time.

@@ -3,20 +3,19 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import msgspec
 
 from memfin.scale.engine import Attempt, Ending
 from memfin.scale.worker import WORKER_EVENTS, worker_command
 
-_PIECE: Final = 1 << 16
-
 LEFT_OPEN: Final = 0.5
 """Seconds in which the output of an ended worker is read to its end: an orphan may hold the pipe open."""
+
+_OUT: Final = 1
 
 
 class ProcessLauncher:
@@ -26,7 +25,7 @@ class ProcessLauncher:
     """
 
     def __init__(self) -> None:
-        self._workers: dict[int, asyncio.subprocess.Process] = {}
+        self._workers: dict[int, _Worker] = {}
         self._draining = False
 
     async def __aenter__(self) -> Self:
@@ -43,71 +42,90 @@ class ProcessLauncher:
         """Start a worker and read what it writes until it ends."""
         if self._draining:
             return Ending(None, "the engine ends")
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *worker_command(),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
+            transport, worker = await loop.subprocess_exec(
+                lambda: _Worker(attempt), *worker_command(), start_new_session=True
             )
         except OSError as problem:
             return Ending(None, f"its worker cannot be started: {problem.strerror or problem}")
-        self._workers[process.pid] = process
-        if self._draining:
-            self._signal(process)
+        pid = transport.get_pid()
+        self._workers[pid] = worker
         try:
-            assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
-            process.stdin.write(attempt.task.line())
-            readers = [
-                asyncio.create_task(_read(process.stdout, lambda line: _take(line, attempt))),
-                asyncio.create_task(_read(process.stderr, lambda line: attempt.on_line(_text(line)))),
-            ]
-            code = await process.wait()
+            if self._draining:
+                worker.terminate()
+            cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).write(attempt.task.line())
+            await worker.exited.wait()
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # what the worker has left behind
-            _, left = await asyncio.wait(readers, timeout=LEFT_OPEN)
-            for reader in left:
-                reader.cancel()
-            return Ending(code)
+                os.killpg(pid, signal.SIGKILL)  # the processes that it has left behind
+            with suppress(TimeoutError):
+                await asyncio.wait_for(worker.closed.wait(), LEFT_OPEN)
+            return Ending(transport.get_returncode())
         finally:
-            del self._workers[process.pid]
-            process.stdin.close()
+            del self._workers[pid]
+            transport.close()
 
     def drain(self) -> None:
         """Send all workers SIGTERM, which drains them, and ends them at once the second time."""
         self._draining = True
-        for process in self._workers.values():
-            self._signal(process)
-
-    @staticmethod
-    def _signal(process: asyncio.subprocess.Process) -> None:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
+        for worker in self._workers.values():
+            worker.terminate()
 
     def kill(self) -> None:
-        """Kill all workers with the processes they have started."""
+        """Kill all workers with the processes that they have started."""
         self._draining = True
         for pid in list(self._workers):
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
 
 
-async def _read(stream: asyncio.StreamReader, take: Callable[[bytes], None]) -> None:
-    """Hand on the lines of a stream, and what is left at its end."""
-    rest = b""
-    while piece := await stream.read(_PIECE):
-        *lines, rest = (rest + piece).split(b"\n")
+class _Worker(asyncio.SubprocessProtocol):
+    """A worker's process: hands its lines on, and says when it has ended.
+
+    ``closed`` is set once nothing can come any more. A process of `asyncio.create_subprocess_exec` would count as
+    running for as long as anything holds one of its pipes open.
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+        self._attempt = attempt
+        self._rest = {_OUT: b"", _OUT + 1: b""}
+        self._transport: asyncio.SubprocessTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the process."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Hand on the lines that are complete."""
+        *lines, self._rest[fd] = (self._rest[fd] + data).split(b"\n")
         for line in lines:
-            take(line)
-    if rest:
-        take(rest)
+            self._take(fd, line)
 
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Hand on a last line without an end."""
+        del exc
+        if rest := self._rest.pop(fd, b""):
+            self._take(fd, rest)
 
-def _take(line: bytes, attempt: Attempt) -> None:
-    with suppress(msgspec.DecodeError):  # the last line of a worker that was killed
-        attempt.on_event(WORKER_EVENTS.decode(line))
+    def process_exited(self) -> None:
+        """Say that the process has ended."""
+        self.exited.set()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Say that everything is read."""
+        del exc
+        self.closed.set()
 
-def _text(line: bytes) -> str:
-    return line.decode(errors="replace").rstrip("\r")
+    def terminate(self) -> None:
+        """Send the process SIGTERM."""
+        with suppress(ProcessLookupError):
+            self._transport.send_signal(signal.SIGTERM)
+
+    def _take(self, fd: int, line: bytes) -> None:
+        if fd != _OUT:
+            self._attempt.on_line(line.decode(errors="replace").rstrip("\r"))
+            return
+        with suppress(msgspec.DecodeError):  # the last line of a worker that was killed
+            self._attempt.on_event(WORKER_EVENTS.decode(line))
