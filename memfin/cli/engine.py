@@ -16,16 +16,12 @@ from memfin.cli.output import (
     ProgressView,
     ViewKind,
     counted,
-    failure_line,
-    note,
     warning_line,
 )
 from memfin.cli.process import run_work
-from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, RunStats, TurnDone, Warned
-from memfin.contracts.reading import read_json
+from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, TurnDone, Warned
 from memfin.contracts.settings import EngineSettings, check_settings
 from memfin.errors import UsageError
-from memfin.judges.stats import JudgedTurns
 from memfin.sandbox.references import one_line
 from memfin.scale.engine import RETRIES, Engine, State
 from memfin.scale.launchers import make_launcher
@@ -60,7 +56,6 @@ class ShardsView(ProgressView):
         self._known: set[str] = set()
         self._begun: set[Shard] = set()
         self._refreshed = 0.0
-        self.failures = JudgedTurns()
         super().__init__(stream, kind, judge=judge)
         complete = plan.complete_shards()
         for shard, part in self._parts.items():
@@ -102,8 +97,6 @@ class ShardsView(ProgressView):
         self._begun.add(shard)
         if isinstance(event, RunStarted | RunResumed):
             self._dataset = event.dataset_path or ""
-        if isinstance(event, TurnDone):
-            self.failures.count(None if event.turn_status == "ok" else event.error or event.turn_status)
         if not isinstance(event, Warned) or self._is_new(warning_line(event)):
             self._show(event)
         if time.monotonic() - self._refreshed >= REFRESH:
@@ -202,16 +195,10 @@ def engine_settings(settings: dict[str, Any]) -> EngineSettings | None:
     return None
 
 
-def run_engine(plan: EnginePlan, *, quiet: bool) -> tuple[Path, str | None]:
-    """Run the shards of a plan and merge them.
-
-    Returns the directory of the complete run and the warning about failed turns, which is printed.
-    """
+def run_engine(plan: EnginePlan, *, quiet: bool) -> Path:
+    """Run the shards of a plan and merge them; return the directory of the complete run."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     launcher = make_launcher(plan.engine)
     with ShardsView(sys.stderr, kind, plan) as view:
         run_work(Engine(plan, launcher, view), plan, view)
-    stats = read_json(plan.out / "run_stats.json", RunStats)
-    if (line := failure_line(stats.turns_by_status, view.failures)) is not None:
-        note(f"warning: {line}")
-    return plan.out, line
+    return plan.out
