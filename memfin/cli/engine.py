@@ -22,7 +22,6 @@ from memfin.cli.process import run_work
 from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, TurnDone, Warned
 from memfin.contracts.settings import EngineSettings, check_settings
 from memfin.errors import UsageError
-from memfin.sandbox.references import one_line
 from memfin.scale.engine import RETRIES, Engine, State
 from memfin.scale.launchers import make_launcher
 from memfin.scale.plan import EnginePlan
@@ -109,9 +108,9 @@ class ShardsView(ProgressView):
         self._states[shard] = state
         if state.name == "retrying":
             self._begun.discard(shard)
-            self._warn(shard, f"{state.reason}; retry {state.retry} of {RETRIES}")
+            self.on_warning(f"shard {shard}: {state.reason}; retry {state.retry} of {RETRIES}")
         elif state.name == "failed" and len(self._parts) > 1:
-            self._warn(shard, f"{state.reason}; the other shards go on")
+            self.on_warning(f"shard {shard}: {state.reason}; the other shards go on")
         self._refresh()
 
     def on_line(self, shard: Shard, line: str) -> None:
@@ -126,9 +125,9 @@ class ShardsView(ProgressView):
                 self.progress.task_ids[0], description="merging", completed=merged, total=dialogs, note=""
             )
 
-    def _warn(self, shard: Shard, text: str) -> None:
-        message = one_line(f"shard {shard}: {text}")
-        self._show(Warned(ts=utc_now(), run_id=self._plan.run_id, message=message))
+    def on_warning(self, line: str) -> None:
+        """Print a warning of the engine's own."""
+        self._show(Warned(ts=utc_now(), run_id=self._plan.run_id, message=line))
 
     def _is_new(self, line: str) -> bool:
         new = line not in self._known

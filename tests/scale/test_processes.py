@@ -62,7 +62,17 @@ def make(session, observer):
     return Agent(session, observer)
 """
 
-OPTIONS = ("data.jsonl", "--agent", "agent_of_shards:make", "--run-id", "r", "--fsync-interval", "0")
+OPTIONS = (
+    "data.jsonl",
+    "--agent",
+    "agent_of_shards:make",
+    "--run-id",
+    "r",
+    "--fsync-interval",
+    "0",
+    "--workers-score",
+    "0",
+)
 ENGINE = ("--engine", "processes", "--engine-workers", "2")
 
 
@@ -90,7 +100,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the summary of a run in one process."""
     folder = tmp_path_factory.mktemp("whole")
     prepare(folder)
-    done = memfin(folder, "run", *OPTIONS, "--workers-score", 0, "--quiet")
+    done = memfin(folder, "run", *OPTIONS, "--quiet")
     assert done.returncode == 0, done.stderr
     return (folder / RUN / "metrics_summary.json").read_bytes()
 
@@ -221,22 +231,25 @@ def committed(run: Path) -> set[str]:
 
 
 def test_usage_errors_are_those_of_a_single_run_and_told_once(folder: Path) -> None:
-    for words in (
+    mistakes: list[tuple[str, ...]] = [
         ("missing.jsonl", *OPTIONS[1:]),
         (*OPTIONS, "--agent", "no_such_module:make"),
         (*OPTIONS, "--metric", "agent_of_shards:nothing"),
-    ):
+    ]
+    for words in mistakes:
         single, divided = memfin(folder, "run", *words), memfin(folder, "run", *words, *ENGINE)
         assert divided.returncode == single.returncode == 2
         assert divided.stderr == single.stderr
-    for words, reason in (
+    refusals: list[tuple[tuple[str, ...], str]] = [
         (("run", *OPTIONS, *ENGINE, "--repeats", "2"), "--repeats: not together with --engine processes"),
         (("run", *OPTIONS, *ENGINE, "--shard", "0/2"), "--shard: not together with --engine processes"),
         (("run", *OPTIONS, "--engine-workers", "2"), "--engine-workers: needs an engine"),
         (("run", *OPTIONS, "--engine", "clouds"), "'clouds' is not one of 'local', 'processes', 'ray'"),
         (("soak", *OPTIONS, *ENGINE[:2], "--epochs", "1"), "--engine: memfin soak runs in one process"),
         (("bench", *ENGINE[:2]), "--engine: memfin bench runs in one process"),
-    ):
+        (("run", *OPTIONS, *ENGINE, "--rate-lease"), "--rate-lease: no rate to lease"),
+    ]
+    for words, reason in refusals:
         refused = memfin(folder, *words)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
         assert reason in refused.stderr
