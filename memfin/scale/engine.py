@@ -296,5 +296,9 @@ class Engine:
         if self._stopped_by is not None and not (plan.out / "metrics_summary.json").is_file():
             raise RunStopped(f"stopped: {self._stopped_by}; {plan.after_stop}", STOPPED_EXIT)
         if not plan.engine.keep_shards:
-            plan.remove()
+            try:
+                plan.remove()
+            except OSError as problem:
+                why = problem.strerror or problem
+                self._listener.on_warning(f"{plan.directory}: is merged, but cannot be removed: {why}")
         return plan.out

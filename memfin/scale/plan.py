@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from memfin.actors.dialog_scoring import scoring_workers
 from memfin.client.coordinator import RateLease
 from memfin.client.leases import RateLimits
 from memfin.contracts import RunConfig, RunManifest
@@ -85,6 +86,7 @@ class EnginePlan:
         ``lease`` is that of the coordinator of rates, where there is one.
         """
         config, path = self.config, self.directory / shard.name
+        scoring = scoring_workers(config)
 
         def share(total: int) -> int:
             return max(1, total // shard.count + (shard.index < total % shard.count))
@@ -95,7 +97,7 @@ class EnginePlan:
                 shard=str(shard),
                 workers_dialog=share(config.workers_dialog),
                 workers_judge=share(config.workers_judge),
-                workers_score=config.workers_score and share(config.workers_score),
+                workers_score=share(scoring) if scoring else 0,
                 rate_lease_address=config.rate_lease_address if lease is None else lease.address,
             ),
             directory=str(path),
@@ -162,6 +164,7 @@ class EnginePlan:
             OSError: the file system refuses.
         """
         removed = self.directory.with_name(f".{self.directory.name}.removed")
+        shutil.rmtree(removed, ignore_errors=True)
         self.directory.rename(removed)  # so that nothing goes on with a part of the shards
         shutil.rmtree(removed)
         for shard in self.shards:
