@@ -85,7 +85,7 @@ def worker_plan(task: WorkerTask) -> RunPlan:
             retry_failed=task.retry_failed,
         )
     else:
-        settings = dict(task.settings)
+        settings = {name: task.settings[name] for name in task.settings}
         plan = make_plan(settings.pop("dataset"), **settings)
         plan.dataset_path = task.dataset_path
     plan.part_of = directory.parent
