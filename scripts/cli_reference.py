@@ -66,6 +66,8 @@ CHINESE: Final = {
     "signoff": "写出 RUN 的签核页：一个可打印、可签字的 HTML 文件，并输出其路径。",
     "bundle": "把 RUN 的证据写进一个 zip 文件，并输出其 SHA-256 和名称。",
     "verify": "离线核对 BUNDLE，即一次运行的证据。",
+    "upload": "把完成的运行 RUN_DIR 复制到 URL/RUN_ID，并逐个文件读回核对。",
+    "download": "把上传到 URL 的运行复制到新目录，并核对每个文件。",
     "plugins": "列出已安装软件包提供的智能体、评判和其他插件，不导入它们。",
     "export": "把一次运行的记录写成表格、span 或其他工具的格式。",
     "view": "在浏览器中逐轮查看 RUNS_DIR（默认为 runs）中的运行。",

@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "signoff": "Write the sign-off page of a run, to print and sign.",
     "bundle": "Write the evidence of a run into one zip file.",
     "verify": "Check the evidence of a run.",
+    "upload": "Copy a finished run to S3 or another store.",
+    "download": "Copy an uploaded run back.",
     "plugins": "List the agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
     "mcp": "Serve runs to coding assistants (MCP).",
@@ -54,6 +56,7 @@ COMMANDS: Final = {
 
 PLACES: Final = {
     "bundle": "signoff:bundle",
+    "download": "upload:download",
     "export": "imports:export",
     "import": "imports:command",
     "plan": "correct:plan",

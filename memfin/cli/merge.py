@@ -8,9 +8,10 @@ from typing import Final
 import click
 
 from memfin.cli.ci import CiOutput, with_ci
-from memfin.cli.options import output_flags, with_language
+from memfin.cli.options import UPLOAD, output_flags, with_language, with_options
 from memfin.cli.output import INTERVAL, note
 from memfin.cli.run import show_results
+from memfin.cli.upload import check_upload
 from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
 
@@ -28,10 +29,19 @@ SUFFIX: Final = ".shards"
     type=click.Path(path_type=Path),
     help="Run directory to create.  [default: RUNS_DIR/RUN_ID beside RUN_ID.shards]",
 )
+@with_options(*UPLOAD)
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
-def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+def command(
+    shards: tuple[Path, ...],
+    out: Path | None,
+    *,
+    upload: str | None,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
+) -> None:
     """Merge the shards of a run into one run.
 
     \b
@@ -47,8 +57,9 @@ def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet:
     complete or not at all: after an interruption, give the same command again. Exit codes are those of run.
     """
     target = out or default_out(shards)
+    check_upload(upload, target)
     merge_with_view(shards, target, quiet=quiet)
-    show_results(target, as_json=as_json, quiet=quiet, ci=ci)
+    show_results(target, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 def default_out(shards: Sequence[Path]) -> Path:

@@ -345,6 +345,18 @@ class EngineSettings(Record):
     keep_shards: Annotated[bool, _engine("Keep the directories of the shards after their merge.")] = False
 
 
+class UploadSettings(Record):
+    """Address of fsspec to which the finished run is copied."""
+
+    upload: Annotated[
+        str | None,
+        _output(
+            "Copy the finished run to URL/RUN_ID, an address of fsspec such as s3://bucket/runs.",
+            metavar="URL",
+        ),
+    ] = None
+
+
 class SoakLimits(Record):
     """Limits of a soak: when it ends and what it keeps.
 

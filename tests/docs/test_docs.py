@@ -13,7 +13,7 @@ import pytest
 
 from memfin import contracts
 from memfin.cli.main import COMMANDS, memfin
-from memfin.cli.options import BENCH_OPTIONS, LIMITS, REPEATS, RUN_OPTIONS, SOAK_OPTIONS, read_config
+from memfin.cli.options import BENCH_OPTIONS, LIMITS, REPEATS, RUN_OPTIONS, SOAK_OPTIONS, UPLOAD, read_config
 from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
@@ -253,7 +253,7 @@ def test_the_table_of_options_matches_the_command() -> None:
         for line in table[0].splitlines()[2:]
         if (cells := line.split("|"))
     }
-    options = [option for option in (*RUN_OPTIONS, *REPEATS) if not option.hidden]
+    options = [option for option in (*RUN_OPTIONS, *REPEATS, *UPLOAD) if not option.hidden]
     assert list(stated) == [option.opts[0] for option in options]
     rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
     for option in options:
