@@ -10,7 +10,9 @@ import click
 
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
+from memfin.cli.engine import engine_settings, run_engine
 from memfin.cli.options import (
+    ENGINE_OPTIONS,
     FLAGS,
     REPEATS,
     RUN_OPTIONS,
@@ -37,6 +39,7 @@ from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
 from memfin.cli.upload import check_upload, finish_upload
 from memfin.contracts import (
+    ConfigFile,
     EvalSummary,
     JudgeScope,
     ProgressEvent,
@@ -47,11 +50,13 @@ from memfin.contracts import (
     Warned,
     many_failed,
 )
+from memfin.contracts.reading import read_json
 from memfin.errors import GateFailed, UsageError
 from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.language import marked, tr, tr_counted
 from memfin.runtime.gates import (
     custom_directions,
+    failed_gates,
     gated_values,
     gates_of,
     judge_gates_failed_by,
@@ -65,6 +70,7 @@ from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.references import one_line
+from memfin.scale.plan import make_engine_plan
 
 S = TypeVar("S", bound=Record)
 _TURNS: Final = marked("1 turn"), marked("{count:,} turns")
@@ -90,7 +96,7 @@ def _read_score_config(path: Path) -> dict[str, Any]:
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings((*RUN_OPTIONS, *REPEATS, *UPLOAD), "run")
+@with_settings((*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS, *UPLOAD), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
@@ -104,6 +110,7 @@ def command(
     memfin run my_dialogs.jsonl --agent mypackage.agent:create --workers-dialog 16
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
     memfin run my_dialogs.jsonl --agent openai:gpt-4o-mini --agent-temperature 1 --repeats 5
+    memfin run my_dialogs.jsonl --engine processes --engine-workers 8
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
     option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
@@ -111,10 +118,22 @@ def command(
     With --repeats the directory is that of a soak: RUNS_DIR/RUN_ID/epochs has a run for each repeat,
     soak_summary.json the means of all values and pass^k. Gates are for all repeats together.
 
+    With --engine the dataset is divided into shards, RUNS_DIR/RUN_ID.shards, which workers evaluate at the
+    same time; the results are those of a single process. memfin resume RUNS_DIR/RUN_ID.shards continues
+    shards that were stopped or whose workers failed.
+
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
     limits = soak_limits(settings)
+    engine = engine_settings(settings)
+    if engine is not None:
+        if limits is not None:
+            raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
+        shards = make_engine_plan(dataset, engine, **settings)
+        check_upload(upload, shards.out)
+        show_results(run_engine(shards, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci, upload=upload)
+        return
     if limits is not None:
         if upload is not None:
             raise UsageError("--upload: not together with --repeats; memfin upload takes single repeats")
@@ -233,6 +252,74 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput, upload
     finish_upload(plan.directory, upload, gates, quiet=quiet)
     if gates:
         raise GateFailed("; ".join(gates))
+
+
+def show_results(
+    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None
+) -> None:
+    """Write the reports of a complete run, print its results, upload it, and apply its gates.
+
+    Raises:
+        UsageError: no agent could be created in any dialogue.
+        GateFailed: a gate of its settings does not hold.
+        RunFault: it was not uploaded.
+    """
+    recorded = read_json(directory / "config.json", ConfigFile)
+    stats = read_json(directory / "run_stats.json", RunStats)
+    summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
+    config = recorded.settings
+    warning, no_agent = _failures(directory, stats)
+    if warning is not None:
+        note(f"warning: {warning}")
+    present(
+        summary,
+        stats,
+        write_reports(directory) and directory / "report.html",
+        config,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    directions = value_directions(custom_directions(summary.metrics))
+    failed = failed_gates(
+        summary,
+        stats,
+        gates_of(config, directions),
+        config.fail_on_error,
+        config.fail_on_judge_error,
+        directory,
+    )
+    sys.stdout.flush()
+    values, cases = gated_values(summary.metrics), dialog_cases(directory)
+    ci.show(
+        Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
+    )
+    finish_upload(directory, upload, failed, quiet=quiet)
+    if no_agent is not None:
+        raise UsageError(
+            f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
+            f"answered: {no_agent}; {directory} holds the records"
+        )
+    if failed:
+        raise GateFailed("; ".join(failed))
+
+
+def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
+    """Return the warning about failed turns, and the error of a run in which no dialogue got an agent."""
+    total = sum(stats.turns_by_status.values())
+    if not many_failed(total - stats.turns_by_status.get("ok", 0), total):
+        return None, None
+    from memfin.report.reader import TRACES, ScannedDialog, scan  # noqa: PLC0415 - as above
+
+    turns, valid, without = JudgedTurns(), 0, 0
+    creation_error: str | None = None
+    for dialog in scan(directory / TRACES, ScannedDialog):
+        valid += dialog.valid_dialog
+        if dialog.dialog_status == "failed" and dialog.dialog_error is not None:
+            without += 1
+            creation_error = creation_error or dialog.dialog_error
+        for turn in dialog.turns:
+            turns.count(None if turn.outcome == "ok" else turn.error or turn.outcome)
+    return failure_line(stats.turns_by_status, turns), creation_error if without == valid else None
 
 
 def _outcome(
