@@ -18,8 +18,10 @@ from memfin.errors import UsageError
 S = TypeVar("S", bound=Record)
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Workers = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-Processes = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+MAX_WORKERS: Final = 10_000
+Workers = Annotated[int, msgspec.Meta(ge=1, le=MAX_WORKERS)]
+MAX_PROCESSES: Final = 1_000
+Processes = Annotated[int, msgspec.Meta(ge=0, le=MAX_PROCESSES)]
 Retries = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Votes = Annotated[int, msgspec.Meta(ge=1, le=15)]
 JudgeTokens = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]

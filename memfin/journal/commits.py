@@ -1,7 +1,7 @@
 """The commit log: one line per commit with its own checksum, read and written as pure functions."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
@@ -81,6 +81,12 @@ class Entry(NamedTuple):
     abandoned: int = 0
     judge_failures: int = 0
     usage: ModelUsage | None = None
+
+
+def entry_of(record: CommitRecord, read: Callable[[Part], bytes]) -> Entry:
+    """Return the entry that writes a commit again; ``read`` returns the rows of a part."""
+    rows = {part.file: read(part).removesuffix(b"\n").split(b"\n") for part in record.parts}
+    return Entry(rows=rows, **{name: record[name] for name in Entry._fields if name != "rows"})
 
 
 class Located(NamedTuple):

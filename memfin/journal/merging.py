@@ -1,39 +1,35 @@
-"""Merging of journals: commits of several complete runs read by line of the dataset, and written as one."""
+"""Reading of several complete journals as one: the commits of a dialogue by the line of the dataset."""
 
-import os
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from memfin.errors import UsageError
 from memfin.journal.commits import (
     COMMITS,
-    FORMAT,
     CommitRecord,
+    Entry,
     JournalDamaged,
     decode_line,
-    encode_record,
+    entry_of,
     sound_records,
 )
-from memfin.journal.disk import APPEND, Disk
+from memfin.journal.disk import Disk
 from memfin.journal.index import CommitIndex, CommittedDialog, CommittedLines, Piece
 from memfin.journal.layout import DIALOGUES
 from memfin.journal.recovery import OpenFiles, read_part
-
-GROUP: Final = 4 << 20
-"""Bytes of rows that are written at a time."""
 
 _FIELDS: Final = 5
 """Numbers of a dialogue in `JournalReader`: journal from 1, offset and length of both its log lines."""
 
 
 class MergedDialog(NamedTuple):
-    """The commits of one dialogue: records, their rows, and both as the index and the lines of a run."""
+    """The commits of one dialogue: what writes them again, and what the index and the files know of it."""
 
-    records: Sequence[CommitRecord]
-    rows: Sequence[Sequence[bytes]]
+    entries: Sequence[Entry]
     known: CommittedDialog
     lines: CommittedLines
 
@@ -128,9 +124,8 @@ class JournalReader:
         directory, files = self._directories[owner - 1], self._files[owner - 1]
         replay = self._record(directory, files, lines[0], lines[1])
         judged = self._record(directory, files, lines[2], lines[3])
-        records = replay, judged
-        rows = [[read_part(files, directory, each, part) for part in each.parts] for each in records]
-        return MergedDialog(records, rows, _known(replay, judged), _lines(judged, rows))
+        entries = [entry_of(each, partial(read_part, files, directory, each)) for each in (replay, judged)]
+        return MergedDialog(entries, _known(replay, judged), _lines(*entries))
 
     def _record(self, directory: Path, files: OpenFiles, offset: int, length: int) -> CommitRecord:
         log = files.get(COMMITS)
@@ -155,70 +150,9 @@ def _known(replay: CommitRecord, judged: CommitRecord) -> CommittedDialog:
     )
 
 
-def _lines(judged: CommitRecord, rows: Sequence[Sequence[bytes]]) -> CommittedLines:
+def _lines(replay: Entry, judged: Entry) -> CommittedLines:
     found: dict[bool, list[bytes]] = {True: [], False: []}
-    for part, data in zip(judged.parts, rows[1], strict=True):
-        found[part.file in DIALOGUES.rows] += data.removesuffix(b"\n").split(b"\n")
-    return CommittedLines(rows[0][0].removesuffix(b"\n"), found[True], found[False])
-
-
-class JournalCopy:
-    """Writer of a new journal from records and rows of others, with the same bytes for the same order.
-
-    Nothing is durable before `finish`: whoever is killed before it begins again in an empty directory.
-    """
-
-    def __init__(self, disk: Disk, directory: Path, artifacts: dict[str, str]) -> None:
-        """Create the files; ``artifacts`` are the checksums of the run's settings and manifest."""
-        self._disk = disk
-        self._directory = directory
-        self._files: dict[str, int] = {}
-        self._ends: dict[str, int] = {}
-        self._rows: dict[str, list[bytes]] = {}
-        self._log: list[bytes] = []
-        self._seq = self._group = 1
-        self._held = 0
-        for name in (COMMITS, *DIALOGUES.rows):
-            self._file(name)
-        opened = CommitRecord(seq=1, group=1, kind="opened", format=FORMAT, artifacts=artifacts)
-        self._log.append(encode_record(opened))
-
-    def append(self, dialog: MergedDialog) -> bool:
-        """Add the commits of a dialogue; return True if the group was full and is written."""
-        for record, rows in zip(dialog.records, dialog.rows, strict=True):
-            parts = []
-            for part, data in zip(record.parts, rows, strict=True):
-                end = self._ends.get(part.file, 0)
-                parts.append(part.replace(offset=end))
-                self._ends[part.file] = end + len(data)
-                self._rows.setdefault(part.file, []).append(data)
-                self._held += len(data)
-            self._seq += 1
-            moved = record.replace(seq=self._seq, group=self._group + 1, parts=tuple(parts))
-            self._log.append(encode_record(moved))
-        if full := self._held >= GROUP:
-            self._write()
-        return full
-
-    def _write(self) -> None:
-        for name, pieces in (*self._rows.items(), (COMMITS, self._log)):
-            self._disk.write_all(self._file(name), b"".join(pieces))
-        self._rows, self._log = {}, []
-        self._group, self._held = self._seq, 0
-
-    def _file(self, name: str) -> int:
-        if name not in self._files:
-            self._files[name] = self._disk.open(self._directory / name, APPEND | os.O_EXCL)
-        return self._files[name]
-
-    def finish(self) -> None:
-        """Write the rest; all rows are on the medium on return, the names once the directory is."""
-        self._write()
-        for descriptor in self._files.values():
-            self._disk.fsync(descriptor)
-
-    def close(self) -> None:
-        """Close all files."""
-        files, self._files = self._files, {}
-        for descriptor in files.values():
-            self._disk.close(descriptor)
+    for file, lines in judged.rows.items():
+        found[file in DIALOGUES.rows] += lines
+    ((trace,),) = replay.rows.values()
+    return CommittedLines(trace, found[True], found[False])

@@ -5,7 +5,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from memfin.journal.commits import COMMITS, CommitRecord, Entry, sound_records
+from memfin.journal.commits import COMMITS, CommitRecord, entry_of, sound_records
 from memfin.journal.disk import Disk, remove_temporaries
 from memfin.journal.journal import Journal
 from memfin.journal.recovery import OpenFiles, is_row_file
@@ -32,16 +32,13 @@ def copy_journal(disk: Disk, source: OpenFiles, records: Iterable[CommitRecord],
         opened = first is not None and first.kind == "opened"
         journal.create(first.artifacts if first is not None and opened else {})
         rest = records if first is None or opened else chain([first], records)
-        entries = (_entry(source, record) for record in rest if record.kind != "opened" or record.artifacts)
+        entries = (
+            entry_of(record, source.read) for record in rest if record.kind != "opened" or record.artifacts
+        )
         while group := list(islice(entries, _GROUP)):
             journal.commit(group)
     finally:
         journal.close()
-
-
-def _entry(source: OpenFiles, record: CommitRecord) -> Entry:
-    rows = {part.file: source.read(part).removesuffix(b"\n").split(b"\n") for part in record.parts}
-    return Entry(rows=rows, **{name: record[name] for name in Entry._fields if name != "rows"})
 
 
 def drop_commits(

@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -37,15 +37,16 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.reading import decode, read_json
-from memfin.contracts.settings import settings_of
+from memfin.contracts.settings import MAX_PROCESSES, MAX_WORKERS, settings_of
 from memfin.contracts.validity import LABELS
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entries
 from memfin.errors import RunFault, UsageError
-from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, progress_path
+from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, Entry, progress_path
 from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
 from memfin.journal.disk import APPEND, PRIVATE, Disk
+from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock, is_locked
-from memfin.journal.merging import JournalCopy, JournalReader
+from memfin.journal.merging import JournalReader
 from memfin.journal.rewrite import WORKSHOP
 from memfin.judges.protocol import CacheCounts
 from memfin.metrics.aggregate import summary_pieces
@@ -61,8 +62,18 @@ MERGE: Final = "merge.json"
 _SHARD_NAME: Final = re.compile(r"[0-9]+-of-[0-9]+")
 _PIECE: Final = 1 << 20
 
+GROUP: Final = 4 << 20
+"""Bytes of rows that are committed at a time."""
+
 _ONE_VALUE: Final = ("metric", "trace_version")
 """Settings that, beside the gates and what the fingerprint holds, have one value in all shards."""
+
+_WORKERS: Final = {
+    "workers_dialog": MAX_WORKERS,
+    "workers_judge": MAX_WORKERS,
+    "workers_score": MAX_PROCESSES,
+}
+"""Settings of which the merged run has the sum, and the most that they may be."""
 
 _SUMMED: Final = (
     "votes",
@@ -226,8 +237,9 @@ def _make_job(runs: Sequence[_ShardRun], out: Path) -> _Job:
             f"(dataset {dataset}, memfin {__version__}); put it back to merge them"
         )
     place = str(out / DATASET)
+    workers = {name: _total([run.settings[name] for run in runs], most) for name, most in _WORKERS.items()}
     settings = settings.replace(
-        shard=None, rate_lease_address=None, dataset=place if spooled else settings.dataset
+        shard=None, rate_lease_address=None, dataset=place if spooled else settings.dataset, **workers
     )
     record = MergeRecord(
         run_id=first.config.run_id,
@@ -245,8 +257,15 @@ def _make_job(runs: Sequence[_ShardRun], out: Path) -> _Job:
             dataset_path=place if spooled else first.manifest.dataset_path,
             started_at=min(run.manifest.started_at for run in runs),
             ended_at=max(run.manifest.ended_at or "" for run in runs),
+            workers_dialog=settings.workers_dialog,
+            workers_judge=settings.workers_judge,
         ),
     )
+
+
+def _total(workers: Sequence[int | None], most: int) -> int | None:
+    """Return the workers of all shards together; None where one of them took the default."""
+    return None if None in workers else min(most, sum(filter(None, workers)))
 
 
 def _check_shards(runs: Sequence[_ShardRun]) -> None:
@@ -382,12 +401,9 @@ def _build(disk: Disk, job: _Job, reader: JournalReader, work: Path, on_progress
     config = pretty_json(job.config)
     totals = DialogTotals(job.config.settings.judge_scope, job.metrics)
     checks = artifact_checks({CONFIG: config, MANIFEST: pretty_json(job.manifest)})
-    copy = JournalCopy(disk, work, checks)
-    try:
-        _copy_rows(job, reader, copy, totals, on_progress)
-        copy.finish()
-    finally:
-        copy.close()
+    with closing(Journal(work, disk, DIALOGUES.rows)) as journal:
+        journal.create(checks)
+        _copy_rows(job, reader, journal, totals, on_progress)
     counters, summary = totals.counters(), _summary(job, totals)
     files: dict[str, Artifact] = {
         CONFIG: config,
@@ -406,12 +422,13 @@ def _build(disk: Disk, job: _Job, reader: JournalReader, work: Path, on_progress
 def _copy_rows(
     job: _Job,
     reader: JournalReader,
-    copy: JournalCopy,
+    journal: Journal,
     totals: DialogTotals,
     on_progress: OnProgress | None,
 ) -> None:
     """Copy and count the rows of every line of the dataset; raise `UsageError` unless it has all of them."""
-    done = 0
+    done, held = 0, 0
+    group: list[Entry] = []
     with job.dataset.open("rb") as file:
         for entry in read_entries(file, job.config.settings.limit):
             found = reader.read(entry.dataset_index)
@@ -420,8 +437,16 @@ def _copy_rows(
                 raise UsageError(f"shards of run {job.record.run_id}: {line} is in none of them")
             totals.add(recorded_result(entry, found.known, found.lines, job.dataset, _TRACE, _ROW))
             done += 1
-            if copy.append(found) and on_progress is not None:
-                on_progress(done, reader.dialogs)
+            group += found.entries
+            held += sum(
+                len(line) for entry in found.entries for lines in entry.rows.values() for line in lines
+            )
+            if held >= GROUP:
+                journal.commit(group)
+                group, held = [], 0
+                if on_progress is not None:
+                    on_progress(done, reader.dialogs)
+    journal.commit(group)
     if done < reader.dialogs:
         raise UsageError(
             f"shards of run {job.record.run_id}: {reader.dialogs - done} of their dialogues are not in "

@@ -1,4 +1,4 @@
-"""Merging of journals: rows are found by the line of the dataset, checked, and copied as they are."""
+"""Merging of journals: rows are found by the line of the dataset, and checked."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from memfin.errors import UsageError
 from memfin.journal import COMMITS, DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, Entry, JournalDamaged
 from memfin.journal.disk import Disk
 from memfin.journal.journal import Journal
-from memfin.journal.merging import GROUP, JournalCopy, JournalReader
+from memfin.journal.merging import JournalReader
 from memfin.journal.recovery import examine
 from tests.support import each_case
 
@@ -40,12 +40,9 @@ def merged(target: Path, sources: Sequence[Path], lines: Sequence[int]) -> dict[
     """Merge the journals in the order of the lines, and return the files."""
     target.mkdir()
     with JournalReader(Disk(), sources) as reader:
-        copy = JournalCopy(Disk(), target, {"config.json": "y"})
-        for line in lines:
-            found = reader.read(line)
-            if found is not None:
-                copy.append(found)
-        copy.finish()
+        copy = Journal(target, Disk(), FILES[:2])
+        copy.create({"config.json": "y"})
+        copy.commit([entry for line in lines if (found := reader.read(line)) for entry in found.entries])
         copy.close()
     return {name: (target / name).read_bytes() for name in NAMES if (target / name).exists()}
 
@@ -72,19 +69,6 @@ def test_a_line_that_is_in_no_journal_is_not_found(tmp_path: Path) -> None:
     with JournalReader(Disk(), [source]) as reader:
         assert reader.dialogs == 1
         assert [line for line in range(9) if reader.read(line) is not None] == [3]
-
-
-def test_large_groups_are_written_as_they_are_full(tmp_path: Path) -> None:
-    long = [replay(1)._replace(rows={DIALOG_TRACE: [b"x" * GROUP]}), judged(1), replay(2), judged(2)]
-    source = journal(tmp_path / "one", [long])
-    (tmp_path / "copy").mkdir()
-    with JournalReader(Disk(), [source]) as reader:
-        copy = JournalCopy(Disk(), tmp_path / "copy", {})
-        dialogs = [reader.read(1), reader.read(2)]
-        assert [copy.append(each) for each in dialogs if each is not None] == [True, False]
-        copy.finish()
-        copy.close()
-    assert examine(Disk(), tmp_path / "copy", FILES).committed.judged == 2
 
 
 def test_a_line_in_two_journals_is_refused(tmp_path: Path) -> None:

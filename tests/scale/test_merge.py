@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 import memfin
-from memfin.contracts import Dialog, DialogDone, EvalSummary, RunStats, TurnEvalRow, TurnTrace
+from memfin.contracts import Dialog, DialogDone, EvalSummary, RunManifest, RunStats, TurnEvalRow, TurnTrace
 from memfin.contracts.reading import read_json
 from memfin.errors import RunFault, RunStopped, UsageError
 from memfin.journal.disk import Disk
@@ -34,6 +34,7 @@ from tests.support import dialog, each_case, length, read_jsonl, write_jsonl
 
 SUMMARY = "metrics_summary.json"
 ROWS = ("dialog_trace.jsonl", "turn_eval.jsonl", "judgements.jsonl")
+WORKERS = ("workers_dialog", "workers_judge")
 TIMED = ("latency_ms", "worker_id", "session_id")
 """Fields of rows that are different in every run."""
 
@@ -159,6 +160,7 @@ async def test_the_merged_run_is_that_of_one_process(tmp_path: Path, monkeypatch
     }
     async with Moody() as server:
         monkeypatch.setenv("MEMFIN_JUDGE_BASE_URL", server.base_url)
+        monkeypatch.setattr("memfin.scale.merge.GROUP", 5000)
         one = await run(data, tmp_path / "one", workers_dialog=1, **settings)
         merged = []
         for count in (2, 8):
@@ -188,8 +190,11 @@ async def test_the_merged_run_is_that_of_one_process(tmp_path: Path, monkeypatch
     controls = [json.loads((directory / "judge_controls.json").read_bytes()) for directory in (one, *merged)]
     assert controls[0] == controls[1] == controls[2]
     config, single = (json.loads((each / "config.json").read_bytes()) for each in (merged[0], one))
-    del config["settings"]["workers_dialog"], single["settings"]["workers_dialog"]
-    del config["settings"]["runs_dir"], single["settings"]["runs_dir"]
+    assert [config["settings"].pop(name) for name in WORKERS] == [2 * 4, 2 * 2]
+    assert [read_json(merged[0] / "run_manifest.json", RunManifest)[name] for name in WORKERS] == [8, 4]
+    for name in (*WORKERS, "runs_dir"):
+        single["settings"].pop(name)
+    del config["settings"]["runs_dir"]
     assert config == single
 
 
