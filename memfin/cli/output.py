@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
@@ -88,7 +89,7 @@ class Counts:
         self.asked = 0
         self.passed = 0
         self.errors = 0
-        self._before = 0
+        self._before: int | None = None
         self._unjudged: dict[str, int] = {}
         self._queues = judge not in LOCAL_JUDGES
         self._start = time.monotonic()
@@ -96,11 +97,11 @@ class Counts:
     def count(self, event: ProgressEvent) -> None:
         """Take one event in."""
         match event:
-            case RunStarted():
+            case RunStarted() | RunResumed():
                 self.total = event.dialogs
-            case RunResumed():
-                self.total = event.dialogs
-                self.dialogs = self._before = event.dialogs_done
+                self.dialogs = event.dialogs_done if isinstance(event, RunResumed) else 0
+                self._before = self.dialogs if self._before is None else self._before
+                self._unjudged.clear()
             case TurnDone():
                 self.turns += 1
                 answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
@@ -122,6 +123,21 @@ class Counts:
             case _:
                 pass
 
+    def add_up(self, parts: Collection["Counts"]) -> None:
+        """Take the sums of other counts, those of the shards of a run."""
+        totals = [part.total for part in parts]
+        self.total = None if None in totals else sum(filter(None, totals))
+        self.dialogs, self.turns, self.errors = (
+            sum(getattr(part, name) for part in parts) for name in ("dialogs", "turns", "errors")
+        )
+        self._before = sum(part._before or 0 for part in parts)  # noqa: SLF001 - of this class
+        self._unjudged = {"": sum(part.judge_queue for part in parts)}
+
+    @property
+    def rate(self) -> float:
+        """Turns per second, from the pace so far."""
+        return self.turns / max(1e-3, time.monotonic() - self._start)
+
     @property
     def judge_queue(self) -> int:
         """Answered turns whose dialogue is not judged yet."""
@@ -129,7 +145,7 @@ class Counts:
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""
-        done = self.dialogs - self._before
+        done = self.dialogs - (self._before or 0)
         if not self.total or not done:
             return "-:--:--"
         left = max(0, self.total - self.dialogs)
@@ -270,6 +286,14 @@ class ProgressView:
             self._dataset = event.dataset_path or ""
             self.counts = Counts(self._suite, self._judge)
         self.counts.count(event)
+        self._show(event)
+        if self.progress is not None:
+            self._move_bar(self.progress, event.run_id)
+        elif self._plain:
+            self._print_due(event)
+
+    def _show(self, event: ProgressEvent) -> None:
+        """Print warnings and skipped lines of the dataset."""
         match event:
             case Warned():
                 self.print(warning_line(event))
@@ -282,10 +306,6 @@ class ProgressView:
                     self.print("memfin: more lines are skipped; the report counts them, the trace names each")
             case _:
                 pass
-        if self.progress is not None:
-            self._move_bar(self.progress, event.run_id)
-        elif self._plain:
-            self._print_due(event)
 
     def _move_bar(self, progress: "Progress", run_id: str) -> None:
         epoch = f"  epoch {run_id.rpartition('.')[2]}" if self._soak else ""
@@ -308,6 +328,11 @@ class ProgressView:
             self._unannounced = ""
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
+
+    def on_exit(self, line: str, code: int) -> None:
+        """Print why the process ends at once, from any thread."""
+        del code
+        note(line)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Print the epoch's line; later epochs skip the same lines of the dataset."""

@@ -11,6 +11,7 @@ import click
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
+    ENGINE_OPTIONS,
     FLAGS,
     REPEATS,
     RUN_OPTIONS,
@@ -88,7 +89,7 @@ def _read_score_config(path: Path) -> dict[str, Any]:
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings((*RUN_OPTIONS, *REPEATS), "run")
+@with_settings((*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
@@ -100,6 +101,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     memfin run my_dialogs.jsonl --agent mypackage.agent:create --workers-dialog 16
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
     memfin run my_dialogs.jsonl --agent openai:gpt-4o-mini --agent-temperature 1 --repeats 5
+    memfin run my_dialogs.jsonl --engine processes --engine-workers 8
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
     option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
@@ -107,10 +109,20 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     With --repeats the directory is that of a soak: RUNS_DIR/RUN_ID/epochs has a run for each repeat,
     soak_summary.json the means of all values and pass^k. Gates are for all repeats together.
 
+    With --engine the dataset is divided into shards, RUNS_DIR/RUN_ID.shards, which workers evaluate at the
+    same time; the results are those of a single process. memfin resume RUNS_DIR/RUN_ID.shards continues
+    shards that were stopped or whose workers failed.
+
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
     limits = soak_limits(settings)
+    engine = engine_settings(settings)
+    if engine is not None:
+        if limits is not None:
+            raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
+        run_engine(make_engine_plan(dataset, engine, **settings), as_json=as_json, quiet=quiet, ci=ci)
+        return
     if limits is not None:
         repeated = make_soak_plan(dataset, limits=limits, **settings)
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)

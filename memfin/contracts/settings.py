@@ -323,16 +323,14 @@ class EngineSettings(Record):
         _engine("What works on the run: this process (local), or a worker per shard of the dataset."),
     ] = "local"
     engine_workers: Annotated[
-        Processes | None,
+        Workers | None,
         _engine("Workers of the engine, and shards of the run.", metavar="N", default="number of cores"),
     ] = None
     rate_lease: Annotated[
         bool,
         _engine("Lease shares of the request rates to the workers that need them; by default all have the same."),
     ] = False
-    keep_shards: Annotated[
-        bool, _engine("Keep the directories of the shards after their merge.")
-    ] = False
+    keep_shards: Annotated[bool, _engine("Keep the directories of the shards after their merge.")] = False
 
 
 class SoakLimits(Record):
@@ -385,6 +383,13 @@ class ConfigFile(Record):
     memfin_version: str
     judge_endpoint: dict[str, str | None] | None = None
     agent_file_sha256: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class EngineFile(ConfigFile):
+    """``engine.json``: the settings of a run in shards and the engine that works on it."""
+
+    engine: EngineSettings
+    version: Literal[1] = 1
 
 
 class BenchConfigFile(ConfigFile):

@@ -1,1 +1,1 @@
-"""One run on several processes or machines: shards, the engines that work on them, and their merge."""
+"""Runs beyond one process: shards, their merging, and engines that run them."""

@@ -24,6 +24,8 @@ from memfin.runtime.resume import make_resume_plan
 DRAIN_SECONDS: Final = 4.2
 """Seconds that a worker has to end in order, within those that its engine has."""
 
+RATE_TOKEN: Final = "MEMFIN_RATE_TOKEN"  # noqa: S105 - the name of a variable
+
 
 class WorkerTask(Record):
     """What a worker is to do.
@@ -31,11 +33,15 @@ class WorkerTask(Record):
     Attributes:
         settings: those of the run, with ``shard`` and ``run_id``.
         directory: the shard's run directory.
+        dataset_path: the name of the dataset in the artifacts.
+        rate_token: the secret of the coordinator of rates, if there is one.
         force, retry_failed: as for ``memfin resume``.
     """
 
     settings: RunConfig
     directory: str
+    dataset_path: str
+    rate_token: str | None = None
     force: bool = False
     retry_failed: bool = False
 
@@ -69,6 +75,10 @@ def worker_plan(task: WorkerTask) -> RunPlan:
     """
     directory = Path(task.directory)
     if all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
-        return make_resume_plan(directory, force=task.force, retry_failed=task.retry_failed)
-    settings = dict(task.settings)
-    return make_plan(settings.pop("dataset"), **settings)
+        plan = make_resume_plan(directory, force=task.force, retry_failed=task.retry_failed)
+    else:
+        settings = dict(task.settings)
+        plan = make_plan(settings.pop("dataset"), **settings)
+        plan.dataset_path = task.dataset_path
+    plan.part_of = directory.parent
+    return plan
