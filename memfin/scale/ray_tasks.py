@@ -295,7 +295,11 @@ def _end(worker: "subprocess.Popen[bytes]", stdin: IO[bytes]) -> None:
 
 
 def _ended(code: int) -> str:
-    return f"its worker was ended by {signal.Signals(-code).name}" if code < 0 else f"its worker ended with {code}"
+    return (
+        f"its worker was ended by {signal.Signals(-code).name}"
+        if code < 0
+        else f"its worker ended with {code}"
+    )
 
 
 class _Output(threading.Thread):

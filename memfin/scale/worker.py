@@ -34,6 +34,7 @@ class WorkerTask(Record):
         settings: those of the run, with ``shard`` and ``run_id``.
         directory: the shard's run directory.
         dataset_path: the name of the dataset in the artifacts.
+        dataset: where the dataset is, if not where the settings say.
         rate_token: the secret of the coordinator of rates, if there is one.
         force, retry_failed: as for ``memfin resume``.
     """
@@ -41,6 +42,7 @@ class WorkerTask(Record):
     settings: RunConfig
     directory: str
     dataset_path: str
+    dataset: str | None = None
     rate_token: str | None = None
     force: bool = False
     retry_failed: bool = False
@@ -75,10 +77,16 @@ def worker_plan(task: WorkerTask) -> RunPlan:
     """
     directory = Path(task.directory)
     if all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
-        plan = make_resume_plan(directory, force=task.force, retry_failed=task.retry_failed)
+        plan = make_resume_plan(
+            directory, force=task.force, retry_failed=task.retry_failed, dataset=task.dataset
+        )
     else:
         settings = dict(task.settings)
-        plan = make_plan(settings.pop("dataset"), **settings)
+        dataset = settings.pop("dataset")
+        plan = make_plan(task.dataset or dataset, **settings)
+        if task.dataset is not None:
+            plan.config = plan.config.replace(dataset=dataset)
         plan.dataset_path = task.dataset_path
+        plan.place(directory)
     plan.part_of = directory.parent
     return plan
