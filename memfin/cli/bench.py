@@ -40,6 +40,7 @@ from memfin.runtime.run import Run
 from memfin.runtime.soak_directory import is_soak, read_summary
 from memfin.runtime.soak_plan import make_soak_resume_plan
 from memfin.sandbox.references import one_line
+from memfin.scale.plan import is_engine_run, make_engine_resume_plan
 
 MAX_NAMED = 5
 """Questions that a warning names."""
@@ -148,7 +149,7 @@ def resume(
         raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
     if is_engine_run(run_dir):
         shards = make_engine_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-        run_engine(shards, as_json=as_json, quiet=quiet, ci=ci)
+        run.carry_out_shards(shards, as_json=as_json, quiet=quiet, ci=ci)
         return
     if is_bench(run_dir):
         bench = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)

@@ -3,16 +3,17 @@
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 import click
 from click.core import ParameterSource
 
 from memfin.actors.messages import utc_now
 from memfin.cli.options import ENGINE_OPTIONS
-from memfin.cli.output import Counts, ProgressView, ViewKind, counted, warning_line
+from memfin.cli.output import Counts, ProgressView, ViewKind, counted, failure_line, note, warning_line
 from memfin.cli.process import run_work
-from memfin.contracts import ProgressEvent, RunResumed, RunStarted, TurnDone, Warned
+from memfin.contracts import ProgressEvent, RunResumed, RunStarted, RunStats, TurnDone, Warned
+from memfin.contracts.reading import read_json
 from memfin.contracts.settings import EngineSettings, check_settings
 from memfin.errors import UsageError
 from memfin.judges.stats import JudgedTurns
@@ -76,7 +77,7 @@ class ShardsView(ProgressView):
             progress.add_task("  shards", total=len(self._parts), note="")
         return progress
 
-    def __enter__(self) -> "ShardsView":
+    def __enter__(self) -> Self:
         super().__enter__()
         self._refresh()
         return self
@@ -143,7 +144,9 @@ class ShardsView(ProgressView):
         self.progress.update(total, total=self.counts.total, completed=self.counts.dialogs, note=note)
         for shard, row in self._rows.items():
             part = self._parts[shard]
-            self.progress.update(row, total=part.total, completed=part.dialogs, note=_state(self._states[shard]))
+            self.progress.update(
+                row, total=part.total, completed=part.dialogs, note=_state(self._states[shard])
+            )
         if not self._rows:
             complete = sum(state.name == "complete" for state in self._states.values())
             self.progress.update(others[0], completed=complete, note=self._states_line())
@@ -181,8 +184,11 @@ def engine_settings(settings: dict[str, Any]) -> EngineSettings | None:
     return None
 
 
-def run_engine(plan: EnginePlan, *, quiet: bool) -> Path:
-    """Run the shards of a plan and merge them; return the directory of the complete run."""
+def run_engine(plan: EnginePlan, *, quiet: bool) -> tuple[Path, str | None]:
+    """Run the shards of a plan and merge them.
+
+    Returns the directory of the complete run and the warning about failed turns, which is printed.
+    """
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     launcher = make_launcher(plan.engine)
     with ShardsView(sys.stderr, kind, plan) as view:
@@ -190,4 +196,4 @@ def run_engine(plan: EnginePlan, *, quiet: bool) -> Path:
     stats = read_json(plan.out / "run_stats.json", RunStats)
     if (line := failure_line(stats.turns_by_status, view.failures)) is not None:
         note(f"warning: {line}")
-    return plan.out
+    return plan.out, line

@@ -74,9 +74,7 @@ class WorkerView(ProgressView):
     def on_exit(self, line: str, code: int) -> None:
         """Send why the process ends."""
         message = one_line(line)
-        self._channel.send(
-            WorkerFailed(ts=utc_now(), run_id=self._run_id, message=message, exit_code=code)
-        )
+        self._channel.send(WorkerFailed(ts=utc_now(), run_id=self._run_id, message=message, exit_code=code))
         self._channel.close()
 
 

@@ -328,7 +328,7 @@ class EngineSettings(Record):
     ] = None
     rate_lease: Annotated[
         bool,
-        _engine("Lease shares of the request rates to the workers that need them; by default all have the same."),
+        _engine("Lease shares of the request rates to workers as they need them, not the same to each."),
     ] = False
     keep_shards: Annotated[bool, _engine("Keep the directories of the shards after their merge.")] = False
     ray_address: Annotated[
@@ -410,7 +410,7 @@ class ConfigFile(Record):
 class EngineFile(ConfigFile):
     """``engine.json``: the settings of a run in shards and the engine that works on it."""
 
-    engine: EngineSettings
+    engine: EngineSettings = EngineSettings()
     version: Literal[1] = 1
 
 

@@ -1,4 +1,4 @@
-"""Engine of a run in shards: starts a worker per shard, retries those that die, merges what they have done."""
+"""Engine of a run in shards: a worker per shard, retries of those that die, and the merge."""
 
 import asyncio
 import signal
@@ -38,8 +38,8 @@ STOPPED_EXIT: Final = 130
 class Ending(NamedTuple):
     """End of an attempt at a shard.
 
-    ``code`` is the exit code of the worker, the negative number of the signal that ended it, or None where there
-    is neither, such as after the loss of a machine; ``cause`` says in words why it ended early, if that is known.
+    ``code`` is the exit code of the worker, the negative number of the signal that ended it, or None where
+    there is neither, as after the loss of a machine; ``cause`` says why it ended early, if that is known.
     """
 
     code: int | None
@@ -59,7 +59,8 @@ class Ending(NamedTuple):
 class Attempt(NamedTuple):
     """An attempt at a shard: what a launcher is asked for.
 
-    ``on_event`` gets the worker's progress events, ``on_line`` the lines of its standard error, both on the loop.
+    ``on_event`` gets the worker's progress events, ``on_line`` the lines of its standard error; both are
+    called on the loop.
     """
 
     shard: Shard
@@ -129,7 +130,8 @@ class EngineListener(Protocol):
 class Engine:
     """Runs the shards of a plan on workers, then merges them.
 
-    1. A shard whose worker has died, by a signal or an exit code that no run gives, is retried `RETRIES` times.
+    1. A shard whose worker has died, by a signal or an exit code that no run gives, is retried up to
+       `RETRIES` times.
     2. A fault (exit code 3) is not: its shard can be resumed, the others go on to their end.
     3. A usage error (exit code 2) would be that of all shards: they are drained, and it is raised once.
 

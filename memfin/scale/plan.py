@@ -127,7 +127,9 @@ class EnginePlan:
     def _create(self, disk: Disk) -> None:
         for taken in (self.out, self.directory):
             if taken.exists():
-                advice = f"; {self.after_stop}" if (taken / ENGINE_FILE).is_file() else "; choose another name"
+                advice = (
+                    f"; {self.after_stop}" if (taken / ENGINE_FILE).is_file() else "; choose another name"
+                )
                 raise UsageError(f"run {taken}: exists already{advice}")
         self.directory.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         self.directory.mkdir(PRIVATE)
@@ -144,7 +146,10 @@ class EnginePlan:
     def _remove_if_empty(self) -> None:
         """Leave nothing of a run in which no shard has begun."""
         with suppress(OSError):
-            if not self.resumed and not {each.name for each in self.directory.iterdir()} - {ENGINE_FILE, LOCK}:
+            if not self.resumed and not {each.name for each in self.directory.iterdir()} - {
+                ENGINE_FILE,
+                LOCK,
+            }:
                 self.remove()
 
     def remove(self) -> None:
@@ -182,7 +187,8 @@ def make_engine_resume_plan(
     """Return the plan that goes on with the shards in a directory.
 
     Raises:
-        UsageError: there are none, or something that the results depend on has changed and ``force`` is not set.
+        UsageError: there are none, or something that the results depend on has changed and ``force`` is not
+            set.
     """
     refuse_links(directory)
     recorded = read_config(directory / ENGINE_FILE, EngineFile)

@@ -19,9 +19,9 @@ _OUT: Final = 1
 
 
 class ProcessLauncher:
-    """Starts each worker as a process in a session of its own: Ctrl-C of the terminal reaches the engine alone.
+    """Starts each worker as a process of its own session: Ctrl-C of the terminal reaches the engine alone.
 
-    The engine holds the other end of a worker's standard input, so that workers end with it, whatever ends it.
+    The engine holds the other end of a worker's standard input: workers end with it, whatever ends it.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,8 @@ class ProcessLauncher:
 class _Worker(asyncio.SubprocessProtocol):
     """A worker's process: hands its lines on, and says when it has ended.
 
-    ``closed`` is set once nothing can come any more. A process of `asyncio.create_subprocess_exec` would count as
-    running for as long as anything holds one of its pipes open.
+    ``closed`` is set once nothing can come any more. A process of `asyncio.create_subprocess_exec` counts as
+    running, in Python 3.11, for as long as anything holds one of its pipes open.
     """
 
     def __init__(self, attempt: Attempt) -> None:

@@ -3,9 +3,9 @@
 A worker is a process, ``python -m memfin.cli.worker``, that evaluates one shard.
 
 1. The first line of its standard input is a `WorkerTask` in JSON. When standard input ends, the worker drains
-   as at SIGTERM: so it never outlives its engine.
-2. Its standard output has a progress event in JSON per line, and before an exit code other than 0 a `WorkerFailed`.
-   What agents print goes to standard error.
+   as at SIGTERM: so it does not outlive its engine.
+2. Its standard output has a progress event in JSON per line, and a `WorkerFailed` before an exit code other
+   than 0. What agents print goes to standard error.
 3. Its exit codes are those of ``memfin run``; it applies no gates and writes no reports.
 """
 
