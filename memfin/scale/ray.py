@@ -20,7 +20,7 @@ from memfin.contracts.settings import EngineSettings
 from memfin.errors import RunFault, UsageError
 from memfin.sandbox.references import one_line
 from memfin.scale.engine import Attempt, Ending
-from memfin.scale.ray_driver import Drain, Ended, Message, Note, Output, Ready, Refused, Setup, Start
+from memfin.scale.ray_driver import Drain, Ended, Event, Line, Message, Note, Ready, Refused, Setup, Start
 from memfin.scale.worker import WORKER_EVENTS
 
 Quantity = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
@@ -237,15 +237,14 @@ class RayLauncher:
     def _take(self, message: Message) -> None:
         if isinstance(message, Note):
             self._notes.append(message.message)
-        elif isinstance(message, Output | Ended) and message.shard in self._attempts:
+        elif isinstance(message, Event | Line | Ended) and message.shard in self._attempts:
             attempt, ending = self._attempts[message.shard]
-            if isinstance(message, Ended):
-                if not ending.done():
-                    ending.set_result(Ending(message.code, message.cause))
-            elif message.line is not None:
-                attempt.on_line(message.line)
-            elif message.event is not None:
+            if isinstance(message, Event):
                 self._hand_on(attempt, message.event)
+            elif isinstance(message, Line):
+                attempt.on_line(message.line)
+            elif not ending.done():
+                ending.set_result(Ending(message.code, message.cause))
 
     def _hand_on(self, attempt: Attempt, data: msgspec.Raw) -> None:
         event = WORKER_EVENTS.decode(data)

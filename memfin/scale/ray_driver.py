@@ -79,12 +79,18 @@ class Note(Record, tag="note"):
     message: str
 
 
-class Output(Record, tag="output"):
-    """A line of a worker's standard output (``event``) or standard error (``line``)."""
+class Event(Record, tag="event"):
+    """A line of a worker's standard output."""
 
     shard: int
-    event: msgspec.Raw | None = None
-    line: str | None = None
+    event: msgspec.Raw
+
+
+class Line(Record, tag="line"):
+    """A line of a worker's standard error."""
+
+    shard: int
+    line: str
 
 
 class Ended(Record, tag="ended"):
@@ -96,7 +102,7 @@ class Ended(Record, tag="ended"):
 
 
 Command = Setup | Start | Drain
-Message = Ready | Refused | Note | Output | Ended
+Message = Ready | Refused | Note | Event | Line | Ended
 COMMANDS: Final = msgspec.json.Decoder(Command)
 
 
@@ -143,7 +149,10 @@ class Driver:
             raise UsageError(f"--engine ray: {one_line(str(problem))}") from problem
         except (OSError, ray.exceptions.RayError) as problem:
             where = setup.address or os.environ.get("RAY_ADDRESS") or "a cluster of its own"
-            raise RunFault(f"--engine ray: cannot use {where}: {one_line(str(problem))}") from problem
+            raise RunFault(
+                f"--engine ray: {one_line(str(problem))} ({where}); is it running, has this machine joined it, and "
+                "are RAY_AUTH_MODE and the token those of its nodes?"
+            ) from problem
         self.send(Ready(host=ray.util.get_node_ip_address()))
         if (wanted := self._wanted()) is not None:
             self.send(Note(message=f"no node of the cluster has {wanted} now; shards wait until one joins"))
@@ -295,9 +304,9 @@ class Driver:
         for shard, events, lines in reports:
             for event in events.splitlines():
                 with suppress(msgspec.DecodeError):  # cut off when its worker was killed
-                    self.send(Output(shard=shard, event=msgspec.json.decode(event, type=msgspec.Raw)))
+                    self.send(Event(shard=shard, event=msgspec.json.decode(event, type=msgspec.Raw)))
             for line in lines.split(b"\n")[:-1]:
-                self.send(Output(shard=shard, line=line.decode(errors="replace")))
+                self.send(Line(shard=shard, line=line.decode(errors="replace")))
 
     def close(self) -> None:
         """Remove what was put beside the shards."""
