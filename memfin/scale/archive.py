@@ -5,7 +5,7 @@ import shutil
 import tarfile
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol, cast
 
 from memfin.errors import RunFault, UsageError
 from memfin.journal.disk import Disk
@@ -16,6 +16,14 @@ PIECE: Final = 8 << 20
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 MAX_FILES: Final = 100
+
+
+class SupportsRead(Protocol):
+    """A file, as far as it is read from its beginning to its end."""
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        """Return the next bytes, none at the end."""
+        ...
 
 
 def pack_run(directory: Path, archive: Path) -> int:
@@ -39,11 +47,11 @@ def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def unpack_run(archive: IO[bytes], directory: Path) -> None:
+def unpack_run(archive: SupportsRead, directory: Path) -> None:
     """Put a run directory there from an archive, with its journal checked; replaces one that is there.
 
-    Only plain files without a path are taken. The directory is the old one or the new one at any time, but for
-    the moment between two renamings.
+    Only plain files without a path are taken. The directory is the old one or the new one at any time, but
+    for the moment between two renamings.
 
     Raises:
         UsageError: the archive is none of a run, or the journal in it is damaged.
@@ -68,8 +76,8 @@ def unpack_run(archive: IO[bytes], directory: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _extract(archive: IO[bytes], directory: Path) -> None:
-    with tarfile.open(fileobj=archive, mode="r|") as tar:
+def _extract(archive: SupportsRead, directory: Path) -> None:
+    with tarfile.open(fileobj=cast("IO[bytes]", archive), mode="r|") as tar:
         for count, info in enumerate(tar):
             source = tar.extractfile(info) if info.isreg() else None
             if source is None or not _NAME.fullmatch(info.name) or count == MAX_FILES:

@@ -18,7 +18,7 @@ import msgspec
 from memfin.contracts import Record, RunResumed, RunStarted
 from memfin.contracts.settings import EngineSettings
 from memfin.errors import RunFault, UsageError
-from memfin.sandbox.references import one_line
+from memfin.sandbox.references import describe, one_line
 from memfin.scale.engine import Attempt, Ending
 from memfin.scale.ray_driver import Drain, Ended, Event, Line, Message, Note, Ready, Refused, Setup, Start
 from memfin.scale.worker import WORKER_EVENTS
@@ -185,7 +185,8 @@ class RayLauncher:
         """Have a task run the worker, as often as Ray tries it."""
         if self._draining or self._lost is not None:
             return Ending(RunFault.exit_code, self._lost or "the engine ends")
-        shard, ending = attempt.shard.index, asyncio.get_running_loop().create_future()
+        shard = attempt.shard.index
+        ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._attempts[shard] = attempt, ending
         self._begun.discard(shard)
         while self._notes:
@@ -197,8 +198,8 @@ class RayLauncher:
             del self._attempts[shard]
 
     def drain(self) -> None:
-        """Cancel all tasks: their workers drain, and end at once when it is called again."""
-        self._send(Drain(force=self._draining))
+        """Cancel all tasks: their workers drain."""
+        self._send(Drain())
         self._draining = True
 
     def kill(self) -> None:
@@ -218,8 +219,11 @@ class RayLauncher:
         return _MESSAGES.decode(line) if line.endswith(b"\n") else None
 
     async def _read_messages(self) -> None:
-        while (message := await self._message()) is not None:
-            self._take(message)
+        try:
+            while (message := await self._message()) is not None:
+                self._take(message)
+        except Exception as problem:  # noqa: BLE001 - nobody waits for this task, but all attempts do
+            self._errors.append(describe(problem))
         self._lost = self._last_words()
         for _, ending in self._attempts.values():
             if not ending.done():

@@ -1,8 +1,8 @@
-"""``python -m memfin.scale.ray_driver``: the part of an engine that talks to a Ray cluster, a process of its own.
+"""``python -m memfin.scale.ray_driver``: the process of an engine that talks to a Ray cluster.
 
-Ray takes the signals of its process and ends it when the cluster is lost; a command must not end so. JSON lines
-come on standard input, a `Setup` and then a `Start` per shard, and go out on standard output. When standard input
-ends, the tasks are cancelled and the process ends.
+Ray takes the signals of its process and ends it when the cluster is lost; a command must not end so. JSON
+lines come on standard input, a `Setup` and then a `Start` per shard, and go out on standard output. When
+standard input ends, the tasks are cancelled and the process ends.
 """
 
 import asyncio
@@ -55,9 +55,7 @@ class Start(Record, tag="start"):
 
 
 class Drain(Record, tag="drain"):
-    """Cancel all tasks: their workers drain; with ``force`` at once."""
-
-    force: bool = False
+    """Cancel all tasks: their workers drain."""
 
 
 class Ready(Record, tag="ready"):
@@ -150,8 +148,8 @@ class Driver:
         except (OSError, ray.exceptions.RayError) as problem:
             where = setup.address or os.environ.get("RAY_ADDRESS") or "a cluster of its own"
             raise RunFault(
-                f"--engine ray: {one_line(str(problem))} ({where}); is it running, has this machine joined it, and "
-                "are RAY_AUTH_MODE and the token those of its nodes?"
+                f"--engine ray: {one_line(str(problem))} ({where}); is it running, has this machine joined it, "
+                "and are RAY_AUTH_MODE and the token those of its nodes?"
             ) from problem
         self.send(Ready(host=ray.util.get_node_ip_address()))
         if (wanted := self._wanted()) is not None:
@@ -282,12 +280,12 @@ class Driver:
         scratch = str(Path(str(result.archive)).parent)
         ray.remote(max_retries=0, **options)(ray_tasks.discard).remote(scratch)
 
-    def drain(self, *, force: bool) -> None:
+    def drain(self) -> None:
         """Cancel all tasks."""
         self._draining = True
         for reference in self._running.values():
             with suppress(Exception):  # it has ended
-                self._ray.cancel(reference, force=force)
+                self._ray.cancel(reference)
 
     async def watch(self) -> NoReturn:
         """Hand on progress for ever."""
@@ -356,8 +354,8 @@ async def _serve(commands: int, out: int) -> None:
             if isinstance(command, Start):
                 group.start_soon(driver.run, command, name=f"shard {command.shard}")
             elif isinstance(command, Drain):
-                driver.drain(force=command.force)
-        driver.drain(force=False)
+                driver.drain()
+        driver.drain()
         driver.close()
         group.cancel_scope.cancel()
 

@@ -1,4 +1,4 @@
-"""What runs on the nodes of a Ray cluster: the task of a shard, the actor that holds progress, and pieces of files.
+"""What runs on the nodes of a Ray cluster: the task of a shard, the actor of progress, and pieces of files.
 
 Arguments and results are JSON lines, bytes and references to bytes; code is looked up by name in the
 environment of the node.
@@ -67,7 +67,7 @@ class ShardJob(Record):
 
 
 class ShardResult(Record):
-    """How a task has ended: the exit code of its worker, why, and the archive of the run directory, if any."""
+    """How a task has ended: the exit code of its worker, why, and the archive of the run directory."""
 
     code: int
     cause: str | None = None
@@ -118,7 +118,7 @@ def run_shard(version: str, line: bytes, progress: Any, inputs: Mapping[str, lis
     where = f"node {socket.gethostname()}"
     try:
         if version != __version__:
-            raise UsageError(f"{where}: has memfin {__version__}, the command {version}; install the same")  # noqa: TRY301
+            raise UsageError(f"{where}: has memfin {__version__}, the command {version}; install the same")
         job = msgspec.json.decode(line, type=ShardJob)
         return msgspec.json.encode(_run(job, where, progress, inputs))
     except MemfinError as problem:
@@ -156,8 +156,8 @@ def _run(job: ShardJob, where: str, progress: Any, inputs: Mapping[str, list[Any
                 job = job.replace(probe="")
         if job.probe:
             raise UsageError(
-                f"{where}: does not see {Path(job.probe).parent}, or another one: --runs-dir has to be on a file "
-                "system that all nodes share; --ray-return archive does without one"
+                f"{where}: does not see {Path(job.probe).parent}, or another one: --runs-dir has to be on a "
+                "file system that all nodes share; --ray-return archive does without one"
             )
     _check_dataset(task, job.dataset_sha256, where)
     if job.folder is not None and not Path(job.folder).is_dir():
@@ -245,8 +245,8 @@ def _check_dataset(task: WorkerTask, sha256: str | None, where: str) -> None:
 def _work(task: WorkerTask, folder: str | None, progress: Any) -> ShardResult:
     _wait_for(Path(task.directory))
     cancelled = threading.Event()
-    # Ray cancels a task by an interrupt of its main thread; where SIGINT was ignored when Ray was started, as in
-    # the background of a script, that would do nothing.
+    # Ray cancels a task by an interrupt of its main thread; where SIGINT was ignored when Ray was started, as
+    # in the background of a script, that would do nothing.
     before = signal.signal(signal.SIGINT, lambda *_: cancelled.set())
     worker = subprocess.Popen(  # noqa: S603 - the worker is ours
         worker_command(),
