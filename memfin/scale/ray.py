@@ -254,8 +254,6 @@ class RayLauncher:
         event = WORKER_EVENTS.decode(data)
         if isinstance(event, RunStarted | RunResumed):
             if attempt.shard.index in self._begun:
-                attempt.on_line(
-                    f"memfin: shard {attempt.shard}: its worker was lost; Ray has started it again"
-                )
+                attempt.on_line(f"memfin: shard {attempt.shard}: its worker died; Ray has started another")
             self._begun.add(attempt.shard.index)
         attempt.on_event(event)

@@ -148,7 +148,7 @@ class Driver:
         except (OSError, ray.exceptions.RayError) as problem:
             where = setup.address or os.environ.get("RAY_ADDRESS") or "a cluster of its own"
             raise RunFault(
-                f"--engine ray: {one_line(str(problem))} ({where}); is it running, has this machine joined it, "
+                f"--engine ray: {one_line(str(problem))} ({where}); is it running, is this machine in it, "
                 "and are RAY_AUTH_MODE and the token those of its nodes?"
             ) from problem
         self.send(Ready(host=ray.util.get_node_ip_address()))
