@@ -252,14 +252,19 @@ class DialogSource(_FileSource[DatasetEntry]):
 
 
 def recorded_result(
-    entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines, dataset: Path
+    entry: DatasetEntry,
+    known: CommittedDialog,
+    lines: CommittedLines,
+    dataset: Path,
+    trace_type: type[DialogTrace] = DialogTrace,
+    row_type: type[TurnEvalRow] = TurnEvalRow,
 ) -> DialogResult:
-    """Return a recorded dialogue, checked against its line of the dataset.
+    """Return a recorded dialogue, checked against its line of the dataset; the types are what is decoded.
 
     Raises:
         UsageError: the line is another dialogue than the recorded one, or a record is broken.
     """
-    trace = decode(lines.trace, DialogTrace)
+    trace = decode(lines.trace, trace_type)
     if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
         raise UsageError(
             f"dataset {dataset}: line {entry.dataset_index} is not the dialogue "
@@ -272,7 +277,7 @@ def recorded_result(
         abandoned=known.abandoned,
         usage=known.usage,
         recorded=True,
-        rows=[decode(row, TurnEvalRow) for row in lines.rows],
+        rows=[decode(row, row_type) for row in lines.rows],
         judge_failures=known.judge_failures,
         judgements=[decode(line, Judgement) for line in lines.judgements],
     )

@@ -10,9 +10,18 @@ from click.core import ParameterSource
 
 from memfin.actors.messages import utc_now
 from memfin.cli.options import ENGINE_OPTIONS
-from memfin.cli.output import Counts, ProgressView, ViewKind, counted, failure_line, note, warning_line
+from memfin.cli.output import (
+    INTERVAL,
+    Counts,
+    ProgressView,
+    ViewKind,
+    counted,
+    failure_line,
+    note,
+    warning_line,
+)
 from memfin.cli.process import run_work
-from memfin.contracts import ProgressEvent, RunResumed, RunStarted, RunStats, TurnDone, Warned
+from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, RunStats, TurnDone, Warned
 from memfin.contracts.reading import read_json
 from memfin.contracts.settings import EngineSettings, check_settings
 from memfin.errors import UsageError
@@ -99,8 +108,8 @@ class ShardsView(ProgressView):
             self._show(event)
         if time.monotonic() - self._refreshed >= REFRESH:
             self._refresh()
-            if self._plain:
-                self._print_due(event)
+        if self._plain:
+            self._print_due(event)
 
     def on_state(self, shard: Shard, state: State) -> None:
         """Show the state of a shard."""
@@ -140,8 +149,10 @@ class ShardsView(ProgressView):
         if self.progress is None:
             return
         total, *others = self.progress.task_ids
-        note = self.counts.note() + f"  {self.counts.rate:.1f}/s"
-        self.progress.update(total, total=self.counts.total, completed=self.counts.dialogs, note=note)
+        counts = self.counts
+        self.progress.update(
+            total, description=counts.name, total=counts.total, completed=counts.dialogs, note=counts.note()
+        )
         for shard, row in self._rows.items():
             part = self._parts[shard]
             self.progress.update(
@@ -151,13 +162,20 @@ class ShardsView(ProgressView):
             complete = sum(state.name == "complete" for state in self._states.values())
             self.progress.update(others[0], completed=complete, note=self._states_line())
 
+    def _print_due(self, event: ProgressEvent) -> None:
+        if self._unannounced and isinstance(event, TurnDone | DialogDone):
+            self.print(self._unannounced)
+            self._unannounced = ""
+        elif time.monotonic() - self._printed >= INTERVAL:
+            self._print_counts()
+
     def _states_line(self) -> str:
         names = [state.name for state in self._states.values()]
         return ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
 
     def _print_counts(self) -> None:
         self._printed = time.monotonic()
-        self.print(f"memfin: {self.counts.line()}  {self.counts.rate:.1f}/s  shards: {self._states_line()}")
+        self.print(f"memfin: {self.counts.line()}  shards: {self._states_line()}")
 
 
 def _state(state: State) -> str:

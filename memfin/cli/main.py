@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "dataset": "Start, extend and check a dataset.",
     "run": "Evaluate an agent on a dataset.",
     "resume": "Continue an interrupted run.",
+    "merge": "Make one run of all shards of a run.",
     "soak": "Evaluate again and again, and see what drifts.",
     "score": "Score a recorded trace without asking an agent.",
     "aggregate": "Compute the metrics of recorded rows.",

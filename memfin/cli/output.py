@@ -91,6 +91,7 @@ class Counts:
         self.passed = 0
         self.errors = 0
         self._before: int | None = None
+        self._rate: str | None = None
         self._unjudged: dict[str, int] = {}
         self._queues = judge not in LOCAL_JUDGES
         self._start = time.monotonic()
@@ -125,7 +126,7 @@ class Counts:
                 pass
 
     def add_up(self, parts: Collection["Counts"]) -> None:
-        """Take the sums of other counts, those of the shards of a run."""
+        """Take the sums of other counts, those of the shards of a run, and note turns per second, too."""
         totals = [part.total for part in parts]
         self.total = None if None in totals else sum(filter(None, totals))
         self.dialogs, self.turns, self.errors = (
@@ -133,11 +134,7 @@ class Counts:
         )
         self._before = sum(part._before or 0 for part in parts)  # noqa: SLF001 - of this class
         self._unjudged = {"": sum(part.judge_queue for part in parts)}
-
-    @property
-    def rate(self) -> float:
-        """Turns per second, from the pace so far."""
-        return self.turns / max(1e-3, time.monotonic() - self._start)
+        self._rate = f"{self.turns / max(1e-3, time.monotonic() - self._start):.1f}/s"
 
     @property
     def judge_queue(self) -> int:
@@ -169,7 +166,8 @@ class Counts:
             counts.insert(0, f"passed {self.passed}/{self.asked}")
         elif self.turns:
             queue = [f"judge queue {self.judge_queue}"] if self._queues else []
-            counts = [f"turns {self.turns}", *queue, *counts]
+            rate = [self._rate] if self._rate else []
+            counts = [f"turns {self.turns}", *rate, *queue, *counts]
         return "  ".join(counts)
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
 
 from memfin.actors.dialog_scoring import DialogTotals
 from memfin.actors.dialogs import recorded_result
@@ -20,6 +22,7 @@ from memfin.actors.messages import encode, utc_now
 from memfin.agents.calls import UsageTotal
 from memfin.contracts import (
     ConfigFile,
+    DialogTrace,
     EvalSummary,
     JudgeStats,
     MetricsDone,
@@ -30,6 +33,8 @@ from memfin.contracts import (
     RunManifest,
     RunStarted,
     RunStats,
+    TurnEvalRow,
+    TurnTrace,
 )
 from memfin.contracts.reading import decode, read_json
 from memfin.contracts.settings import settings_of
@@ -37,7 +42,7 @@ from memfin.contracts.validity import LABELS
 from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entries
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, progress_path
-from memfin.journal.artifacts import CONFIG, MANIFEST, artifact_checks
+from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
 from memfin.journal.disk import APPEND, PRIVATE, Disk
 from memfin.journal.lock import LOCK, RunLock, is_locked
 from memfin.journal.merging import JournalCopy, JournalReader
@@ -69,6 +74,25 @@ _SUMMED: Final = (
     "prompt_tokens",
     "completion_tokens",
 )
+
+_DECODED: Final[Any] = {"frozen": True, "kw_only": True, "gc": False}
+_TEXT: Final = (msgspec.Raw, msgspec.Raw())
+_TURN: Final = msgspec.defstruct(
+    "CountedTurn",
+    [("pred_assistant_text", *_TEXT), ("gt_assistant_text", *_TEXT)],
+    bases=(TurnTrace,),
+    **_DECODED,
+)
+_TRACE: Final = cast(
+    "type[DialogTrace]",
+    msgspec.defstruct("CountedTrace", [("turns", list[_TURN], [])], bases=(DialogTrace,), **_DECODED),  # type: ignore[valid-type]
+)
+_FINDING: Final = msgspec.defstruct("CountedFinding", [("field", str)], **_DECODED)
+_ROW: Final = cast(
+    "type[TurnEvalRow]",
+    msgspec.defstruct("CountedRow", [("findings", list[_FINDING], [])], bases=(TurnEvalRow,), **_DECODED),  # type: ignore[valid-type]
+)
+"""Traces and rows as far as results need them: texts and findings are two thirds of the time to decode."""
 
 OnProgress = Callable[[int, int], None]
 """Takes the number of dialogues that are merged, and that of all."""
@@ -158,6 +182,8 @@ def shard_paths(paths: Sequence[Path]) -> list[Path]:
 
 def _read_shard(directory: Path) -> _ShardRun:
     """Return a shard; raise `UsageError` unless its run is complete and left alone."""
+    if directory.is_dir() and not all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
+        raise UsageError(f"{directory}: holds no run that has begun; give the run directories of shards")
     config, manifest = read_artifacts(directory, ConfigFile)
     if config.settings.shard is None:
         raise UsageError(f"run {directory}: is no shard of a run (memfin run --shard K/N)")
@@ -381,7 +407,7 @@ def _copy_rows(
             if found is None:
                 line = f"line {entry.dataset_index} of dataset {job.dataset}"
                 raise UsageError(f"shards of run {job.record.run_id}: {line} is in none of them")
-            totals.add(recorded_result(entry, found.known, found.lines, job.dataset))
+            totals.add(recorded_result(entry, found.known, found.lines, job.dataset, _TRACE, _ROW))
             done += 1
             if copy.append(found) and on_progress is not None:
                 on_progress(done, reader.dialogs)

@@ -71,7 +71,7 @@ class EnginePlan:
     def complete_shards(self) -> dict[Shard, int]:
         """Return the number of dialogues of the shards in which nothing is left to do."""
         found: dict[Shard, int] = {}
-        for shard in [] if self.retry_failed else self.shards:
+        for shard in self.shards if self.resumed and not self.retry_failed else ():
             path = self.directory / shard.name / "run_manifest.json"
             if path.is_file() and (manifest := read_json(path, RunManifest)).ended_at is not None:
                 found[shard] = manifest.counters.total_dialogs
@@ -120,9 +120,11 @@ class EnginePlan:
             raise RunFault(f"run {self.directory}: {problem.strerror or problem}") from problem
         try:
             yield
+        except UsageError:
+            self._remove_if_empty()
+            raise
         finally:
             lock.release()
-            self._remove_if_empty()
 
     def _create(self, disk: Disk) -> None:
         for taken in (self.out, self.directory):
@@ -144,12 +146,10 @@ class EnginePlan:
         disk.write_whole(self.directory / ENGINE_FILE, pretty_json(record))
 
     def _remove_if_empty(self) -> None:
-        """Leave nothing of a run in which no shard has begun."""
+        """Leave nothing of a run that could not begin."""
         with suppress(OSError):
-            if not self.resumed and not {each.name for each in self.directory.iterdir()} - {
-                ENGINE_FILE,
-                LOCK,
-            }:
+            names = {each.name for each in self.directory.iterdir()}
+            if not self.resumed and names <= {ENGINE_FILE, LOCK}:
                 self.remove()
 
     def remove(self) -> None:

@@ -26,7 +26,7 @@ class ProcessLauncher:
 
     def __init__(self) -> None:
         self._workers: dict[int, _Worker] = {}
-        self._draining = False
+        self._draining = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Do nothing."""
@@ -40,7 +40,7 @@ class ProcessLauncher:
 
     async def attempt(self, attempt: Attempt, /) -> Ending:
         """Start a worker and read what it writes until it ends."""
-        if self._draining:
+        if self._draining.is_set():
             return Ending(None, "the engine ends")
         loop = asyncio.get_running_loop()
         try:
@@ -52,7 +52,7 @@ class ProcessLauncher:
         pid = transport.get_pid()
         self._workers[pid] = worker
         try:
-            if self._draining:
+            if self._draining.is_set():
                 worker.terminate()
             cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).write(attempt.task.line())
             await worker.exited.wait()
@@ -67,13 +67,12 @@ class ProcessLauncher:
 
     def drain(self) -> None:
         """Send all workers SIGTERM, which drains them, and ends them at once the second time."""
-        self._draining = True
+        self._draining.set()
         for worker in self._workers.values():
             worker.terminate()
 
     def kill(self) -> None:
         """Kill all workers with the processes that they have started."""
-        self._draining = True
         for pid in list(self._workers):
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
