@@ -254,6 +254,7 @@ class RayLauncher:
         event = WORKER_EVENTS.decode(data)
         if isinstance(event, RunStarted | RunResumed):
             if attempt.shard.index in self._begun:
-                attempt.on_line(f"memfin: shard {attempt.shard}: its worker died; Ray has started another")
+                what = f"shard {attempt.shard}: its worker died; Ray has started another"
+                attempt.on_line(f"memfin: warning: {what}")
             self._begun.add(attempt.shard.index)
         attempt.on_event(event)

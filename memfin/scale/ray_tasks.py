@@ -144,8 +144,6 @@ def discard(path: str) -> None:
 
 
 def _run(job: ShardJob, where: str, progress: Any, inputs: Mapping[str, list[Any]]) -> ShardResult:
-    import ray  # noqa: PLC0415 - there on nodes alone
-
     task, scratch = job.task, None
     if job.probe is None:
         scratch = Path(tempfile.gettempdir()) / f"memfin-ray-{job.token}" / Path(task.directory).name
@@ -172,6 +170,8 @@ def _run(job: ShardJob, where: str, progress: Any, inputs: Mapping[str, list[Any
     if not Path(task.directory).is_dir():
         discard(str(scratch))
         return result
+    import ray  # noqa: PLC0415 - there on nodes alone
+
     size = pack_run(Path(task.directory), archive)
     with archive.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
