@@ -65,6 +65,8 @@ class Agent:
             (FOLDER / f"hanging-{os.getpid()}").touch()
             while (FOLDER / "hang").exists():
                 await asyncio.sleep(0.02)
+            if (FOLDER / "slow").exists():
+                await asyncio.sleep(1.5)
         return f"{self.name}-{self.turn}：市场存在不确定性，仅供参考。"
 
 def make(session, observer):
@@ -368,11 +370,14 @@ def test_archives_bring_shards_back_from_nodes_that_share_no_path(
 ) -> None:
     (folder / "env.json").write_text(json.dumps({"env_vars": {"AGENT_FOLDER": str(folder)}}))
     options = ("--ray-address", cluster, "--ray-return", "archive", "--ray-runtime-env", "env.json")
+    (folder / "slow").touch()
     command, _ = started(folder, "run", *OPTIONS, *ENGINE, *options)
     command.send_signal(signal.SIGINT)
     go_on(folder)
     _, errors = command.communicate(LONG)
     assert command.returncode == 130, errors
+    assert all(read_jsonl(folder / SHARDS / name / COMMITS) for name in ("0-of-2", "1-of-2")), errors
+    (folder / "slow").unlink()
     command, (worker, _) = started(folder, "resume", SHARDS)
     os.kill(psutil.Process(worker).ppid(), signal.SIGKILL)
     go_on(folder)
