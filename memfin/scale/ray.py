@@ -134,13 +134,16 @@ class RayLauncher:
         self._errors: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lost: str | None = None
         self._draining = False
+        self._ready = False
         self._readers: list[asyncio.Task[None]] = []
-        self._driver: asyncio.subprocess.Process
+        self._driver: asyncio.subprocess.Process | None = None
+        self._commands: asyncio.StreamWriter
+        self._messages: asyncio.StreamReader
 
     async def __aenter__(self) -> Self:
         """Start the driver, which joins the cluster."""
         try:
-            self._driver = await asyncio.create_subprocess_exec(
+            driver = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "memfin.scale.ray_driver"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -150,19 +153,23 @@ class RayLauncher:
             )
         except OSError as problem:
             raise RunFault(f"--engine ray: {problem.strerror or problem}") from problem
+        assert driver.stdin is not None and driver.stdout is not None and driver.stderr is not None  # noqa: S101, PT018
+        self._driver, self._commands, self._messages = driver, driver.stdin, driver.stdout
         try:
-            self._readers.append(asyncio.create_task(self._read_errors()))
+            self._readers.append(asyncio.create_task(self._read_errors(driver.stderr)))
             self._send(self._setup)
             first = await self._message()
             if isinstance(first, Refused):
                 kind = UsageError if first.code == UsageError.exit_code else RunFault
                 raise kind(first.message)  # noqa: TRY301 - one handler ends the driver
+            if first is None and self._draining:
+                return self
             if not isinstance(first, Ready):
                 raise RunFault(f"--engine ray: {self._last_words()}")  # noqa: TRY301 - the same
         except BaseException:
             await self._end()
             raise
-        self.host = first.host
+        self.host, self._ready = first.host, True
         self._readers.append(asyncio.create_task(self._read_messages()))
         return self
 
@@ -173,10 +180,11 @@ class RayLauncher:
         await self._end()
 
     async def _end(self) -> None:
+        if (driver := self._driver) is None:
+            return
         with anyio.CancelScope(shield=True), anyio.move_on_after(_LEAVE):
-            assert self._driver.stdin is not None  # noqa: S101 - a pipe
-            self._driver.stdin.close()
-            await self._driver.wait()
+            self._commands.close()
+            await driver.wait()
         self.kill()
         for reader in self._readers:
             reader.cancel()
@@ -199,23 +207,25 @@ class RayLauncher:
 
     def drain(self) -> None:
         """Cancel all tasks: their workers drain."""
-        self._send(Drain())
-        self._draining = True
+        if self._ready:
+            self._draining = True
+            self._send(Drain())
+        else:  # nothing runs yet, and Ray may take minutes
+            self.kill()
 
     def kill(self) -> None:
         """End the driver: Ray then ends its tasks, and their workers end as their standard input does."""
         self._draining = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._driver.pid, signal.SIGKILL)
+        if self._driver is not None and self._driver.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._driver.pid, signal.SIGKILL)
 
     def _send(self, command: Record) -> None:
-        assert self._driver.stdin is not None  # noqa: S101 - a pipe
-        if not self._driver.stdin.is_closing():
-            self._driver.stdin.write(msgspec.json.encode(command) + b"\n")
+        if not self._commands.is_closing():
+            self._commands.write(msgspec.json.encode(command) + b"\n")
 
     async def _message(self) -> Message | None:
-        assert self._driver.stdout is not None  # noqa: S101 - a pipe
-        line = await self._driver.stdout.readline()
+        line = await self._messages.readline()
         return _MESSAGES.decode(line) if line.endswith(b"\n") else None
 
     async def _read_messages(self) -> None:
@@ -229,9 +239,8 @@ class RayLauncher:
             if not ending.done():
                 ending.set_result(Ending(RunFault.exit_code, self._lost))
 
-    async def _read_errors(self) -> None:
-        assert self._driver.stderr is not None  # noqa: S101 - a pipe
-        async for line in self._driver.stderr:
+    async def _read_errors(self, stream: asyncio.StreamReader) -> None:
+        async for line in stream:
             if text := line.decode(errors="replace").strip():
                 self._errors.append(text)
 

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -33,6 +34,9 @@ RETRIES: Final = 3
 
 POLL: Final = 0.3
 """Seconds between two looks at the progress."""
+
+CONNECT: Final = 10.0
+"""Seconds for the head of the cluster to answer."""
 
 RETURNS: Final = 4
 """Archives that come back at the same time."""
@@ -130,6 +134,7 @@ class Driver:
         """
         ray, setup = self._ray, self._setup
         try:
+            _reach(setup.address)
             ray.init(
                 address=setup.address,
                 runtime_env=setup.runtime_env,
@@ -310,6 +315,17 @@ class Driver:
         """Remove what was put beside the shards."""
         for probe in self._probes:
             probe.unlink(missing_ok=True)
+
+
+def _reach(address: str | None) -> None:
+    """Connect to the head of a cluster for a moment: Ray itself would try for minutes.
+
+    Raises:
+        OSError: nothing answers there.
+    """
+    host, _, port = (address or "").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT).close()
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
