@@ -34,7 +34,6 @@ def make_resume_plan(
     judge: JudgeLike = None,
     observer_factory: ObserverFactory | None = None,
     metrics: Sequence[MetricLike] | None = None,
-    dataset: str | None = None,
 ) -> RunPlan:
     """Return the plan that goes on with the run in a directory, under the settings it began with.
 
@@ -47,15 +46,14 @@ def make_resume_plan(
         judge: likewise.
         observer_factory: as for `make_plan`; it is no part of the recorded settings.
         metrics: the custom metrics, where the run was started with objects that no reference names.
-        dataset: where the dataset is, if it is no longer where it was.
 
     Raises:
         UsageError: there is no run to go on with, something that it needs is unusable, or the dataset,
             agent, lexicon or prompt is another than when it began and ``force`` is not set.
     """
     return resumed(
-        lambda recorded, **settings: make_plan(
-            dataset or recorded, observer_factory=observer_factory, metrics=metrics, **settings
+        lambda dataset, **settings: make_plan(
+            dataset, observer_factory=observer_factory, metrics=metrics, **settings
         ),
         Path(run_dir),
         ConfigFile,
