@@ -25,7 +25,7 @@ from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.sandbox.references import one_line
 from memfin.scale import ray_tasks
 from memfin.scale.archive import PIECE, pack_run, unpack_run
-from memfin.scale.ray_tasks import ShardJob, ShardResult, WorkerDied
+from memfin.scale.ray_tasks import ShardJob, ShardResult, WorkerDied, loaded_ray
 from memfin.scale.worker import WorkerTask
 from memfin.version import __version__
 
@@ -34,6 +34,9 @@ RETRIES: Final = 3
 
 POLL: Final = 0.3
 """Seconds between two looks at the progress."""
+
+TAKE: Final = 5.0
+"""Seconds to wait for the actor that holds the progress."""
 
 CONNECT: Final = 10.0
 """Seconds for the head of the cluster to answer."""
@@ -112,9 +115,7 @@ class Driver:
     """Submits the tasks of shards and hands on what becomes of them."""
 
     def __init__(self, setup: Setup, out: int) -> None:
-        import ray  # noqa: PLC0415 - the extra may be missing, and it loads slowly
-
-        self._ray = ray
+        self._ray = loaded_ray()
         self._setup = setup
         self._out = out
         self._token = secrets.token_hex(16)
@@ -123,6 +124,7 @@ class Driver:
         self._dataset: dict[str, tuple[str, list[Any]]] = {}
         self._returns = anyio.Semaphore(RETURNS)
         self._preparing = anyio.Lock()
+        self._taking = anyio.Lock()
         self._draining = False
 
     def connect(self) -> None:
@@ -167,9 +169,8 @@ class Driver:
         return options
 
     def _on(self, node_id: str, *, soft: bool = False) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 - as in __init__
-
-        return NodeAffinitySchedulingStrategy(node_id, soft=soft)
+        strategies = self._ray.util.scheduling_strategies
+        return strategies.NodeAffinitySchedulingStrategy(node_id, soft=soft)
 
     def _wanted(self) -> str | None:
         """Return the resources of a task, if no node has them."""
@@ -300,16 +301,16 @@ class Driver:
 
     async def take(self) -> None:
         """Hand on the progress that there is; none when the actor is lost, which Ray starts again."""
-        try:
-            reports = await self._progress.take.remote()
-        except self._ray.exceptions.RayError:
-            return
-        for shard, events, lines in reports:
-            for event in events.splitlines():
-                with suppress(msgspec.DecodeError):  # cut off when its worker was killed
-                    self.send(Event(shard=shard, event=msgspec.json.decode(event, type=msgspec.Raw)))
-            for line in lines.split(b"\n")[:-1]:
-                self.send(Line(shard=shard, line=line.decode(errors="replace")))
+        async with self._taking:  # so that what came first is handed on first
+            reports: list[tuple[int, bytes, bytes]] = []
+            with suppress(self._ray.exceptions.RayError), anyio.move_on_after(TAKE):
+                reports = await self._progress.take.remote()
+            for shard, events, lines in reports:
+                for event in events.splitlines():
+                    with suppress(msgspec.DecodeError):  # cut off when its worker was killed
+                        self.send(Event(shard=shard, event=msgspec.json.decode(event, type=msgspec.Raw)))
+                for line in lines.split(b"\n")[:-1]:
+                    self.send(Line(shard=shard, line=line.decode(errors="replace")))
 
     def close(self) -> None:
         """Remove what was put beside the shards."""

@@ -5,6 +5,7 @@ environment of the node.
 """
 
 import hashlib
+import importlib
 import os
 import shutil
 import signal
@@ -46,6 +47,11 @@ LEFT_OPEN: Final = 0.5
 
 ENDINGS: Final = (0, UsageError.exit_code, RunFault.exit_code)
 """Exit codes of a worker after which another attempt would not help."""
+
+
+def loaded_ray() -> Any:
+    """Return the package ray, which an extra brings and which loads slowly."""
+    return importlib.import_module("ray")
 
 
 class ShardJob(Record):
@@ -170,12 +176,10 @@ def _run(job: ShardJob, where: str, progress: Any, inputs: Mapping[str, list[Any
     if not Path(task.directory).is_dir():
         discard(str(scratch))
         return result
-    import ray  # noqa: PLC0415 - there on nodes alone
-
     size = pack_run(Path(task.directory), archive)
     with archive.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    node = ray.get_runtime_context().get_node_id()
+    node = loaded_ray().get_runtime_context().get_node_id()
     return result.replace(node=node, archive=str(archive), size=size, sha256=found)
 
 
@@ -210,13 +214,11 @@ class _Pieces(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        import ray  # noqa: PLC0415 - there on nodes alone
-
         while not self._piece:
             reference = next(self._references, None)
             if reference is None:
                 return 0
-            self._piece = memoryview(ray.get(reference))
+            self._piece = memoryview(loaded_ray().get(reference))
         count = min(len(buffer), len(self._piece))
         buffer[:count], self._piece = self._piece[:count], self._piece[count:]
         return count
@@ -341,9 +343,7 @@ class _Reporter:
 
     def send(self) -> None:
         """Report what there is, unless the last report is still on its way."""
-        import ray  # noqa: PLC0415 - there on nodes alone
-
-        if self._sent is not None and not ray.wait([self._sent], timeout=0)[0]:
+        if self._sent is not None and not loaded_ray().wait([self._sent], timeout=0)[0]:
             return
         events, lines = self._output.take(), self._errors.take()
         if events or lines:
@@ -351,9 +351,7 @@ class _Reporter:
 
     def finish(self) -> None:
         """Report the rest, and wait for a moment until it has arrived."""
-        import ray  # noqa: PLC0415 - there on nodes alone
-
         for _ in range(2):
             if self._sent is not None:
-                ray.wait([self._sent], timeout=LEFT_OPEN)
+                loaded_ray().wait([self._sent], timeout=LEFT_OPEN)
             self.send()

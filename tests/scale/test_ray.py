@@ -389,8 +389,8 @@ def test_archives_bring_shards_back_from_nodes_that_share_no_path(
     go_on(folder)
     _, errors = command.communicate(LONG)
     assert command.returncode == 130, errors
-    assert all(read_jsonl(folder / SHARDS / name / COMMITS) for name in ("0-of-2", "1-of-2")), errors
     (folder / "slow").unlink()
+    before = scratch()
     command, (worker, _) = started(folder, "resume", SHARDS)
     os.kill(psutil.Process(worker).ppid(), signal.SIGKILL)
     go_on(folder)
@@ -400,7 +400,11 @@ def test_archives_bring_shards_back_from_nodes_that_share_no_path(
     assert not list(validate_run(folder / "runs" / "r"))
     settings = json.loads((folder / "runs" / "r" / "config.json").read_bytes())["settings"]
     assert settings["dataset"] == "data.jsonl"
-    assert not list(Path(tempfile.gettempdir()).glob("memfin-ray-*"))
+    assert scratch() <= before  # what the first command had no time for is left
+
+
+def scratch() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("memfin-ray-*"))
 
 
 def test_what_the_cluster_refuses_is_one_line(cluster: str, folder: Path) -> None:
@@ -412,4 +416,5 @@ def test_what_the_cluster_refuses_is_one_line(cluster: str, folder: Path) -> Non
         refused = memfin(folder, "run", *OPTIONS, *ENGINE, "--quiet", *words)
         assert (refused.returncode, refused.stderr.count("\n")) == (code, 1), refused.stderr
         assert reason in refused.stderr
-        assert not (folder / SHARDS).exists()
+        assert (folder / SHARDS).exists() == (code == 3)
+        shutil.rmtree(folder / SHARDS, ignore_errors=True)
