@@ -206,7 +206,8 @@ def make_engine_resume_plan(
     recorded = read_config(directory / ENGINE_FILE, EngineFile)
     if directory.absolute().name != f"{recorded.run_id}{SHARDS}":
         raise UsageError(f"run {directory}: holds the shards of {recorded.run_id}; give it its name again")
-    settings = dict(recorded.settings) | {"runs_dir": str(directory.parent)}
+    settings = {name: recorded.settings[name] for name in recorded.settings}
+    settings["runs_dir"] = str(directory.parent)
     run = make_plan(settings.pop("dataset"), **settings)
     changed = changed_inputs(recorded, run.config_file())
     if changed and not force:

@@ -87,7 +87,7 @@ def worker_plan(task: WorkerTask) -> RunPlan:
             retry_failed=task.retry_failed,
         )
     else:
-        settings = dict(task.settings)
+        settings = {name: task.settings[name] for name in task.settings}
         dataset = settings.pop("dataset")
         plan = make_plan(task.dataset or dataset, **settings)
         if task.dataset is not None:
