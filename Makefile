@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-accessibility test-frames test-inspect test-junit test-llama-cpp test-notebook test-ray lint audit bench docs generated dist clean
+.PHONY: run test coverage test-accessibility test-frames test-inspect test-junit test-llama-cpp test-notebook test-ray test-s3 lint audit bench docs generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -52,6 +52,10 @@ test-ray: $(VENV)/.installed-ray
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
 	$(BIN)/python -m pytest tests/results/test_frames.py
+
+# Uploads to moto's S3 server, which is 200 MB with what it needs.
+test-s3: $(VENV)/.installed-s3
+	$(BIN)/python -m pytest tests/scale/test_upload_s3.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
@@ -127,6 +131,10 @@ $(VENV)/.installed-ray: $(VENV)/.installed-test requirements/ray.txt
 
 $(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt
 	$(PIP) install --require-hashes --requirement requirements/frames.txt
+	touch $@
+
+$(VENV)/.installed-s3: $(VENV)/.installed-test requirements/s3.txt
+	$(PIP) install --require-hashes --requirement requirements/s3.txt
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed requirements/docs.txt

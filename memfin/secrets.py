@@ -106,7 +106,7 @@ def scrubber_of_environment(environ: Mapping[str, str] | None = None, *, shortes
         if name in _OWN_KEYS or (len(value) >= _LIKELY and _SECRET_NAME.search(name))
     ]
     for name in _OWN_URLS:
-        secrets += _credentials(variables.get(name, "").strip())
+        secrets += url_credentials(variables.get(name, "").strip())
     return _scrubber(tuple(secret for secret in secrets if len(secret) >= shortest))
 
 
@@ -115,7 +115,8 @@ def _scrubber(secrets: tuple[str, ...]) -> Scrubber:
     return Scrubber(secrets)
 
 
-def _credentials(url: str) -> list[str]:
+def url_credentials(url: str) -> list[str]:
+    """Return user name, password and values of query fields of an address, as they stand and decoded."""
     try:
         parts: SplitResult = urlsplit(url)
     except ValueError:

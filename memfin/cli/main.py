@@ -45,8 +45,11 @@ COMMANDS: Final = {
     "signoff": "Write the sign-off page of a run, to print and sign.",
     "bundle": "Write the evidence of a run into one zip file.",
     "verify": "Check the evidence of a run.",
-    "plugins": "List the agents, judges and other plugins of installed packages.",
+    "upload": "Copy a finished run to S3 or another store.",
+    "download": "Copy an uploaded run back.",
+    "plugins": "List agents, judges and other plugins of installed packages.",
     "export": "Write the rows of a run as CSV or Parquet.",
+    "rate-server": "Grant the requests of runs that share limits per minute.",
     "mcp": "Serve runs to coding assistants (MCP).",
     "memory": "Serve the governed memory layer, and look after its data.",
 }
@@ -54,11 +57,13 @@ COMMANDS: Final = {
 
 PLACES: Final = {
     "bundle": "signoff:bundle",
+    "download": "upload:download",
     "export": "imports:export",
     "import": "imports:command",
     "plan": "correct:plan",
     "resume": "bench:resume",
     "score": "run:score",
+    "rate-server": "rates:command",
     "report": "run:report",
     "schema": "validate:schema",
     "verify": "signoff:verify",

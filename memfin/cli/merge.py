@@ -8,9 +8,10 @@ from typing import Final
 import click
 
 from memfin.cli.ci import CiOutput, with_ci
-from memfin.cli.options import output_flags, with_language
+from memfin.cli.options import UPLOAD, output_flags, with_language, with_options
 from memfin.cli.output import INTERVAL, note
 from memfin.cli.run import show_results
+from memfin.cli.upload import check_upload
 from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
 
@@ -19,19 +20,26 @@ SUFFIX: Final = ".shards"
 
 
 @click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument(
-    "shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
+@click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out",
     metavar="RUN",
     type=click.Path(path_type=Path),
     help="Run directory to create.  [default: RUNS_DIR/RUN_ID beside RUN_ID.shards]",
 )
+@with_options(*UPLOAD)
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
-def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+def command(
+    shards: tuple[Path, ...],
+    out: Path | None,
+    *,
+    upload: str | None,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
+) -> None:
     """Merge the shards of a run into one run.
 
     \b
@@ -41,14 +49,15 @@ def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet:
     SHARD is the run directory of a shard (memfin run --shard K/N), or RUN_ID.shards for all in it. All shards
     of the run have to be there and complete, and every row is held against its checksum. The merged run has
     the rows in the order of the dataset and the summary of a run that was never split, whatever the number of
-    shards; then come the reports, the table and the gates, as after memfin run. The shards stay.
+    shards; then come the reports, the table and the gates, as after a run. The shards stay.
 
     No agent or judge is asked or imported; the dataset has to be where the shards had it. RUN is there
     complete or not at all: after an interruption, give the same command again. Exit codes are those of run.
     """
     target = out or default_out(shards)
+    check_upload(upload, target)
     merge_with_view(shards, target, quiet=quiet)
-    show_results(target, as_json=as_json, quiet=quiet, ci=ci)
+    show_results(target, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 def default_out(shards: Sequence[Path]) -> Path:

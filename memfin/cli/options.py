@@ -11,7 +11,14 @@ import click
 
 from memfin.cli.output import note
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
-from memfin.contracts.settings import EngineSettings, RepeatSettings, Setting, check_settings, settings_of
+from memfin.contracts.settings import (
+    EngineSettings,
+    RepeatSettings,
+    Setting,
+    UploadSettings,
+    check_settings,
+    settings_of,
+)
 from memfin.errors import UsageError
 from memfin.language import LANGUAGES, Language, locale_language, use_language
 from memfin.runtime.bench_gates import PERCENTAGE
@@ -165,6 +172,7 @@ RUN_OPTIONS: Final = setting_options(RunConfig)
 LIMITS: Final = setting_options(SoakLimits)
 REPEATS: Final = setting_options(RepeatSettings)
 ENGINE_OPTIONS: Final = setting_options(EngineSettings)
+UPLOAD: Final = setting_options(UploadSettings)
 SOAK_OPTIONS: Final = (*LIMITS, *RUN_OPTIONS)
 BENCH_OPTIONS: Final = (
     *setting_options(BenchConfig, _BENCH_NAMES),
@@ -173,10 +181,11 @@ BENCH_OPTIONS: Final = (
 )
 PREFIX: Final = "MEMFIN_"
 VARIABLES: Final = {
-    str(option.envvar).removeprefix(PREFIX) for option in (*SOAK_OPTIONS, *BENCH_OPTIONS, *ENGINE_OPTIONS)
+    str(option.envvar).removeprefix(PREFIX)
+    for option in (*SOAK_OPTIONS, *ENGINE_OPTIONS, *UPLOAD, *BENCH_OPTIONS)
 } | {
     *("CONFIG", "DATASET", "BENCHMARK", "JSON", "QUIET", "JUNIT", "GITHUB", "DEBUG", "LANG"),
-    *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY"),
+    *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY", "RATE_TOKEN"),
 }
 """The names of all variables behind the prefix."""
 
@@ -302,7 +311,8 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
         shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, *TEXTS}}
         found = _checked(shared, BENCH_OPTIONS, "")
     else:
-        found = _checked({**content, **tables["run"]}, (*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS), "")
+        own = (*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS, *UPLOAD)
+        found = _checked({**content, **tables["run"]}, own, "")
     return found if table == "run" else found | _checked(tables[table], options, f"{table}.")
 
 

@@ -16,6 +16,7 @@ from memfin.cli.options import (
     FLAGS,
     REPEATS,
     RUN_OPTIONS,
+    UPLOAD,
     SettingsCommand,
     config_option,
     output_flags,
@@ -36,6 +37,7 @@ from memfin.cli.output import (
 )
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
+from memfin.cli.upload import check_upload, finish_upload
 from memfin.contracts import (
     ConfigFile,
     EvalSummary,
@@ -94,11 +96,13 @@ def _read_score_config(path: Path) -> dict[str, Any]:
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings((*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS), "run")
+@with_settings((*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS, *UPLOAD), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
-def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any) -> None:
+def command(
+    dataset: str | None, *, upload: str | None, as_json: bool, quiet: bool, ci: CiOutput, **settings: Any
+) -> None:
     """Evaluate an agent on DATASET, a JSONL file of dialogues or a plugin; by default on the sample.
 
     \b
@@ -126,14 +130,21 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     if engine is not None:
         if limits is not None:
             raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
-        plan = make_engine_plan(dataset, engine, **settings)
-        show_results(run_engine(plan, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci)
+        shards = make_engine_plan(dataset, engine, **settings)
+        check_upload(upload, shards.out)
+        show_results(run_engine(shards, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci, upload=upload)
         return
     if limits is not None:
+        if upload is not None:
+            raise UsageError("--upload: not together with --repeats; memfin upload takes single repeats")
         repeated = make_soak_plan(dataset, limits=limits, **settings)
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
         return
-    carry_out(make_plan(dataset, **settings), as_json=as_json, quiet=quiet, ci=ci)
+    plan = make_plan(dataset, **settings)
+    if upload is not None and plan.shard is not None:
+        raise UsageError(f"--upload: not for shard {plan.shard}; give it to memfin merge")
+    check_upload(upload, plan.directory)
+    carry_out(plan, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 @click.command("score", cls=SettingsCommand)
@@ -218,12 +229,13 @@ def report(run_dir: Path) -> None:
         click.echo(path)
 
 
-def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Run the plan to its end, write the reports, print the results, and apply the gates.
+def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None) -> None:
+    """Run the plan to its end, write the reports, print the results, upload the run, and apply the gates.
 
     Raises:
         UsageError: the run is complete, but no agent could be created in any dialogue.
         GateFailed: the run is complete, but a gate does not hold.
+        RunFault: the run is complete, but was not uploaded.
     """
     directory = plan.directory.absolute()
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
@@ -237,16 +249,20 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
     ci.show(_outcome(plan, summary, gates, warning, directory))
     if run.no_agent is not None:
         raise run.no_agent
+    finish_upload(plan.directory, upload, gates, quiet=quiet)
     if gates:
         raise GateFailed("; ".join(gates))
 
 
-def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Write the reports of a complete run, print its results, and apply its gates.
+def show_results(
+    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None
+) -> None:
+    """Write the reports of a complete run, print its results, upload it, and apply its gates.
 
     Raises:
         UsageError: no agent could be created in any dialogue.
         GateFailed: a gate of its settings does not hold.
+        RunFault: it was not uploaded.
     """
     recorded = read_json(directory / "config.json", ConfigFile)
     stats = read_json(directory / "run_stats.json", RunStats)
@@ -277,6 +293,7 @@ def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -
     ci.show(
         Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
     )
+    finish_upload(directory, upload, failed, quiet=quiet)
     if no_agent is not None:
         raise UsageError(
             f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "

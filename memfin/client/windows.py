@@ -54,17 +54,24 @@ class SlidingWindow:
         self._due = -math.inf
 
     @classmethod
-    def of_requests(cls, per_minute: float, *, shard: Shard = WHOLE, margin: float = 0.0) -> "SlidingWindow":
+    def of_requests(
+        cls,
+        per_minute: float,
+        *,
+        shard: Shard = WHOLE,
+        margin: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> "SlidingWindow":
         """Limit requests: a window of one second, or of a single request where fewer fit into a second.
 
         Shards share out the requests of the window; where there are more shards than requests, each has
-        its turn by the clock of the day. ``margin`` is by how many seconds the window is wider.
+        its turn by the ``clock`` of the day. ``margin`` is by how many seconds the window is wider.
         """
         interval = _MINUTE / per_minute
         limit = max(1, math.floor(1 / interval * (1 + 1e-9)))
         period = limit * interval
         if limit < shard.count:
-            return TurnWindow((period + GUARD) / limit, shard)
+            return TurnWindow((period + GUARD) / limit, shard, clock)
         width = period + GUARD * min(period, 1.0) + margin
         share = share_of(limit, shard)
         return cls(share, width, _REQUEST_PACE * period / share)
@@ -131,7 +138,7 @@ class TurnWindow(SlidingWindow):
     The turns follow the clock of the day, so all shards agree on them without a word.
     """
 
-    def __init__(self, every: float, shard: Shard, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, every: float, shard: Shard, clock: Callable[[], float]) -> None:
         self._cycle = every * shard.count
         super().__init__(1, self._cycle / 2, 0.0)
         self._offset = every * shard.index

@@ -367,6 +367,18 @@ class EngineSettings(Record):
     ] = "path"
 
 
+class UploadSettings(Record):
+    """Address of fsspec to which the finished run is copied."""
+
+    upload: Annotated[
+        str | None,
+        _output(
+            "Copy the finished run to URL/RUN_ID, an address of fsspec such as s3://bucket/runs.",
+            metavar="URL",
+        ),
+    ] = None
+
+
 class SoakLimits(Record):
     """Limits of a soak: when it ends and what it keeps.
 

@@ -11,7 +11,7 @@ A worker is a process, ``python -m memfin.cli.worker``, that evaluates one shard
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -76,7 +76,7 @@ def worker_plan(task: WorkerTask) -> RunPlan:
     directory = Path(task.directory)
     if all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
         # The coordinator of rates is another one than when the shard began.
-        here = {"rate_lease_address": task.settings.rate_lease_address}
+        here: dict[str, Any] = {"rate_lease_address": task.settings.rate_lease_address}
         plan = resumed(
             lambda dataset, **recorded: make_plan(task.dataset or dataset, **recorded | here),
             directory,

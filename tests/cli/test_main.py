@@ -34,7 +34,7 @@ def test_a_misspelt_command_is_answered_by_the_nearest_one(word: str, suggestion
 def test_a_misspelt_option_is_not_answered_by_one_that_shares_only_its_dashes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for word, suggestion in (("--model", ""), ("--agnt", " Did you mean '--agent'?")):
+    for word, suggestion in (("--model", ""), ("--sed", " Did you mean '--seed'?")):
         with pytest.raises(click.NoSuchOption) as refused:
             memfin(["run", word, "x"], standalone_mode=False)
         report_problem(refused.value)

@@ -99,8 +99,11 @@ def test_every_flag_has_its_variable() -> None:
         "detector": "rules:Fees rules:Names",
         "history": "forced",
         "limit": "9",
+        "shard": "1/4",
         "turn_timeout": "1.5",
         "turn_retries": "0",
+        "agent_rpm": "20",
+        "rate_lease_address": "127.0.0.1:9",
         "judge_rpm": "10",
         "judge_tpm": "11",
         "judge_scope": "all",
@@ -138,6 +141,8 @@ def test_every_flag_has_its_variable() -> None:
     for name in ("fail_under", "fail_over", "gate", "metric"):
         del values[name]
     assert {name: str(got[name]) for name in values} == values | {
+        "agent_rpm": "20.0",
+        "rate_lease_address": "127.0.0.1:9",
         "judge_rpm": "10.0",
         "judge_tpm": "11.0",
     }

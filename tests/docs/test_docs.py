@@ -13,7 +13,16 @@ import pytest
 
 from memfin import contracts
 from memfin.cli.main import COMMANDS, memfin
-from memfin.cli.options import BENCH_OPTIONS, LIMITS, REPEATS, RUN_OPTIONS, SOAK_OPTIONS, read_config
+from memfin.cli.options import (
+    BENCH_OPTIONS,
+    ENGINE_OPTIONS,
+    LIMITS,
+    REPEATS,
+    RUN_OPTIONS,
+    SOAK_OPTIONS,
+    UPLOAD,
+    read_config,
+)
 from memfin.contracts import AnyProgressEvent, Counters, SkipReason
 from memfin.contracts.trace import DialogTrace
 from memfin.metrics import MetricsState
@@ -253,13 +262,13 @@ def test_the_table_of_options_matches_the_command() -> None:
         for line in table[0].splitlines()[2:]
         if (cells := line.split("|"))
     }
-    options = [option for option in (*RUN_OPTIONS, *REPEATS) if not option.hidden]
+    options = [option for option in (*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS, *UPLOAD) if not option.hidden]
     assert list(stated) == [option.opts[0] for option in options]
     rows = dict(zip(stated, table[0].splitlines()[2:], strict=True))
     for option in options:
         default = option.setting.default
         if default not in (None, {}, []):
-            assert stated[option.opts[0]] == str(default)
+            assert stated[option.opts[0]] == ("off" if default is False else str(default))
         elif option.setting.extra.get("default") is None:
             assert stated[option.opts[0]] == "none"
         assert all(f"`{choice}`" in rows[option.opts[0]] for choice in option.setting.choices)

@@ -97,6 +97,7 @@ def missing(page: Path) -> list[str]:
     needed = {
         "curl": ("curl ", shutil.which("curl")),
         "mcp": ("memfin mcp ", find_spec("mcp")),
+        "fsspec": ("memfin upload ", find_spec("fsspec")),
         "pyarrow": ("--to parquet", find_spec("pyarrow")),
     }
     return [name for name, (words, found) in needed.items() if words in written and found is None]

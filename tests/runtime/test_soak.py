@@ -696,7 +696,13 @@ async def test_an_agent_that_wanders_off_does_not_take_the_soak_with_it(
 
 @pytest.mark.parametrize(
     ("limits", "pause"),
-    [({}, 0.0), ({"judge_rpm": 600.0}, 1.1), ({"judge_rpm": 6.0}, 11.0), ({"judge_tpm": 10_000.0}, 66.0)],
+    [
+        ({}, 0.0),
+        ({"agent_rpm": 12.0}, 5.5),
+        ({"judge_rpm": 600.0}, 1.1),
+        ({"judge_rpm": 6.0}, 11.0),
+        ({"judge_tpm": 10_000.0}, 66.0),
+    ],
 )
 def test_a_judge_with_limits_has_a_pause_between_epochs(
     tmp_path: Path, limits: dict[str, Any], pause: float
