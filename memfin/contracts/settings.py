@@ -363,7 +363,9 @@ class EngineSettings(Record):
     ] = None
     ray_return: Annotated[
         Literal["path", "archive"],
-        _engine("How shards come back: --runs-dir is shared by all nodes (path), or as archives through Ray."),
+        _engine(
+            "How shards come back: --runs-dir is shared by all nodes (path), or as archives through Ray."
+        ),
     ] = "path"
 
 
