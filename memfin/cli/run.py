@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
-from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.engine import engine_settings, run_engine
 from memfin.cli.options import (
@@ -28,7 +27,6 @@ from memfin.cli.options import (
     with_settings,
 )
 from memfin.cli.output import (
-    ProgressView,
     corrected_summary,
     note,
     print_table,
@@ -42,12 +40,9 @@ from memfin.contracts import (
     ConfigFile,
     EvalSummary,
     JudgeScope,
-    ProgressEvent,
     Record,
     RunConfig,
     RunStats,
-    TurnDone,
-    Warned,
     many_failed,
 )
 from memfin.contracts.reading import read_json
@@ -191,8 +186,10 @@ def score(
             "free is assumed; pass --history forced if it was that"
         )
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
-        run, warning = run_to_end(plan, view)
+        run = Run(plan, view.on_event)
+        run_work(run, plan, view)
     summary, stats = results(run)
+    warning, _ = _failures(plan.directory, stats)
     if (labels := dialog_trace.with_name("labels.jsonl")).is_file():
         shutil.copyfile(labels, plan.directory / labels.name)
     summary = corrected_summary(plan.directory) or summary
@@ -203,7 +200,7 @@ def score(
         *value_gates(gates_of(config, directions), summary_values(summary, plan.directory)),
         *judge_gates_failed_by(stats.judged_turns, stats.judge_failures, config.fail_on_judge_error),
     ]
-    ci.show(_outcome(plan, summary, gates, warning, plan.directory))
+    ci.show(_outcome(config, summary, gates, warning, plan.directory))
     if gates:
         raise GateFailed("; ".join(gates))
 
@@ -237,74 +234,56 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput, upload
         GateFailed: the run is complete, but a gate does not hold.
         RunFault: the run is complete, but was not uploaded.
     """
-    directory = plan.directory.absolute()
+    directory = plan.directory.absolute()  # an agent may change the working directory
     with progress_view(quiet=quiet, judge=plan.config.judge) as view:
-        run, warning = run_to_end(plan, view)
-    summary, stats = results(run)
-    summary = corrected_summary(directory) or summary
-    report = write_reports(directory) and plan.directory / "report.html"
-    present(summary, stats, report, plan.config, as_json=as_json, quiet=quiet)
-    gates = plan.failed_gates(summary, stats, directory)
-    sys.stdout.flush()
-    ci.show(_outcome(plan, summary, gates, warning, directory))
-    if run.no_agent is not None:
-        raise run.no_agent
-    finish_upload(plan.directory, upload, gates, quiet=quiet)
-    if gates:
-        raise GateFailed("; ".join(gates))
+        run_work(Run(plan, view.on_event), plan, view)
+    show_results(directory, plan.directory, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
 def show_results(
-    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, upload: str | None = None
+    directory: Path,
+    shown: Path | None = None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    ci: CiOutput,
+    upload: str | None = None,
 ) -> None:
     """Write the reports of a complete run, print its results, upload it, and apply its gates.
+
+    ``shown`` is the directory as it is printed. A shard has no gates: they are for the merged run.
 
     Raises:
         UsageError: no agent could be created in any dialogue.
         GateFailed: a gate of its settings does not hold.
         RunFault: it was not uploaded.
     """
-    recorded = read_json(directory / "config.json", ConfigFile)
+    shown = shown or directory
+    config = read_json(directory / "config.json", ConfigFile).settings
     stats = read_json(directory / "run_stats.json", RunStats)
     summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
-    config = recorded.settings
     warning, no_agent = _failures(directory, stats)
-    if warning is not None:
-        note(f"warning: {warning}")
-    present(
-        summary,
-        stats,
-        write_reports(directory) and directory / "report.html",
-        config,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    directions = value_directions(custom_directions(summary.metrics))
-    failed = failed_gates(
-        summary,
-        stats,
-        gates_of(config, directions),
-        config.fail_on_error,
-        config.fail_on_judge_error,
-        directory,
-    )
+    report = write_reports(directory) and shown / "report.html"
+    present(summary, stats, report, config, as_json=as_json, quiet=quiet)
+    gates: list[str] = []
+    if config.shard is None:
+        bounds = gates_of(config, value_directions(custom_directions(summary.metrics)))
+        limits = config.fail_on_error, config.fail_on_judge_error
+        gates = failed_gates(summary, stats, bounds, *limits, directory)
     sys.stdout.flush()
-    values, cases = gated_values(summary.metrics), dialog_cases(directory)
-    ci.show(
-        Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
-    )
-    finish_upload(directory, upload, failed, quiet=quiet)
-    if no_agent is not None:
+    ci.show(_outcome(config, summary, gates, warning, directory))
+    if no_agent is not None and config.shard is None:
         raise UsageError(
             f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
-            f"answered: {no_agent}; {directory} holds the records"
+            f"answered: {no_agent}; {shown} holds the records"
         )
-    if failed:
-        raise GateFailed("; ".join(failed))
+    finish_upload(shown, upload, gates, quiet=quiet)
+    if gates:
+        raise GateFailed("; ".join(gates))
 
 
 def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
-    """Return the warning about failed turns, and the error of a run in which no dialogue got an agent."""
+    """Print the warning about failed turns; return it, and the error of a run that got no agent."""
     total = sum(stats.turns_by_status.values())
     if not many_failed(total - stats.turns_by_status.get("ok", 0), total):
         return None, None
@@ -319,16 +298,19 @@ def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]
             creation_error = creation_error or dialog.dialog_error
         for turn in dialog.turns:
             turns.count(None if turn.outcome == "ok" else turn.error or turn.outcome)
-    return failure_line(stats.turns_by_status, turns), creation_error if without == valid else None
+    warning = failure_line(stats.turns_by_status, turns)
+    if warning is not None:
+        note(f"warning: {warning}")
+    return warning, creation_error if without == valid else None
 
 
 def _outcome(
-    plan: RunPlan, summary: EvalSummary, gates: Sequence[str], warning: str | None, directory: Path
+    config: RunConfig, summary: EvalSummary, gates: Sequence[str], warning: str | None, directory: Path
 ) -> Outcome:
     """Return the results for a CI server."""
-    values = gated_values(summary.metrics)
-    cases = dialog_cases(directory)
-    return Outcome(plan.run_id, plan.config, plan.dataset_path, values, gates, warning, "dialogue", cases)
+    values, cases = gated_values(summary.metrics), dialog_cases(directory)
+    run_id = str(config.run_id)
+    return Outcome(run_id, config, summary.dataset_path, values, gates, warning, "dialogue", cases)
 
 
 def dialog_cases(run_dir: Path) -> Iterator[Case]:
@@ -348,28 +330,8 @@ def dialog_cases(run_dir: Path) -> Iterator[Case]:
         yield Case(dialog.dialog_id, sum(turn.latency_ms or 0.0 for turn in dialog.turns) / 1000, problem)
 
 
-def run_to_end(plan: RunPlan, view: ProgressView) -> tuple[Run[EvalSummary], str | None]:
-    """Run the plan in a loop of its own; a signal ends it early, with exit code 130 or 143.
-
-    Returns the run and the warning about failed turns, which the view has shown.
-    """
-    turns = JudgedTurns()
-
-    def watch(event: ProgressEvent) -> None:
-        if isinstance(event, TurnDone):
-            turns.count(None if event.turn_status == "ok" else event.error or event.turn_status)
-        view.on_event(event)
-
-    run = Run(plan, watch)
-    run_work(run, plan, view)
-    line = failure_line(results(run)[1].turns_by_status, turns)
-    if line is not None:
-        view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
-    return run, line
-
-
 def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
-    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
+    """Return a warning when many turns failed, with the most frequent reason."""
     total = sum(turns_by_status.values())
     failed = total - turns_by_status.get("ok", 0)
     if not many_failed(failed, total):
