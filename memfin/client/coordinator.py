@@ -23,7 +23,6 @@ BACKLOG: Final = 1024
 LIVED: Final = 5.0  # seconds after which a process counts as one that worked
 MAX_DEATHS: Final = 5  # processes in a row that did not
 PAUSE: Final = 0.2  # seconds before the next of these
-END: Final = 2.0  # seconds in which a process ends
 
 
 class Orders(Record):
@@ -112,13 +111,9 @@ async def _run(orders: Orders) -> str:
         code = await process.wait()
     finally:
         process.stdin.close()
-        if process.returncode is None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(END):
-                    await process.wait()
-        if process.returncode is None:
+        with suppress(ProcessLookupError):  # it has nothing to save
             process.kill()
-            await process.wait()
+        await process.wait()
     return f"signal {-code}" if code < 0 else f"exit {code}"
 
 

@@ -13,6 +13,7 @@ from memfin.client.windows import Windows
 from memfin.contracts import RunConfig
 from memfin.errors import RunFault, UsageError
 from memfin.runtime.rates import rate_of, start_limiter
+from memfin.runtime.resume import make_resume_plan
 from tests.client.test_shares import max_within
 
 STARTS: list[float] = []
@@ -87,3 +88,12 @@ def test_a_shard_takes_its_share(pool: Any, tmp_path: Path) -> None:
     assert again is not None
     assert again.wait(time.monotonic()) > 0.9  # a shard that goes on does not know what it has just started
     assert rate_of(pool, RunConfig(), print) is None
+
+
+async def test_a_shard_that_was_moved_pauses_as_well_when_it_goes_on(tmp_path: Path) -> None:
+    await evaluated(tmp_path / "one", limit=1, shard="1/2", run_id="r", agent_rpm=6000)
+    moved = (tmp_path / "one").rename(tmp_path / "two")
+    plan = make_resume_plan(moved / "r.shards" / "1-of-2", agent=Agent)
+    assert plan.starts is not None
+    assert await plan.starts.admit() > 0.5
+    await plan.close()
