@@ -1,6 +1,5 @@
 """``memfin merge``: one run of all its shards."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,12 +7,12 @@ import click
 
 from memfin.cli.ci import CiOutput, with_ci
 from memfin.cli.options import UPLOAD, output_flags, with_language, with_options
-from memfin.cli.output import INTERVAL, note
+from memfin.cli.output import noted_at_intervals
 from memfin.cli.run import show_results
-from memfin.cli.upload import check_upload
 from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
 from memfin.scale.plan import SHARDS
+from memfin.scale.upload import check_target
 
 
 @click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,8 +51,10 @@ def command(
     complete or not at all: after an interruption, give the same command again. Exit codes are those of run.
     """
     target = out or default_out(shards)
-    check_upload(upload, target)
-    merge_with_view(shards, target, quiet=quiet)
+    if upload is not None:
+        check_target(upload, target)
+    shown = noted_at_intervals(lambda done, total: f"merged {done:,} of {total:,} dialogues")
+    merge_shards(shards, target, None if quiet else shown)
     show_results(target, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 
@@ -67,16 +68,3 @@ def default_out(shards: Sequence[Path]) -> Path:
     if len(parents) == 1 and (parent := parents.pop()).name.endswith(SHARDS):
         return parent.with_name(parent.name.removesuffix(SHARDS))
     raise UsageError("--out: is needed where the shards are not together in a directory RUN_ID.shards")
-
-
-def merge_with_view(shards: Sequence[Path], out: Path, *, quiet: bool) -> None:
-    """Merge the shards, with a line on stderr now and then; raises what `merge_shards` does."""
-    printed = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        nonlocal printed
-        if not quiet and time.monotonic() - printed >= INTERVAL:
-            printed = time.monotonic()
-            note(f"merged {done:,} of {total:,} dialogues")
-
-    merge_shards(shards, out, show)

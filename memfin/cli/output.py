@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec, Self, TextIO
 
 import click
 
@@ -32,6 +32,8 @@ from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+P = ParamSpec("P")
 
 INTERVAL: Final = 5.0
 """Seconds between two plain lines."""
@@ -373,6 +375,19 @@ def corrections_of(directory: Path) -> Corrections | None:
     except UsageError as problem:
         note(f"warning: the labels are not used: {one_line(str(problem))}")
         return None
+
+
+def noted_at_intervals(line: Callable[P, str]) -> Callable[P, None]:
+    """Return what takes progress and notes its line, once in `INTERVAL` seconds."""
+    noted = time.monotonic()
+
+    def take(*args: P.args, **kwargs: P.kwargs) -> None:
+        nonlocal noted
+        if time.monotonic() - noted >= INTERVAL:
+            noted = time.monotonic()
+            note(line(*args, **kwargs))
+
+    return take
 
 
 def corrected_summary(directory: Path) -> EvalSummary | None:

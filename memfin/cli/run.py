@@ -35,7 +35,7 @@ from memfin.cli.output import (
 )
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
-from memfin.cli.upload import check_upload, finish_upload
+from memfin.cli.upload import finish_upload
 from memfin.contracts import (
     ConfigFile,
     EvalSummary,
@@ -66,6 +66,7 @@ from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
 from memfin.sandbox.references import one_line
 from memfin.scale.plan import make_engine_plan
+from memfin.scale.upload import check_target
 
 S = TypeVar("S", bound=Record)
 _TURNS: Final = marked("1 turn"), marked("{count:,} turns")
@@ -126,7 +127,8 @@ def command(
         if limits is not None:
             raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
         shards = make_engine_plan(dataset, engine, **settings)
-        check_upload(upload, shards.out)
+        if upload is not None:
+            check_target(upload, shards.out)
         show_results(run_engine(shards, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci, upload=upload)
         return
     if limits is not None:
@@ -136,9 +138,10 @@ def command(
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
         return
     plan = make_plan(dataset, **settings)
-    if upload is not None and plan.shard is not None:
-        raise UsageError(f"--upload: not for shard {plan.shard}; give it to memfin merge")
-    check_upload(upload, plan.directory)
+    if upload is not None:
+        if plan.shard is not None:
+            raise UsageError(f"--upload: not for shard {plan.shard}; give it to memfin merge")
+        check_target(upload, plan.directory)
     carry_out(plan, as_json=as_json, quiet=quiet, ci=ci, upload=upload)
 
 

@@ -1,15 +1,14 @@
 """``memfin upload``, ``memfin download`` and ``--upload``: finished runs at an address of fsspec."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from memfin.cli.output import INTERVAL, MIB, counted, note
+from memfin.cli.output import MIB, counted, note, noted_at_intervals
 from memfin.errors import MemfinError, RunFault
-from memfin.scale.upload import OnTransfer, Transfer, check_target, download_run, shown_address, upload_run
+from memfin.scale.upload import OnTransfer, download_run, shown_address, upload_run
 
 QUIET: Final = click.option("--quiet", is_flag=True, help="No progress.")
 
@@ -60,17 +59,6 @@ def download(url: str, out: Path, *, quiet: bool) -> None:
     note(f"run {index.run_id}: {counted(len(index.files), 'file')}, all as uploaded")
 
 
-def check_upload(url: str | None, directory: Path) -> None:
-    """Check the address of ``--upload``, if there is one, before the run that goes to ``directory`` starts.
-
-    Raises:
-        UsageError: it is wrong, cannot be written, or needs a package that is not installed.
-        RunFault: the store fails.
-    """
-    if url is not None:
-        check_target(url, directory)
-
-
 def finish_upload(directory: Path, url: str | None, gates: Sequence[str], *, quiet: bool) -> None:
     """Upload a finished run to the address of ``--upload``, if there is one.
 
@@ -98,14 +86,9 @@ def _uploaded(directory: Path, url: str, *, quiet: bool) -> str:
 
 
 def _progress(what: str) -> OnTransfer:
-    """Return what prints a line every few seconds."""
-    printed = time.monotonic()
-
-    def show(transfer: Transfer) -> None:
-        nonlocal printed
-        if time.monotonic() - printed >= INTERVAL:
-            printed = time.monotonic()
-            share = transfer.done / max(1, transfer.total)
-            note(f"{what}: {share:.0%} of {transfer.total / MIB:,.0f} MiB, at {transfer.name}")
-
-    return show
+    return noted_at_intervals(
+        lambda transfer: (
+            f"{what}: {transfer.done / max(1, transfer.total):.0%} of {transfer.total / MIB:,.0f} MiB, "
+            f"at {transfer.name}"
+        )
+    )

@@ -25,12 +25,10 @@ from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.sandbox.references import one_line
 from memfin.scale import ray_tasks
 from memfin.scale.archive import PIECE, pack_run, unpack_run
+from memfin.scale.engine import RETRIES
 from memfin.scale.ray_tasks import ShardJob, ShardResult, WorkerDied, loaded_ray
 from memfin.scale.worker import WorkerTask
 from memfin.version import __version__
-
-RETRIES: Final = 3
-"""Retries of a task whose worker or node has died, by Ray."""
 
 POLL: Final = 0.3
 """Seconds between two looks at the progress."""

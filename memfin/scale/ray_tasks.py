@@ -27,6 +27,8 @@ from memfin.contracts import Record
 from memfin.errors import MemfinError, RunFault, UsageError
 from memfin.journal.lock import LOCK, is_locked
 from memfin.scale.archive import pack_run, unpack_run
+from memfin.scale.engine import Ending
+from memfin.scale.processes import LEFT_OPEN
 from memfin.scale.worker import DRAIN_SECONDS, WORKER_EVENTS, WorkerFailed, WorkerTask, worker_command
 from memfin.version import __version__
 
@@ -41,9 +43,6 @@ MAX_HELD: Final = 64 << 20
 
 HELD_LOCK: Final = 30.0
 """Seconds to wait for a worker that an earlier attempt has left behind: it drains when its task is gone."""
-
-LEFT_OPEN: Final = 0.5
-"""Seconds in which the output of an ended worker is read to its end."""
 
 ENDINGS: Final = (0, UsageError.exit_code, RunFault.exit_code)
 """Exit codes of a worker after which another attempt would not help."""
@@ -281,7 +280,7 @@ def _work(task: WorkerTask, folder: str | None, progress: Any) -> ShardResult:
     report.finish()
     cause = output.failed.message if output.failed is not None else None
     if worker.returncode not in ENDINGS and not cancelled.is_set():
-        raise WorkerDied(cause or _ended(worker.returncode))
+        raise WorkerDied(cause or Ending(worker.returncode).reason)
     return ShardResult(code=worker.returncode, cause=cause)
 
 
@@ -294,14 +293,6 @@ def _end(worker: "subprocess.Popen[bytes]", stdin: IO[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
-
-
-def _ended(code: int) -> str:
-    return (
-        f"its worker was ended by {signal.Signals(-code).name}"
-        if code < 0
-        else f"its worker ended with {code}"
-    )
 
 
 class _Output(threading.Thread):
