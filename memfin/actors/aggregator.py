@@ -59,6 +59,20 @@ class Totals(ABC, Generic[C]):
         """Return the distribution of the latencies of answers, in milliseconds."""
         return self.latencies.stats()
 
+    def statistics(self) -> dict[str, Any]:
+        """Return the fields of the run's statistics that committed work decides."""
+        return {
+            "turn_latency_ms": self.latency(),
+            "turns_by_status": dict(sorted(self.turns.items())),
+            "dialogs_by_status": dict(sorted(self.dialogs.items())),
+            "skips_by_reason": dict(sorted(self.skips.items())),
+            "judged_turns": self.judged.turns,
+            "judge_failures": self.judged.failed,
+            "judge_declined": dict(sorted(self.judged.declined.items())),
+            "judge_failure_reasons": self.judged.reasons(),
+            "turn_retries": self.retries,
+        }
+
     def usage_of_run(self, here: ModelUsage | None) -> ModelUsage | None:
         """Return the model usage of all processes of the run; ``here`` is the usage known to this process."""
         total = UsageTotal()

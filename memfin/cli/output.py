@@ -329,9 +329,8 @@ class ProgressView:
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
 
-    def on_exit(self, line: str, code: int) -> None:
+    def on_exit(self, line: str) -> None:
         """Print why the process ends at once, from any thread."""
-        del code
         note(line)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:

@@ -237,5 +237,5 @@ class SignalWatch:
     def _exit(self, reason: str, line: str, code: int) -> NoReturn:
         """Leave the process as it is; the journal bears that."""
         self._work.record_stop(reason)
-        self._view.on_exit(line, code)
+        self._view.on_exit(line)
         os._exit(code)

@@ -9,7 +9,6 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from memfin.actors.messages import utc_now
 from memfin.cli.main import end_with_threads, failure
 from memfin.cli.output import ProgressView
 from memfin.cli.process import run_work
@@ -38,7 +37,7 @@ class Channel:
         self._thread = threading.Thread(target=self._write, name="memfin-events", daemon=True)
         self._thread.start()
 
-    def send(self, event: ProgressEvent) -> None:
+    def send(self, event: ProgressEvent | WorkerFailed) -> None:
         """Send an event."""
         self._lines.append(msgspec.json.encode(event) + b"\n")
         self._wake.release()
@@ -63,19 +62,17 @@ class Channel:
 class WorkerView(ProgressView):
     """View of a worker's run: its events go to the engine, all else to standard error."""
 
-    def __init__(self, channel: Channel, run_id: str) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__(sys.stderr, "quiet")
         self._channel = channel
-        self._run_id = run_id
 
     def on_event(self, event: ProgressEvent) -> None:
         """Send the event."""
         self._channel.send(event)
 
-    def on_exit(self, line: str, code: int) -> None:
+    def on_exit(self, line: str) -> None:
         """Send why the process ends."""
-        message = one_line(line)
-        self._channel.send(WorkerFailed(ts=utc_now(), run_id=self._run_id, message=message, exit_code=code))
+        self._channel.send(WorkerFailed(message=one_line(line)))
         self._channel.close()
 
 
@@ -86,10 +83,9 @@ def main() -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    view = WorkerView(channel, "")
+    view = WorkerView(channel)
     try:
         task = _read_task(commands)
-        view = WorkerView(channel, str(task.settings.run_id))
         threading.Thread(target=_watch, args=(commands,), name="engine-watch", daemon=True).start()
         if task.rate_token is not None:
             os.environ[TOKEN_VARIABLE] = task.rate_token
@@ -98,7 +94,7 @@ def main() -> NoReturn:
         code = 0
     except Exception as problem:  # noqa: BLE001 - every problem gives a line and an exit code
         line, code = failure(problem)
-        view.on_exit(line, code)
+        view.on_exit(line)
     channel.close()
     end_with_threads(code)
     sys.exit(code)

@@ -157,12 +157,7 @@ def resumed(
     own = directory / DATASET
     plan = make(str(own) if own.is_file() else recorded.settings.dataset, **settings)
     plan.dataset_path = manifest.dataset_path
-    changed = changed_inputs(recorded, plan.config_file())
-    if changed and not force:
-        raise UsageError(
-            f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
-            "mix both with --force"
-        )
+    changed = accepted_changes(directory, recorded, plan.config_file(), force=force)
     plan.place(directory.absolute())
     plan.directory = directory
     drop = RETRIED if retry_failed else frozenset[DialogStatus]()
@@ -178,6 +173,19 @@ def changed_inputs(recorded: ConfigFile, now: ConfigFile) -> tuple[str, ...]:
         return ()
     before, after = recorded.fingerprint_inputs, now.fingerprint_inputs
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+
+def accepted_changes(
+    directory: Path, recorded: ConfigFile, now: ConfigFile, *, force: bool
+) -> tuple[str, ...]:
+    """Return the inputs of the fingerprint that have changed; raise `UsageError` unless that is forced."""
+    changed = changed_inputs(recorded, now)
+    if changed and not force:
+        raise UsageError(
+            f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
+            "mix both with --force"
+        )
+    return changed
 
 
 def _noted(notes: str | None, changed: tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ from memfin.journal.disk import PRIVATE, Disk, refuse_links
 from memfin.journal.lock import LOCK, RunLock
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import RunPlan, make_plan
-from memfin.runtime.resume import changed_inputs, read_config
+from memfin.runtime.resume import accepted_changes, read_config
 from memfin.runtime.settings import run_path
 from memfin.scale.worker import WorkerTask
 from memfin.shards import Shard
@@ -209,12 +209,7 @@ def make_engine_resume_plan(
     settings = {name: recorded.settings[name] for name in recorded.settings}
     settings["runs_dir"] = str(directory.parent)
     run = make_plan(settings.pop("dataset"), **settings)
-    changed = changed_inputs(recorded, run.config_file())
-    if changed and not force:
-        raise UsageError(
-            f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
-            "mix both with --force"
-        )
+    accepted_changes(directory, recorded, run.config_file(), force=force)
     return EnginePlan(
         run=run,
         engine=recorded.engine,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memfin.contracts import AnyProgressEvent, ConfigFile, ProgressEvent, Record, RunConfig
+from memfin.contracts import AnyProgressEvent, ConfigFile, Record, RunConfig
 from memfin.journal import COMMITS
 from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.runtime.plan import RunPlan, make_plan
@@ -50,11 +50,10 @@ class WorkerTask(Record):
         return msgspec.json.encode(self) + b"\n"
 
 
-class WorkerFailed(ProgressEvent, tag="worker_failed"):
+class WorkerFailed(Record, tag_field="event", tag="worker_failed"):
     """The worker ends early; ``message`` is the line that a command would print."""
 
     message: str
-    exit_code: int
 
 
 WorkerEvent = AnyProgressEvent | WorkerFailed
