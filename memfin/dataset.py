@@ -173,6 +173,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
                 if isinstance(item, str) and item.strip()
             ]
         ),
+        user_id=_text(dialog_obj, "user_id"),
     )
 
 

@@ -25,6 +25,7 @@ RANKS: Mapping[str, int] = {
     "hosting": 1,
     "contracts": 1,
     "client": 1,
+    "shards": 1,
     "dataset": 2,
     "chats": 2,
     "scoring": 2,
@@ -40,6 +41,7 @@ RANKS: Mapping[str, int] = {
     "exchange": 3,
     "results": 3,
     "runtime": 4,
+    "scale": 4,
     "validity": 4,
     "": 5,  # memfin/__init__.py, which imports its names when they are asked for
     "cli": 5,
@@ -175,7 +177,7 @@ def test_no_part_outgrows_what_was_decided(lines: Counter[str]) -> None:
     limits = {part: int(limit.replace(",", "")) for part, limit in rows}
     assert len(limits) == 18
     assert {part: lines[part] for part in limits if lines[part] > limits[part]} == {}
-    assert lines.total() <= 71_500
+    assert lines.total() <= 76_000
 
 
 def test_contracts_need_nothing_but_msgspec() -> None:

@@ -41,6 +41,7 @@ from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
 from memfin.scoring.rows import recorded_dialog
+from memfin.shards import Shard
 
 E = TypeVar("E")
 
@@ -179,6 +180,7 @@ class DialogSource(_FileSource[DatasetEntry]):
         super().__init__("source", "dataset", path, *ends)
         self._run_id = wires.run_id
         self._config = config
+        self._shard = None if config.shard is None else Shard.parse(config.shard)
         self._directory = wires.directory
         self._warn = wires.board.warn
         self._met = 0
@@ -194,7 +196,10 @@ class DialogSource(_FileSource[DatasetEntry]):
             )
 
     def _entries(self, file: BinaryIO) -> Iterator[DatasetEntry]:
-        return read_entries(file, self._config.limit)
+        entries, shard = read_entries(file, self._config.limit), self._shard
+        if shard is None:
+            return entries
+        return (entry for entry in entries if shard.holds(entry.dataset_index, _user_of(entry)))
 
     async def _send_entry(self, entry: DatasetEntry) -> None:
         known = self._directory.committed.get(entry.dataset_index)
@@ -264,6 +269,10 @@ class DialogSource(_FileSource[DatasetEntry]):
             skip_reason=entry.skip_reason,
             dialog_error=entry.detail,
         )
+
+
+def _user_of(entry: DatasetEntry) -> str | None:
+    return entry.dialog.user_id if entry.dialog is not None else None
 
 
 def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:

@@ -314,6 +314,15 @@ def present(
             line += tr_counted(stats.judge_failures, one, many)
         click.echo(line)
     click.echo(tr("report: {path}", path=report))
+    if config.shard is not None and not quiet:
+        shards = report.parent.parent
+        click.echo(
+            tr(
+                "shard {shard} is complete; once all are: memfin merge {shards}",
+                shard=config.shard,
+                shards=shards,
+            )
+        )
 
 
 def show_judge_warnings(stats: RunStats, scope: JudgeScope | Literal["answers"]) -> None:

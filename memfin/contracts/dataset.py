@@ -43,7 +43,10 @@ class Blueprint(Record):
 
 
 class Dialog(Record):
-    """A valid, normalized dialogue of the dataset."""
+    """A valid, normalized dialogue of the dataset.
+
+    ``user_id`` names the client where several dialogues are with the same one, which stay in one shard.
+    """
 
     dialog_id: str
     profile_gt: ProfileTruth
@@ -55,6 +58,7 @@ class Dialog(Record):
     seed_source: str | None = None
     seed_data: dict[str, Any] | None = None
     blueprint: Blueprint = Blueprint()
+    user_id: str | None = None
 
 
 class TurnPair(Record):

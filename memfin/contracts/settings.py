@@ -118,6 +118,14 @@ class RunConfig(Record):
         ),
     ] = "free"
     limit: Annotated[Positive | None, _evaluation("Evaluate only the first N dialogues.")] = None
+    shard: Annotated[
+        str | None,
+        _evaluation(
+            "Evaluate only shard K of N, K from 0 to N - 1; memfin merge makes one run of all N.",
+            metavar="K/N",
+            dialogs=True,
+        ),
+    ] = None
     turn_timeout: Annotated[
         Seconds, _evaluation("Seconds per turn for an agent, retries included, and for a judge.")
     ] = 120.0

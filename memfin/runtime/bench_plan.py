@@ -153,6 +153,8 @@ def make_bench_plan(
     place, items = _split(path)
     given = {"dataset": place, "document": document, "agent": rag if isinstance(rag, str) else ""}
     config = checked_config({**settings, **given}, BenchConfig, DIRECTIONS)
+    if config.shard is not None:
+        raise UsageError(f"shard {config.shard}: a benchmark has no shards, only a run of dialogues")
     for name, percent in config.fail_under.items():
         if not 0 <= percent <= MAX_PERCENT:
             raise UsageError(f"fail_under {name}: {percent:g} is no percentage; give 0 to {MAX_PERCENT}")

@@ -40,6 +40,7 @@ from memfin.judges.protocol import Judge
 from memfin.runtime.judging import judge_endpoint
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.settings import new_run_id
+from memfin.shards import Shard
 from memfin.version import __version__
 
 S = TypeVar("S", bound=Record)
@@ -137,6 +138,7 @@ class Plan(ABC, Generic[S]):
         controls: cases whose right verdict is known, for a judge that is a model.
         system: the system under test, closed at the end; None where nothing is asked.
         directory, progress: where the artifacts and the progress log go.
+        shard: the part of the dataset that is evaluated; None for all of it.
         fingerprint_inputs: everything the results depend on.
         board: takes warnings of the judge and the system under test for the run.
         warnings: warnings to the user before anything is asked.
@@ -167,10 +169,18 @@ class Plan(ABC, Generic[S]):
     def __post_init__(self) -> None:
         """Place the run among the others; a run that has no name gets one."""
         self.config = self.config.replace(run_id=self.config.run_id or new_run_id())
-        self.directory = Path(self.config.runs_dir) / self.run_id
-        self.progress = progress_path(Path(self.config.runs_dir), self.run_id)
+        self.shard = None if self.config.shard is None else Shard.parse(self.config.shard)
+        self.place(run_path(self.config))
         if self.system is not None:
             self.system.listen(self.board.warn)
+
+    def place(self, directory: Path) -> None:
+        """Put the run into a directory; its progress log is in ``logs`` beside the runs."""
+        self.directory = directory
+        if self.shard is None:
+            self.progress = progress_path(directory.parent, self.run_id)
+        else:
+            self.progress = progress_path(directory.parent.parent, f"{self.run_id}.{self.shard.name}")
 
     @property
     def run_id(self) -> str:
@@ -330,6 +340,14 @@ class Pipeline(Generic[S]):
         self.stop_timers()
         for stage in self.stages:
             stage.close()
+
+
+def run_path(config: RunConfig) -> Path:
+    """Return the directory of a run that has a name; the shards of one have a directory together."""
+    runs = Path(config.runs_dir)
+    if config.shard is None:
+        return runs / str(config.run_id)
+    return runs / f"{config.run_id}.shards" / Shard.parse(config.shard).name
 
 
 def source_sha256(reference: str) -> str | msgspec.UnsetType:

@@ -32,12 +32,13 @@ from memfin.metrics.aggregate import summary_pieces
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
-from memfin.runtime.pipeline import AnyWires, Plan, Suite
+from memfin.runtime.pipeline import AnyWires, Plan, Suite, run_path
 from memfin.runtime.settings import C, make_config, new_run_id
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 from memfin.scoring.user_detectors import TAG_MAPPER, compile_patterns, load_detectors, load_tag_mapper
+from memfin.shards import Shard
 from memfin.version import __version__
 
 MAX_TASKS: Final = 64
@@ -95,7 +96,12 @@ class RunPlan(Plan[EvalSummary]):
         )
 
     def failed_gates(self, summary: EvalSummary, stats: RunStats, directory: Path) -> list[str]:
-        """Return one line for every gate of the settings that the complete run does not pass."""
+        """Return one line for every gate of the settings that the complete run does not pass.
+
+        The gates of a shard are for the run that all shards are merged into.
+        """
+        if self.shard is not None:
+            return []
         config = self.config
         gates = gates_of(config, value_directions(directions_of(self.metrics)))
         return failed_gates(
@@ -103,11 +109,11 @@ class RunPlan(Plan[EvalSummary]):
         )
 
     def _summary(self, totals: DialogTotals) -> EvalSummary:
-        """Return the metrics; raise `UsageError` where there was no valid dialogue."""
+        """Return the metrics; raise `UsageError` where there was no valid dialogue, except in a shard."""
         counters = totals.counters()
-        if counters.total_dialogs == 0:
+        if counters.total_dialogs == 0 and self.shard is None:
             raise UsageError(f"{self.source}: holds no dialogue")
-        if counters.valid_dialogs == 0:
+        if counters.valid_dialogs == 0 and self.shard is None:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(totals.skips.items()))
             advice = "; memfin validate tells where" if self.spool is None else ""
             raise UsageError(f"{self.source}: no valid dialogue ({reasons}){advice}")
@@ -188,6 +194,9 @@ def make_plan(
         },
         custom,
     )
+    shard = None if config.shard is None else Shard.parse(config.shard)
+    if shard is not None and config.run_id is None:
+        raise UsageError(f"shard {shard}: needs a run id (--run-id), the same for all {shard.count} shards")
     rules = scoring_rules(config)
     if observer_factory is not None:
         check_observer_factory(observer_factory)
@@ -209,6 +218,8 @@ def make_plan(
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
         prepare_scoring()
+    dialogs = lines if config.limit is None else min(lines, config.limit)
+    first = shard is None or shard.index == 0
 
     def replayers(wires: AnyWires) -> list[Replayer]:
         options = ReplayOptions(
@@ -227,12 +238,12 @@ def make_plan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
         dataset_path=config.dataset or "builtin:sample.jsonl",
-        dialogs=lines if config.limit is None else min(lines, config.limit),
+        dialogs=dialogs if shard is None else shard.lines(dialogs),
         model_name=agents.model_name,
         judge=resolved_judge,
         **rules,
         metrics=custom,
-        controls=judge_controls(resolved_judge, spool or path, config),
+        controls=judge_controls(resolved_judge, spool or path, config) if first else (),
         system=agents,
         board=board,
         fingerprint_inputs={
@@ -257,6 +268,6 @@ def spooled(dataset: DatasetLike | SpooledDataset, config: C) -> tuple[C, Spoole
     if isinstance(dataset, SpooledDataset):
         return config.replace(dataset=str(dataset.path)), dataset
     config = config.replace(run_id=config.run_id or new_run_id())
-    place = Path(config.runs_dir) / str(config.run_id) / DATASET
+    place = run_path(config) / DATASET
     noun = "questions" if isinstance(config, BenchConfig) else "dialogues"
     return config.replace(dataset=str(place)), SpooledDataset(dataset, place, noun)

@@ -12,7 +12,7 @@ from memfin.contracts import ConfigFile, DialogStatus, RunManifest
 from memfin.contracts.reading import read_json, shown
 from memfin.contracts.run import Suite
 from memfin.errors import UsageError
-from memfin.journal import COMMITS, DATASET, RAG_RESULTS, progress_path
+from memfin.journal import COMMITS, DATASET, RAG_RESULTS
 from memfin.journal.artifacts import FIRST_ARTIFACTS, NOT_AS_WRITTEN, changed_artifacts, logged_checks
 from memfin.journal.disk import Disk, refuse_links
 from memfin.judges.registry import JudgeLike
@@ -161,8 +161,8 @@ def resumed(
             f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
             "mix both with --force"
         )
+    plan.place(directory.absolute())
     plan.directory = directory
-    plan.progress = progress_path(directory.absolute().parent, plan.run_id)
     drop = RETRIED if retry_failed else frozenset[DialogStatus]()
     plan.resumed = Resumed(manifest.started_at, changed, drop, rejudge=retry_failed)
     if changed:

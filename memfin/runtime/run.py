@@ -247,7 +247,7 @@ class Run(Generic[S]):
         done = MetricsDone(ts=now, run_id=plan.run_id, turn_rows=totals.rows)
         for event in (*self._board.take(), done, RunFinished(ts=now, run_id=plan.run_id, **dict(counters))):
             await pipeline.events.send(event)
-        if (why := totals.no_agent) is not None:
+        if (why := totals.no_agent) is not None and plan.shard is None:
             self.no_agent = UsageError(
                 f"agent {plan.config.agent!r}: no turn of the {counters.valid_dialogs} dialogues was "
                 f"answered: {why}; {plan.directory} holds the records"

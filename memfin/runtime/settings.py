@@ -29,6 +29,7 @@ class CommonSettings(TypedDict, total=False):
     tag_map: PathText | None
     history: HistoryMode
     limit: int | None
+    shard: str | None
     turn_timeout: float
     turn_retries: int
     judge_rpm: float | None

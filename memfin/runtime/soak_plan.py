@@ -316,6 +316,8 @@ def new_soak(
 
     A ``dataset`` that is no path is spooled once, and kept in the soak's directory.
     """
+    if config.shard is not None:
+        raise UsageError(f"shard {config.shard}: soaks and repeats of a run have no shards")
     config = config.replace(run_id=config.run_id or new_run_id())
     if len(str(config.run_id)) > MAX_ID:
         raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")

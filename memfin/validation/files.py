@@ -297,6 +297,7 @@ def run_files(root: Path) -> list[Path]:
     with suppress(UsageError):  # an epoch of a soak has another id than its directory's name
         names.append(reading.read_json(root / "run_manifest.json", RunManifest).run_id)
     logs = [root.parent / "logs" / f"progress_{name}.jsonl" for name in names]
+    logs.append(root.parent.parent / "logs" / f"progress_{names[-1]}.{names[0]}.jsonl")  # of a shard
     try:
         paths = [path for path in root.iterdir() if path.is_file()]
     except OSError as problem:
