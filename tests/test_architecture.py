@@ -42,6 +42,7 @@ RANKS: Mapping[str, int] = {
     "results": 3,
     "runtime": 4,
     "scale": 4,
+    "scale": 4,
     "validity": 4,
     "": 5,  # memfin/__init__.py, which imports its names when they are asked for
     "cli": 5,

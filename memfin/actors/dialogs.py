@@ -206,7 +206,7 @@ class DialogSource(_FileSource[DatasetEntry]):
         if known is not None:
             self._met += 1
             lines = await self._directory.read(known)
-            result = await self._thread.finish(self._recorded, entry, known, lines)
+            result = await self._thread.finish(recorded_result, entry, known, lines, self._path)
             await send(self._committed if known.judged else self._answered, result)
         elif entry.dialog is not None:
             begun = await self._checkpoint(entry.dataset_index, entry.dialog)
@@ -236,26 +236,6 @@ class DialogSource(_FileSource[DatasetEntry]):
             return None
         return begun
 
-    def _recorded(self, entry: DatasetEntry, known: CommittedDialog, lines: CommittedLines) -> DialogResult:
-        """Return the recorded dialogue, checked against the line of the dataset."""
-        trace = decode(lines.trace, DialogTrace)
-        if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
-            raise UsageError(
-                f"dataset {self._path}: line {entry.dataset_index} is not the dialogue "
-                f"{known.dialog_id!r} that the run has committed for it; start a new run"
-            )
-        return DialogResult(
-            trace=trace,
-            dialog=entry.dialog,
-            retries=known.retries,
-            abandoned=known.abandoned,
-            usage=known.usage,
-            recorded=True,
-            rows=[decode(row, TurnEvalRow) for row in lines.rows],
-            judge_failures=known.judge_failures,
-            judgements=[decode(line, Judgement) for line in lines.judgements],
-        )
-
     def _skip_trace(self, entry: DatasetEntry) -> DialogTrace:
         return DialogTrace(
             trace_version=self._config.trace_version,
@@ -269,6 +249,38 @@ class DialogSource(_FileSource[DatasetEntry]):
             skip_reason=entry.skip_reason,
             dialog_error=entry.detail,
         )
+
+
+def recorded_result(
+    entry: DatasetEntry,
+    known: CommittedDialog,
+    lines: CommittedLines,
+    dataset: Path,
+    trace_type: type[DialogTrace] = DialogTrace,
+    row_type: type[TurnEvalRow] = TurnEvalRow,
+) -> DialogResult:
+    """Return a recorded dialogue, checked against its line of the dataset; the types are what is decoded.
+
+    Raises:
+        UsageError: the line is another dialogue than the recorded one, or a record is broken.
+    """
+    trace = decode(lines.trace, trace_type)
+    if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
+        raise UsageError(
+            f"dataset {dataset}: line {entry.dataset_index} is not the dialogue "
+            f"{known.dialog_id!r} that the run has committed for it; start a new run"
+        )
+    return DialogResult(
+        trace=trace,
+        dialog=entry.dialog,
+        retries=known.retries,
+        abandoned=known.abandoned,
+        usage=known.usage,
+        recorded=True,
+        rows=[decode(row, row_type) for row in lines.rows],
+        judge_failures=known.judge_failures,
+        judgements=[decode(line, Judgement) for line in lines.judgements],
+    )
 
 
 def _user_of(entry: DatasetEntry) -> str | None:

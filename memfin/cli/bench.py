@@ -11,10 +11,12 @@ from memfin.cli import run
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
     BENCH_OPTIONS,
+    NO_ENGINE,
     SettingsCommand,
     output_flags,
     soak_limits,
     with_language,
+    with_options,
     with_settings,
 )
 from memfin.cli.output import note, print_table, progress_view, write_reports
@@ -38,6 +40,7 @@ from memfin.runtime.run import Run
 from memfin.runtime.soak_directory import is_soak, read_summary
 from memfin.runtime.soak_plan import make_soak_resume_plan
 from memfin.sandbox.references import one_line
+from memfin.scale.plan import is_engine_run, make_engine_resume_plan
 
 MAX_NAMED = 5
 """Questions that a warning names."""
@@ -54,6 +57,7 @@ def _refuse_agent(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.command("bench", cls=SettingsCommand)
 @click.argument("path", required=False, envvar="MEMFIN_BENCHMARK")
 @with_settings(BENCH_OPTIONS, "bench")
+@with_options(NO_ENGINE)
 @click.option("--agent", hidden=True, expose_value=False, callback=_refuse_agent)
 @output_flags("the summary", variables=True)
 @with_language(variable=True)
@@ -124,6 +128,7 @@ def resume(
     \b
     memfin resume runs/20260219_101855_ab12cd
     memfin resume runs/20260219_101855_ab12cd --retry-failed
+    memfin resume runs/20260219_101855_ab12cd.shards
 
     Whatever ended the run, committed replays are not asked again and committed judgements not made
     again; the metrics are those of a run that was never interrupted. Settings are the run's own, and
@@ -142,6 +147,10 @@ def resume(
         return
     if metrics_port is not None:
         raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
+    if is_engine_run(run_dir):
+        shards = make_engine_resume_plan(run_dir, force=force, retry_failed=retry_failed)
+        run.carry_out_shards(shards, as_json=as_json, quiet=quiet, ci=ci)
+        return
     if is_bench(run_dir):
         bench = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)
         carry_out(bench, as_json=as_json, quiet=quiet, ci=ci)

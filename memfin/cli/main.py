@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "dataset": "Start, extend and check a dataset.",
     "run": "Evaluate an agent on a dataset.",
     "resume": "Continue an interrupted run.",
+    "merge": "Make one run of all shards of a run.",
     "soak": "Evaluate again and again, and see what drifts.",
     "score": "Score a recorded trace without asking an agent.",
     "aggregate": "Compute the metrics of recorded rows.",
@@ -153,18 +154,23 @@ def report_problem(problem: Exception) -> int:
             line, code = problem.format_message(), problem.exit_code
         case click.Abort():
             line, code = "interrupted", INTERRUPTED_EXIT
-        case MemfinError():
-            line, code = str(problem), problem.exit_code
         case BrokenPipeError():
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing may fail again at exit
             return BROKEN_PIPE_EXIT
-        case OSError():
-            line, code = str(problem), RunFault.exit_code
         case _:
-            line = f"internal error, please report it: {describe(problem)} (MEMFIN_DEBUG=1 shows where)"
-            code = RunFault.exit_code
+            line, code = failure(problem)
     click.echo(f"memfin: {one_line(line)}", err=True)
     return code
+
+
+def failure(problem: Exception) -> tuple[str, int]:
+    """Return the line and the exit code of what is no error of the command line."""
+    if isinstance(problem, MemfinError):
+        return str(problem), problem.exit_code
+    if isinstance(problem, OSError):
+        return str(problem), RunFault.exit_code
+    line = f"internal error, please report it: {describe(problem)} (MEMFIN_DEBUG=1 shows where)"
+    return line, RunFault.exit_code
 
 
 def end_with_threads(code: int) -> None:

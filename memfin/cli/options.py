@@ -11,7 +11,7 @@ import click
 
 from memfin.cli.output import note
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
-from memfin.contracts.settings import RepeatSettings, Setting, check_settings, settings_of
+from memfin.contracts.settings import EngineSettings, RepeatSettings, Setting, check_settings, settings_of
 from memfin.errors import UsageError
 from memfin.language import LANGUAGES, Language, locale_language, use_language
 from memfin.runtime.bench_gates import PERCENTAGE
@@ -94,6 +94,8 @@ class SettingOption(click.Option):
             value_type, convert = FORMS[form]
             kwargs["hidden"] = form in NO_FLAG
             kwargs["callback"] = lambda ctx, param, value: convert(value)  # noqa: ARG005 - click's signature
+        elif setting.type is bool:
+            kwargs["is_flag"] = True
         elif setting.default is not None:
             kwargs |= {"default": setting.default, "show_default": True}
         variable = None
@@ -162,6 +164,7 @@ _BENCH_NAMES: Final = {each.name for each in settings_of(BenchConfig) if "dialog
 RUN_OPTIONS: Final = setting_options(RunConfig)
 LIMITS: Final = setting_options(SoakLimits)
 REPEATS: Final = setting_options(RepeatSettings)
+ENGINE_OPTIONS: Final = setting_options(EngineSettings)
 SOAK_OPTIONS: Final = (*LIMITS, *RUN_OPTIONS)
 BENCH_OPTIONS: Final = (
     *setting_options(BenchConfig, _BENCH_NAMES),
@@ -169,7 +172,9 @@ BENCH_OPTIONS: Final = (
     *setting_options(SoakLimits, prefix="MEMFIN_BENCH"),
 )
 PREFIX: Final = "MEMFIN_"
-VARIABLES: Final = {str(option.envvar).removeprefix(PREFIX) for option in (*SOAK_OPTIONS, *BENCH_OPTIONS)} | {
+VARIABLES: Final = {
+    str(option.envvar).removeprefix(PREFIX) for option in (*SOAK_OPTIONS, *BENCH_OPTIONS, *ENGINE_OPTIONS)
+} | {
     *("CONFIG", "DATASET", "BENCHMARK", "JSON", "QUIET", "JUNIT", "GITHUB", "DEBUG", "LANG"),
     *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY"),
 }
@@ -297,7 +302,7 @@ def _settings_of(content: dict[str, Any], options: Sequence[SettingOption], tabl
         shared = {name: value for name, value in content.items() if name in SHARED | {*FLAGS, *TEXTS}}
         found = _checked(shared, BENCH_OPTIONS, "")
     else:
-        found = _checked({**content, **tables["run"]}, (*RUN_OPTIONS, *REPEATS), "")
+        found = _checked({**content, **tables["run"]}, (*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS), "")
     return found if table == "run" else found | _checked(tables[table], options, f"{table}.")
 
 
@@ -321,6 +326,16 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
             names = ", ".join(sorted({*known, *texts, *FLAGS}))
             raise UsageError(f"unknown setting {prefix + key!r}; known: {names}")
     return found
+
+
+def _refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    del param
+    if value not in (None, "local"):
+        raise UsageError(f"--engine: memfin {ctx.info_name} runs in one process; memfin run has engines")
+
+
+NO_ENGINE: Final = click.Option(["--engine"], hidden=True, expose_value=False, callback=_refuse)
+"""Option of commands that have no engines, which says so."""
 
 
 def soak_limits(settings: dict[str, Any]) -> SoakLimits | None:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
@@ -27,6 +28,7 @@ from memfin.contracts import (
 from memfin.contracts.run import MAX_FAILED_SHARE, Suite
 from memfin.contracts.validity import LABELS
 from memfin.errors import RunFault, UsageError
+from memfin.judges.stats import OTHERS, JudgedTurns
 from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
@@ -88,7 +90,8 @@ class Counts:
         self.asked = 0
         self.passed = 0
         self.errors = 0
-        self._before = 0
+        self._before: int | None = None
+        self._rate: str | None = None
         self._unjudged: dict[str, int] = {}
         self._queues = judge not in LOCAL_JUDGES
         self._start = time.monotonic()
@@ -96,11 +99,11 @@ class Counts:
     def count(self, event: ProgressEvent) -> None:
         """Take one event in."""
         match event:
-            case RunStarted():
+            case RunStarted() | RunResumed():
                 self.total = event.dialogs
-            case RunResumed():
-                self.total = event.dialogs
-                self.dialogs = self._before = event.dialogs_done
+                self.dialogs = event.dialogs_done if isinstance(event, RunResumed) else 0
+                self._before = self.dialogs if self._before is None else self._before
+                self._unjudged.clear()
             case TurnDone():
                 self.turns += 1
                 answered = self._unjudged.get(event.dialog_id, 0) + (event.turn_status == "ok")
@@ -122,6 +125,17 @@ class Counts:
             case _:
                 pass
 
+    def add_up(self, parts: Collection["Counts"]) -> None:
+        """Take the sums of other counts, those of the shards of a run, and note turns per second, too."""
+        totals = [part.total for part in parts]
+        self.total = None if None in totals else sum(filter(None, totals))
+        self.dialogs, self.turns, self.errors = (
+            sum(getattr(part, name) for part in parts) for name in ("dialogs", "turns", "errors")
+        )
+        self._before = sum(part._before or 0 for part in parts)  # noqa: SLF001 - of this class
+        self._unjudged = {"": sum(part.judge_queue for part in parts)}
+        self._rate = f"{self.turns / max(1e-3, time.monotonic() - self._start):.1f}/s"
+
     @property
     def judge_queue(self) -> int:
         """Answered turns whose dialogue is not judged yet."""
@@ -129,7 +143,7 @@ class Counts:
 
     def eta(self) -> str:
         """Return the time that is left, from the pace so far."""
-        done = self.dialogs - self._before
+        done = self.dialogs - (self._before or 0)
         if not self.total or not done:
             return "-:--:--"
         left = max(0, self.total - self.dialogs)
@@ -152,7 +166,8 @@ class Counts:
             counts.insert(0, f"passed {self.passed}/{self.asked}")
         elif self.turns:
             queue = [f"judge queue {self.judge_queue}"] if self._queues else []
-            counts = [f"turns {self.turns}", *queue, *counts]
+            rate = [self._rate] if self._rate else []
+            counts = [f"turns {self.turns}", *rate, *queue, *counts]
         return "  ".join(counts)
 
 
@@ -270,6 +285,14 @@ class ProgressView:
             self._dataset = event.dataset_path or ""
             self.counts = Counts(self._suite, self._judge)
         self.counts.count(event)
+        self._show(event)
+        if self.progress is not None:
+            self._move_bar(self.progress, event.run_id)
+        elif self._plain:
+            self._print_due(event)
+
+    def _show(self, event: ProgressEvent) -> None:
+        """Print warnings and skipped lines of the dataset."""
         match event:
             case Warned():
                 self.print(warning_line(event))
@@ -282,10 +305,6 @@ class ProgressView:
                     self.print("memfin: more lines are skipped; the report counts them, the trace names each")
             case _:
                 pass
-        if self.progress is not None:
-            self._move_bar(self.progress, event.run_id)
-        elif self._plain:
-            self._print_due(event)
 
     def _move_bar(self, progress: "Progress", run_id: str) -> None:
         epoch = f"  epoch {run_id.rpartition('.')[2]}" if self._soak else ""
@@ -308,6 +327,11 @@ class ProgressView:
             self._unannounced = ""
         elif time.monotonic() - self._printed >= INTERVAL:
             self._print_counts()
+
+    def on_exit(self, line: str, code: int) -> None:
+        """Print why the process ends at once, from any thread."""
+        del code
+        note(line)
 
     def on_epoch(self, epoch: SoakEpoch, summary: SoakSummary) -> None:
         """Print the epoch's line; later epochs skip the same lines of the dataset."""
@@ -337,6 +361,17 @@ def progress_view(
     """Return the view that fits: only warnings, a bar on a terminal, plain lines elsewhere."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     return ProgressView(sys.stderr, kind, suite, soak=soak, judge=judge)
+
+
+def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
+    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
+    total = sum(turns_by_status.values())
+    failed = total - turns_by_status.get("ok", 0)
+    if not many_failed(failed, total):
+        return None
+    text, times = next((item for item in turns.reasons().items() if item[0] != OTHERS), ("", 0))
+    reason = f"; the most frequent reason, {times} times: {text}" if times else ""
+    return one_line(f"{failed} of {total} turns failed{reason}")
 
 
 def corrections_of(directory: Path) -> Corrections | None:

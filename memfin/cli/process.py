@@ -18,38 +18,42 @@ import click
 from memfin.cli.output import ProgressView, warning_line
 from memfin.contracts import ProgressEvent, Warned
 from memfin.errors import RunFault, RunStopped
-from memfin.runtime.pipeline import Plan
+from memfin.runtime.pipeline import DRAIN_LIMIT, Plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import SoakPlan
+from memfin.scale.engine import Engine
+from memfin.scale.plan import EnginePlan
 
 STUCK_EXIT: Final = 3
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
-OVERDUE: Final = 4.6
+OVERDUE: Final = 0.92
+"""Share of the time for an end in order after which the process has to end as it is: what is left is for
+the interpreter."""
+
 OVERDUE_AGAIN: Final = 0.3
-"""Seconds after the first and the second signal after which the process has to end as it is: what
-is left of 5 and of 0.5 s is for the interpreter."""
+"""The same after a second signal, in seconds of 0.5."""
 
 LEFT_TASKS: Final = 1.0
 """Seconds that tasks which agents have left behind get for their end."""
 
 STOPPED_LOOP: Final = "the event loop was stopped under the run"
 
-Work = Run[Any] | Soak
-WorkPlan = Plan[Any] | SoakPlan
+Work = Run[Any] | Soak | Engine
+WorkPlan = Plan[Any] | SoakPlan | EnginePlan
 
 
-def run_work(work: Work, plan: WorkPlan, view: ProgressView) -> None:
+def run_work(work: Work, plan: WorkPlan, view: ProgressView, limit: float = DRAIN_LIMIT) -> None:
     """Run it in a loop of its own.
 
-    SIGINT or SIGTERM ends it in order within 5 s, a second one within 0.5 s.
+    SIGINT or SIGTERM ends it in order within ``limit`` seconds, a second one within 0.5 s.
 
     Raises:
         RunStopped: a signal has ended it; the exit code is 130 or 143.
     """
     loop = asyncio.new_event_loop()
-    watch = SignalWatch(work, plan, loop, view)
+    watch = SignalWatch(work, plan, loop, view, limit)
     work.on_blocked, work.give_up = partial(_print_warning, view), watch.give_up
     failures: list[Exception] = []
 
@@ -129,13 +133,19 @@ class SignalWatch:
     """
 
     def __init__(
-        self, work: Work, plan: WorkPlan, loop: asyncio.AbstractEventLoop, view: ProgressView
+        self,
+        work: Work,
+        plan: WorkPlan,
+        loop: asyncio.AbstractEventLoop,
+        view: ProgressView,
+        limit: float = DRAIN_LIMIT,
     ) -> None:
         self.first: signal.Signals | None = None
         self._work = work
         self._plan = plan
         self._loop = loop
         self._view = view
+        self._limit = limit
         self._receiver, self._sender = socket.socketpair()
         self._sender.setblocking(False)  # noqa: FBT003 - the name of the method says what is true
         self._thread = threading.Thread(target=self._watch, name="memfin-signals", daemon=True)
@@ -198,7 +208,7 @@ class SignalWatch:
                     continue
                 if self.first is None:
                     self.first = signal.Signals(number)
-                    due = time.monotonic() + OVERDUE
+                    due = time.monotonic() + OVERDUE * self._limit
                     self._stop(self.first)
                 elif not again:
                     again = True
@@ -206,7 +216,7 @@ class SignalWatch:
                     self._call_soon(self._work.cancel, self.first)
 
     def _stop(self, number: signal.Signals) -> None:
-        self._call_soon(self._work.stop, number)
+        self._call_soon(partial(self._work.stop, within=self._limit), number)
         if sys.stderr.isatty():  # the terminal has put ^C where the cursor is
             gap = "" if self._view.end_bar() else "\n"
             wait = "waiting up to 5 s for running turns; press Ctrl-C again to stop at once"
@@ -227,5 +237,5 @@ class SignalWatch:
     def _exit(self, reason: str, line: str, code: int) -> NoReturn:
         """Leave the process as it is; the journal bears that."""
         self._work.record_stop(reason)
-        click.echo(f"memfin: {line}", err=True)
+        self._view.on_exit(line, code)
         os._exit(code)

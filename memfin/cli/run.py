@@ -2,15 +2,18 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from memfin.actors.measuring import directions_of, resolve_metrics
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
+from memfin.cli.engine import engine_settings, run_engine
 from memfin.cli.options import (
+    ENGINE_OPTIONS,
     FLAGS,
     REPEATS,
     RUN_OPTIONS,
@@ -27,6 +30,7 @@ from memfin.cli.options import (
 from memfin.cli.output import (
     ProgressView,
     corrected_summary,
+    failure_line,
     note,
     print_table,
     progress_view,
@@ -35,6 +39,7 @@ from memfin.cli.output import (
 from memfin.cli.process import run_work
 from memfin.cli.soak import run_soak
 from memfin.contracts import (
+    ConfigFile,
     EvalSummary,
     JudgeScope,
     ProgressEvent,
@@ -43,13 +48,14 @@ from memfin.contracts import (
     RunStats,
     TurnDone,
     Warned,
-    many_failed,
 )
+from memfin.contracts.reading import read_json
 from memfin.errors import GateFailed, UsageError
-from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
+from memfin.judges.stats import JudgedTurns, judge_warnings
 from memfin.language import marked, tr, tr_counted
 from memfin.runtime.gates import (
     custom_directions,
+    failed_gates,
     gated_values,
     gates_of,
     judge_gates_failed_by,
@@ -62,7 +68,7 @@ from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
-from memfin.sandbox.references import one_line
+from memfin.scale.plan import EnginePlan, make_engine_plan
 
 S = TypeVar("S", bound=Record)
 _TURNS: Final = marked("1 turn"), marked("{count:,} turns")
@@ -88,7 +94,7 @@ def _read_score_config(path: Path) -> dict[str, Any]:
 
 @click.command("run", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
-@with_settings((*RUN_OPTIONS, *REPEATS), "run")
+@with_settings((*RUN_OPTIONS, *REPEATS, *ENGINE_OPTIONS), "run")
 @output_flags("the metrics summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)
@@ -100,6 +106,7 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     memfin run my_dialogs.jsonl --agent mypackage.agent:create --workers-dialog 16
     memfin run --agent oracle --fail-under m3_risk_coverage.risk_coverage=0.8
     memfin run my_dialogs.jsonl --agent openai:gpt-4o-mini --agent-temperature 1 --repeats 5
+    memfin run my_dialogs.jsonl --engine processes --engine-workers 8
 
     Writes the run directory RUNS_DIR/RUN_ID with the traces, rows, metrics and reports. Every
     option can also be set in memfin.toml (with _ for -) or in a variable MEMFIN_OPTION.
@@ -107,10 +114,20 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     With --repeats the directory is that of a soak: RUNS_DIR/RUN_ID/epochs has a run for each repeat,
     soak_summary.json the means of all values and pass^k. Gates are for all repeats together.
 
+    With --engine the dataset is divided into shards, RUNS_DIR/RUN_ID.shards, which workers evaluate at the
+    same time; the results are those of a single process. memfin resume RUNS_DIR/RUN_ID.shards continues
+    shards that were stopped or whose workers failed.
+
     Exit codes: 0 done, 1 a gate failed, 2 bad usage or input, 3 stopped by a fault,
     130 and 143 stopped by a signal.
     """
     limits = soak_limits(settings)
+    engine = engine_settings(settings)
+    if engine is not None:
+        if limits is not None:
+            raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
+        carry_out_shards(make_engine_plan(dataset, engine, **settings), as_json=as_json, quiet=quiet, ci=ci)
+        return
     if limits is not None:
         repeated = make_soak_plan(dataset, limits=limits, **settings)
         run_soak(repeated, as_json=as_json, quiet=quiet, ci=ci)
@@ -223,6 +240,46 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
         raise GateFailed("; ".join(gates))
 
 
+def carry_out_shards(plan: EnginePlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+    """Run the shards of a plan to their end, then do for all together what `carry_out` does.
+
+    Raises:
+        UsageError, GateFailed: as `carry_out`.
+    """
+    directory, warning = run_engine(plan, quiet=quiet)
+    show_results(directory, as_json=as_json, quiet=quiet, ci=ci, warning=warning)
+
+
+def show_results(
+    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, warning: str | None = None
+) -> None:
+    """Write the reports of a merged run, print its results and apply the gates of its settings.
+
+    Raises:
+        UsageError, GateFailed: as `carry_out`.
+    """
+    config = read_json(directory / "config.json", ConfigFile).settings
+    stats = read_json(directory / "run_stats.json", RunStats)
+    summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
+    report = write_reports(directory)
+    present(summary, stats, report, config, as_json=as_json, quiet=quiet)
+    directions = value_directions(directions_of(resolve_metrics(config.metric)))
+    gates = failed_gates(
+        summary,
+        stats,
+        gates_of(config, directions),
+        config.fail_on_error,
+        config.fail_on_judge_error,
+        directory,
+    )
+    sys.stdout.flush()
+    values, cases = gated_values(summary.metrics), dialog_cases(directory)
+    dataset = summary.dataset_path
+    ci.show(Outcome(summary.run_id, config, dataset, values, gates, warning, "dialogue", cases))
+    if gates:
+        raise GateFailed("; ".join(gates))
+
+
 def _outcome(
     plan: RunPlan, summary: EvalSummary, gates: Sequence[str], warning: str | None, directory: Path
 ) -> Outcome:
@@ -267,17 +324,6 @@ def run_to_end(plan: RunPlan, view: ProgressView) -> tuple[Run[EvalSummary], str
     if line is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run, line
-
-
-def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
-    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
-    total = sum(turns_by_status.values())
-    failed = total - turns_by_status.get("ok", 0)
-    if not many_failed(failed, total):
-        return None
-    text, times = next((item for item in turns.reasons().items() if item[0] != OTHERS), ("", 0))
-    reason = f"; the most frequent reason, {times} times: {text}" if times else ""
-    return one_line(f"{failed} of {total} turns failed{reason}")
 
 
 def results(run: Run[S]) -> tuple[S, RunStats]:

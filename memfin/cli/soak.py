@@ -10,11 +10,13 @@ import click
 
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.options import (
+    NO_ENGINE,
     SOAK_OPTIONS,
     SettingsCommand,
     output_flags,
     soak_limits,
     with_language,
+    with_options,
     with_settings,
 )
 from memfin.cli.output import (
@@ -52,6 +54,7 @@ _WHOLES: Final[dict[Suite, tuple[str, str]]] = {
 @click.command("soak", cls=SettingsCommand)
 @click.argument("dataset", required=False, envvar="MEMFIN_DATASET")
 @with_settings(SOAK_OPTIONS, "soak")
+@with_options(NO_ENGINE)
 @output_flags("the soak's summary", variables=True)
 @with_language(variable=True)
 @with_ci(variables=True)

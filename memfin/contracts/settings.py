@@ -54,6 +54,7 @@ _scoring = partial(_setting, "Scoring", dialogs=True)
 _gate = partial(_setting, "Gates")
 _output = partial(_setting, "Output")
 _soak = partial(_setting, "Soak")
+_engine = partial(_setting, "Engine")
 
 
 class RunConfig(Record):
@@ -314,6 +315,24 @@ class RepeatSettings(Record):
     ] = 1
 
 
+class EngineSettings(Record):
+    """Settings of the engine that divides a run among workers; no part of the run's own settings."""
+
+    engine: Annotated[
+        Literal["local", "processes", "ray"],
+        _engine("What works on the run: this process (local), or a worker per shard of the dataset."),
+    ] = "local"
+    engine_workers: Annotated[
+        Workers | None,
+        _engine("Workers of the engine, and shards of the run.", metavar="N", default="number of cores"),
+    ] = None
+    rate_lease: Annotated[
+        bool,
+        _engine("Lease shares of the request rates to workers as they need them, not the same to each."),
+    ] = False
+    keep_shards: Annotated[bool, _engine("Keep the directories of the shards after their merge.")] = False
+
+
 class SoakLimits(Record):
     """Limits of a soak: when it ends and what it keeps.
 
@@ -364,6 +383,13 @@ class ConfigFile(Record):
     memfin_version: str
     judge_endpoint: dict[str, str | None] | None = None
     agent_file_sha256: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class EngineFile(ConfigFile):
+    """``engine.json``: the settings of a run in shards and the engine that works on it."""
+
+    engine: EngineSettings = EngineSettings()
+    version: Literal[1] = 1
 
 
 class BenchConfigFile(ConfigFile):

@@ -56,7 +56,7 @@ def examine(disk: Disk, directory: Path, rows: Iterable[str] | None = None) -> R
             if problem := index.add(record):
                 raise JournalDamaged(str(log), offset, problem)
             for part in record.parts:
-                _check(files, directory, record, part)
+                read_part(files, directory, record, part)
             log_end = end
         cuts = tuple(
             Cut(file, keep, size)
@@ -89,12 +89,20 @@ def check_part(data: bytes, part: Part) -> str | None:
     return None if digest(data) == part.digest else "the rows do not match their checksum"
 
 
-def _check(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part) -> None:
+def read_part(files: "OpenFiles", directory: Path, record: CommitRecord, part: Part) -> bytes:
+    """Return the rows of a commit in one file.
+
+    Raises:
+        JournalDamaged: they are missing or changed.
+        OSError: the file cannot be read.
+    """
+    data = files.read(part)
     missing = files.get(part.file) is None
-    problem = "the file is missing" if missing else check_part(files.read(part), part)
+    problem = "the file is missing" if missing else check_part(data, part)
     if problem is not None:
         what = f"{record.kind} of dialogue {record.dialog_id!r}: {problem}"
         raise JournalDamaged(str(directory / part.file), part.offset, what)
+    return data
 
 
 class OpenFiles:

@@ -41,8 +41,9 @@ class DetectorStats:
 
 def findings_by_detector(row: TurnEvalRow) -> Iterator[tuple[str, int]]:
     """Yield the users' detectors that read a reply, each with the number of its findings."""
-    fields = Counter(finding.field for finding in row.findings)
-    yield from ((name, fields[name]) for name in row.detectors if name.startswith(DETECTOR_PREFIX))
+    if names := [name for name in row.detectors if name.startswith(DETECTOR_PREFIX)]:
+        fields = Counter(finding.field for finding in row.findings)
+        yield from ((name, fields[name]) for name in names)
 
 
 def _result(cells: Sequence[Counter[str]]) -> DetectorResult:

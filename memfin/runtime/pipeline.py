@@ -143,7 +143,7 @@ class Plan(ABC, Generic[S]):
         board: takes warnings of the judge and the system under test for the run.
         warnings: warnings to the user before anything is asked.
         resumed: the beginning of a run that goes on.
-        part_of: the directory of the soak that the run is an epoch of.
+        part_of: the directory of the soak that the run is an epoch of, or that of the shards.
         spool: a dataset that was given as objects, which the run or its soak keeps in its directory.
     """
 

@@ -259,7 +259,7 @@ class Run(Generic[S]):
     def _first_artifacts(self) -> dict[str, Artifact | None]:
         """Return what a run writes before it asks anyone; an end that is none any more is taken away."""
         artifacts: dict[str, Artifact | None] = {}
-        if self.plan.spool is not None and self.plan.part_of is None:
+        if self.plan.spool is not None and (self.plan.part_of is None or self.plan.shard is not None):
             artifacts[DATASET] = self.plan.spool.pieces()
         if self.plan.resumed is None or self.plan.resumed.changed:
             artifacts["config.json"] = pretty_json(self.plan.config_file())

@@ -1,0 +1,145 @@
+"""``memfin merge``: one run of all its shards."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from memfin.cli.ci import CiOutput, Outcome, with_ci
+from memfin.cli.options import output_flags, with_language
+from memfin.cli.output import INTERVAL, corrected_summary, note, write_reports
+from memfin.cli.run import dialog_cases, failure_line, present
+from memfin.contracts import ConfigFile, EvalSummary, RunStats, many_failed
+from memfin.contracts.reading import read_json
+from memfin.errors import GateFailed, UsageError
+from memfin.judges.stats import JudgedTurns
+from memfin.runtime.gates import custom_directions, failed_gates, gated_values, gates_of, value_directions
+from memfin.scale.merge import merge_shards
+
+SUFFIX: Final = ".shards"
+"""End of the name of the directory of a run's shards."""
+
+
+@click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument(
+    "shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option(
+    "--out",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Run directory to create.  [default: RUNS_DIR/RUN_ID beside RUN_ID.shards]",
+)
+@output_flags("the metrics summary", variables=True)
+@with_language(variable=True)
+@with_ci(variables=True)
+def command(shards: tuple[Path, ...], out: Path | None, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+    """Merge the shards of a run into one run.
+
+    \b
+    memfin merge runs/big.shards
+    memfin merge host1/big.shards/0-of-2 host2/big.shards/1-of-2 --out runs/big
+
+    SHARD is the run directory of a shard (memfin run --shard K/N), or RUN_ID.shards for all in it. All shards
+    of the run have to be there and complete, and every row is held against its checksum. The merged run has
+    the rows in the order of the dataset and the summary of a run that was never split, whatever the number of
+    shards; then come the reports, the table and the gates, as after memfin run. The shards stay.
+
+    No agent or judge is asked or imported; the dataset has to be where the shards had it. RUN is there
+    complete or not at all: after an interruption, give the same command again. Exit codes are those of run.
+    """
+    target = out or default_out(shards)
+    merge_with_view(shards, target, quiet=quiet)
+    show_results(target, as_json=as_json, quiet=quiet, ci=ci)
+
+
+def default_out(shards: Sequence[Path]) -> Path:
+    """Return the run directory beside the one directory that all shards are in.
+
+    Raises:
+        UsageError: they are not in one directory RUN_ID.shards.
+    """
+    parents = {path if path.name.endswith(SUFFIX) else path.absolute().parent for path in shards}
+    if len(parents) == 1 and (parent := parents.pop()).name.endswith(SUFFIX):
+        return parent.with_name(parent.name.removesuffix(SUFFIX))
+    raise UsageError("--out: is needed where the shards are not together in a directory RUN_ID.shards")
+
+
+def merge_with_view(shards: Sequence[Path], out: Path, *, quiet: bool) -> None:
+    """Merge the shards, with a line on stderr now and then; raises what `merge_shards` does."""
+    printed = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal printed
+        if not quiet and time.monotonic() - printed >= INTERVAL:
+            printed = time.monotonic()
+            note(f"merged {done:,} of {total:,} dialogues")
+
+    merge_shards(shards, out, show)
+
+
+def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+    """Write the reports of a complete run, print its results, and apply its gates.
+
+    Raises:
+        UsageError: no agent could be created in any dialogue.
+        GateFailed: a gate of its settings does not hold.
+    """
+    recorded = read_json(directory / "config.json", ConfigFile)
+    stats = read_json(directory / "run_stats.json", RunStats)
+    summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
+    config = recorded.settings
+    warning, no_agent = _failures(directory, stats)
+    if warning is not None:
+        note(f"warning: {warning}")
+    present(
+        summary,
+        stats,
+        write_reports(directory) and directory / "report.html",
+        config,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    directions = value_directions(custom_directions(summary.metrics))
+    failed = failed_gates(
+        summary,
+        stats,
+        gates_of(config, directions),
+        config.fail_on_error,
+        config.fail_on_judge_error,
+        directory,
+    )
+    sys.stdout.flush()
+    values, cases = gated_values(summary.metrics), dialog_cases(directory)
+    ci.show(
+        Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
+    )
+    if no_agent is not None:
+        raise UsageError(
+            f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
+            f"answered: {no_agent}; {directory} holds the records"
+        )
+    if failed:
+        raise GateFailed("; ".join(failed))
+
+
+def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
+    """Return the warning about failed turns, and the error of a run in which no dialogue got an agent."""
+    total = sum(stats.turns_by_status.values())
+    if not many_failed(total - stats.turns_by_status.get("ok", 0), total):
+        return None, None
+    from memfin.report.reader import TRACES, ScannedDialog, scan  # noqa: PLC0415 - loads slowly
+
+    turns, valid, without = JudgedTurns(), 0, 0
+    creation_error: str | None = None
+    for dialog in scan(directory / TRACES, ScannedDialog):
+        valid += dialog.valid_dialog
+        if dialog.dialog_status == "failed" and dialog.dialog_error is not None:
+            without += 1
+            creation_error = creation_error or dialog.dialog_error
+        for turn in dialog.turns:
+            turns.count(None if turn.outcome == "ok" else turn.error or turn.outcome)
+    return failure_line(stats.turns_by_status, turns), creation_error if without == valid else None

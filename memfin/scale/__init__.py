@@ -1,0 +1,1 @@
+"""Runs beyond one process: shards, their merging, and engines that run them."""

@@ -1,0 +1,223 @@
+"""Plan of a run in shards, and the record of it that lets the run go on: ``RUN_ID.shards/engine.json``."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memfin.contracts import RunConfig, RunManifest
+from memfin.contracts.reading import read_json
+from memfin.contracts.settings import EngineFile, EngineSettings
+from memfin.errors import RunFault, UsageError
+from memfin.journal import progress_path
+from memfin.journal.disk import PRIVATE, Disk, refuse_links
+from memfin.journal.lock import LOCK, RunLock
+from memfin.runtime.outputs import pretty_json
+from memfin.runtime.pipeline import run_path
+from memfin.runtime.plan import RunPlan, make_plan
+from memfin.runtime.resume import changed_inputs, read_config
+from memfin.scale.worker import WorkerTask
+from memfin.shards import Shard
+
+ENGINE_FILE: Final = "engine.json"
+SHARDS: Final = ".shards"
+"""Ending of the name of a directory of shards."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EnginePlan:
+    """A run in shards, resolved and checked.
+
+    Attributes:
+        run: the plan of the whole run; it is never run itself.
+        engine: the engine and its options, the number of workers resolved.
+        directory: the directory of the shards.
+        config: the settings of the run as they were given, with its name.
+        resumed, force, retry_failed: whether the run goes on, and the options of ``memfin resume``.
+    """
+
+    run: RunPlan
+    engine: EngineSettings
+    directory: Path
+    config: RunConfig
+    resumed: bool = False
+    force: bool = False
+    retry_failed: bool = False
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run."""
+        return self.run.run_id
+
+    @property
+    def out(self) -> Path:
+        """The run directory that the shards are merged into."""
+        return self.directory.parent / self.run_id
+
+    @property
+    def after_stop(self) -> str:
+        """Advice once the run was stopped."""
+        return f"memfin resume {self.directory} goes on"
+
+    @property
+    def shards(self) -> list[Shard]:
+        """All shards of the run."""
+        count = self.engine.engine_workers or 1
+        return [Shard(index, count) for index in range(count)]
+
+    def complete_shards(self) -> dict[Shard, int]:
+        """Return the number of dialogues of the shards in which nothing is left to do."""
+        found: dict[Shard, int] = {}
+        for shard in self.shards if self.resumed and not self.retry_failed else ():
+            path = self.directory / shard.name / "run_manifest.json"
+            if path.is_file() and (manifest := read_json(path, RunManifest)).ended_at is not None:
+                found[shard] = manifest.counters.total_dialogs
+        return found
+
+    def task(self, shard: Shard, **lease: Any) -> WorkerTask:
+        """Return the task of a shard's worker; it has its share of what runs at the same time.
+
+        ``lease`` are the address and the token of the coordinator of rates, where there is one.
+        """
+        config, path = self.config, self.directory / shard.name
+
+        def share(total: int) -> int:
+            return max(1, total // shard.count + (shard.index < total % shard.count))
+
+        return WorkerTask(
+            settings=config.replace(
+                runs_dir=str(self.directory.parent),
+                shard=str(shard),
+                workers_dialog=share(config.workers_dialog),
+                workers_judge=share(config.workers_judge),
+                workers_score=share(config.workers_score) if config.workers_score else 0,
+            ),
+            directory=str(path),
+            dataset_path=self.run.dataset_path,
+            force=self.force,
+            retry_failed=self.retry_failed,
+            **lease,
+        )
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Create the directory of the shards, or take it over; it is locked within the block.
+
+        Raises:
+            UsageError: the directory is there already, is in use, or cannot be created.
+            RunFault: the file system refuses.
+        """
+        disk = Disk()
+        lock = RunLock(self.directory, disk)
+        try:
+            if not self.resumed:
+                self._create(disk)
+            lock.acquire()
+        except OSError as problem:
+            raise RunFault(f"run {self.directory}: {problem.strerror or problem}") from problem
+        try:
+            yield
+        except UsageError:
+            self._remove_if_empty()
+            raise
+        finally:
+            lock.release()
+
+    def _create(self, disk: Disk) -> None:
+        for taken in (self.out, self.directory):
+            if taken.exists():
+                advice = (
+                    f"; {self.after_stop}" if (taken / ENGINE_FILE).is_file() else "; choose another name"
+                )
+                raise UsageError(f"run {taken}: exists already{advice}")
+        self.directory.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
+        self.directory.mkdir(PRIVATE)
+        record = EngineFile(
+            run_id=self.run_id,
+            config_fingerprint=self.run.fingerprint,
+            settings=self.config,
+            fingerprint_inputs=self.run.fingerprint_inputs,
+            memfin_version=self.run.config_file().memfin_version,
+            engine=self.engine,
+        )
+        disk.write_whole(self.directory / ENGINE_FILE, pretty_json(record))
+
+    def _remove_if_empty(self) -> None:
+        """Leave nothing of a run that could not begin."""
+        with suppress(OSError):
+            names = {each.name for each in self.directory.iterdir()}
+            if not self.resumed and names <= {ENGINE_FILE, LOCK}:
+                self.remove()
+
+    def remove(self) -> None:
+        """Remove the shards and their progress logs.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        removed = self.directory.with_name(f".{self.directory.name}.removed")
+        self.directory.rename(removed)  # so that nothing goes on with a part of the shards
+        shutil.rmtree(removed)
+        for shard in self.shards:
+            progress_path(self.directory.parent, f"{self.run_id}.{shard.name}").unlink(missing_ok=True)
+
+
+def make_engine_plan(dataset: str | None, engine: EngineSettings, **settings: Any) -> EnginePlan:
+    """Resolve and check everything that a run in shards needs; reads the dataset once for its hash.
+
+    Raises:
+        UsageError: as `make_plan`.
+    """
+    if settings.get("shard") is not None:
+        raise UsageError(f"--shard: not together with --engine {engine.engine}, which works on all shards")
+    run = make_plan(dataset, **settings)
+    if engine.engine_workers is None:
+        workers = min(len(os.sched_getaffinity(0)), max(1, run.dialogs))
+        engine = engine.replace(engine_workers=workers)
+    config = run.config.replace(dataset=dataset)
+    return EnginePlan(run=run, engine=engine, directory=shards_path(config), config=config)
+
+
+def make_engine_resume_plan(
+    directory: Path, *, force: bool = False, retry_failed: bool = False
+) -> EnginePlan:
+    """Return the plan that goes on with the shards in a directory.
+
+    Raises:
+        UsageError: there are none, or something that the results depend on has changed and ``force`` is not
+            set.
+    """
+    refuse_links(directory)
+    recorded = read_config(directory / ENGINE_FILE, EngineFile)
+    if directory.absolute().name != f"{recorded.run_id}{SHARDS}":
+        raise UsageError(f"run {directory}: holds the shards of {recorded.run_id}; give it its name again")
+    settings = dict(recorded.settings) | {"runs_dir": str(directory.parent)}
+    run = make_plan(settings.pop("dataset"), **settings)
+    changed = changed_inputs(recorded, run.config_file())
+    if changed and not force:
+        raise UsageError(
+            f"run {directory}: not as it was when the run began: {', '.join(changed)}; start a new run, or "
+            "mix both with --force"
+        )
+    return EnginePlan(
+        run=run,
+        engine=recorded.engine,
+        directory=directory,
+        config=recorded.settings,
+        resumed=True,
+        force=force,
+        retry_failed=retry_failed,
+    )
+
+
+def is_engine_run(directory: Path) -> bool:
+    """Return True if a directory holds the shards of an engine."""
+    return (directory / ENGINE_FILE).is_file()
+
+
+def shards_path(config: RunConfig) -> Path:
+    """Return the directory of the shards of a run that has a name."""
+    return run_path(config.replace(shard="0/1")).parent

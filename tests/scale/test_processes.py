@@ -1,0 +1,248 @@
+"""``memfin run --engine processes``: real workers, real signals, agents that take them down."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memfin.contracts.reading import read_json
+from memfin.contracts.settings import EngineFile
+from memfin.validation import validate_run
+from tests.commands import Command, run_command
+from tests.support import dialog, read_jsonl, write_jsonl
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = Path("runs") / "r"
+SHARDS = Path("runs") / "r.shards"
+LONG = 60.0
+
+DRAINED = 5.0
+SLACK = 4.0
+"""Seconds that a command has after a signal, and what a busy machine may add."""
+
+AGENT = """
+import asyncio, os, pathlib, signal, sys
+
+IN_WORKER = os.getpid() == os.getsid(0)
+if IN_WORKER:
+    print("a model is loaded")
+if IN_WORKER and pathlib.Path("unusable").exists():
+    raise ImportError("no model here")
+
+class Agent:
+    def __init__(self, session, observer):
+        self.name = session.dialog_id
+        self.observer = observer
+        self.turn = 0
+        if self.name == "d0009":
+            raise ValueError("no agent for this one")
+
+    async def reply(self, user_text):
+        self.turn += 1
+        self.observer.recall(short_term_context=user_text, query=user_text)
+        if self.name == "d0003" and self.turn == 2:
+            raise RuntimeError("this turn fails")
+        for poison in ("once", "always"):
+            if self.name == "d0004" and self.turn == 2 and pathlib.Path(poison).exists():
+                print("unfinished", end="", file=sys.stderr, flush=True)
+                if poison == "once":
+                    pathlib.Path(poison).unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+        if self.name >= "d0006" and pathlib.Path("hang").exists():
+            pathlib.Path(f"hanging-{self.name}").touch()
+            await asyncio.sleep(60)
+        return f"{self.name}-{self.turn}：市场存在不确定性，仅供参考。"
+
+def make(session, observer):
+    return Agent(session, observer)
+"""
+
+OPTIONS = ("data.jsonl", "--agent", "agent_of_shards:make", "--run-id", "r", "--fsync-interval", "0")
+ENGINE = ("--engine", "processes", "--engine-workers", "2")
+
+
+def prepare(folder: Path) -> None:
+    """Write the agent and 12 dialogues, three of one user, with a broken, a skipped and a repeated line."""
+    (folder / "agent_of_shards.py").write_text(AGENT, "utf-8")
+    lines = [dialog(f"d{number:04}", 2) for number in range(12)]
+    for number in (1, 2, 7):
+        lines[number]["user_id"] = "anna"
+    write_jsonl(folder / "data.jsonl", [*lines[:5], {"turns": []}, lines[1], *lines[5:]])
+    with (folder / "data.jsonl").open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), **more}
+
+
+def memfin(folder: Path, *words: object, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return run_command(*words, cwd=folder, env=environment(folder, **variables), timeout=LONG)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the summary of a run in one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    prepare(folder)
+    done = memfin(folder, "run", *OPTIONS, "--workers-score", 0, "--quiet")
+    assert done.returncode == 0, done.stderr
+    return (folder / RUN / "metrics_summary.json").read_bytes()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder with the agent and the dataset, in which no worker may be left."""
+    prepare(tmp_path)
+    yield tmp_path
+    assert workers(tmp_path) == []
+
+
+def workers(folder: Path) -> list[int]:
+    """Return the processes of workers in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"memfin.cli.worker" in words and (process / "cwd").readlink() == folder:
+                found.append(int(process.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def wait_until(true: Callable[[], bool], command: Command | None = None) -> None:
+    deadline = time.monotonic() + LONG
+    while not true():
+        assert command is None or command.poll() is None, command.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_killed_worker_goes_on_and_the_summary_is_that_of_one_process(
+    folder: Path, expected: bytes
+) -> None:
+    (folder / "once").touch()
+    done = memfin(folder, "run", *OPTIONS, *ENGINE, "--json", "--fail-on-error", 1)
+    assert done.returncode == 1, done.stderr
+    assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
+    assert json.loads(done.stdout) == json.loads(expected)
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["logs", "r"]
+    assert [path.name for path in (folder / "runs" / "logs").iterdir()] == ["progress_r.jsonl"]
+    lines = done.stderr.splitlines()
+    for line in (
+        "memfin: run r started in 2 shards",
+        "a model is loaded",
+        "unfinished",
+        "memfin: warning: shard 1/2: its worker was ended by SIGKILL, as when memory runs out; retry 1 of 3",
+        "memfin: data.jsonl:6: skipped, missing_turns: $.turns: the list is empty",
+        "memfin: --fail-on-error 1: 3 of 24 turns failed",
+    ):
+        assert sum(each.startswith(line) for each in lines) == 1, done.stderr
+    assert not list(validate_run(folder / RUN))
+
+
+def test_a_worker_that_dies_each_time_leaves_its_shard_resumable(folder: Path, expected: bytes) -> None:
+    (folder / "always").touch()
+    variables = {"MEMFIN_ENGINE": "processes", "MEMFIN_ENGINE_WORKERS": "2"}
+    failed = memfin(folder, "run", *OPTIONS, "--quiet", **variables)
+    assert failed.returncode == 3, failed.stderr
+    lines = failed.stderr.splitlines()
+    assert sum("; retry " in line for line in lines) == 3
+    assert lines[-1] == (
+        "memfin: shard 1/2: its worker was ended by SIGKILL, as when memory runs out, in 4 attempts; "
+        "memfin resume runs/r.shards goes on"
+    )
+    assert not (folder / RUN).exists()
+    states = {path.name: json.loads((path / "run_manifest.json").read_bytes()) for path in shards(folder)}
+    assert states["0-of-2"]["ended_at"] is not None
+    assert states["1-of-2"]["ended_at"] is None
+    record = read_json(folder / SHARDS / "engine.json", EngineFile)
+    assert (record.engine.engine, record.engine.engine_workers, record.version) == ("processes", 2, 1)
+    (folder / "always").unlink()
+    again = memfin(folder, "run", *OPTIONS, *ENGINE)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "exists already; memfin resume runs/r.shards goes on" in again.stderr
+    resumed = memfin(folder, "resume", SHARDS)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "memfin: resuming run r: 1 of 2 shards are complete" in resumed.stderr
+    assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
+    assert not (folder / SHARDS).exists()
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / SHARDS).iterdir() if path.is_dir())
+
+
+def test_one_signal_drains_all_workers_and_none_outlives_the_engine(folder: Path, expected: bytes) -> None:
+    (folder / "hang").touch()
+    (folder / "memfin.toml").write_text('engine = "processes"\nengine_workers = 2\nkeep_shards = true\n')
+
+    def hanging() -> bool:
+        return len(list(folder.glob("hanging-*"))) >= 4
+
+    command = Command("run", *OPTIONS, "--quiet", cwd=folder, env=environment(folder))
+    wait_until(hanging, command)
+    before = {path: committed(path) for path in shards(folder)}
+    assert all(before.values())
+    command.send_signal(signal.SIGINT)
+    since = time.monotonic()
+    _, errors = command.communicate(timeout=LONG)
+    assert time.monotonic() - since < DRAINED + SLACK
+    assert command.returncode == 130, errors
+    assert errors.endswith("memfin: stopped by SIGINT; memfin resume runs/r.shards goes on\n")
+    assert errors.count("stopped by") == 1
+    assert workers(folder) == []
+
+    for path in folder.glob("hanging-*"):
+        path.unlink()
+    command = Command("resume", SHARDS, "--quiet", cwd=folder, env=environment(folder))
+    wait_until(hanging, command)
+    assert len(workers(folder)) == 2
+    command.kill()
+    wait_until(lambda: not workers(folder))
+    command.communicate()
+
+    (folder / "hang").unlink()
+    assert all(committed(path) >= before[path] for path in shards(folder))
+    done = memfin(folder, "resume", SHARDS, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
+    assert len(shards(folder)) == 2
+
+
+def committed(run: Path) -> set[str]:
+    return {entry["dialog_id"] for entry in read_jsonl(run / "commits.log") if entry["kind"] == "judged"}
+
+
+def test_usage_errors_are_those_of_a_single_run_and_told_once(folder: Path) -> None:
+    for words in (
+        ("missing.jsonl", *OPTIONS[1:]),
+        (*OPTIONS, "--agent", "no_such_module:make"),
+        (*OPTIONS, "--metric", "agent_of_shards:nothing"),
+    ):
+        single, divided = memfin(folder, "run", *words), memfin(folder, "run", *words, *ENGINE)
+        assert divided.returncode == single.returncode == 2
+        assert divided.stderr == single.stderr
+    for words, reason in (
+        (("run", *OPTIONS, *ENGINE, "--repeats", "2"), "--repeats: not together with --engine processes"),
+        (("run", *OPTIONS, *ENGINE, "--shard", "0/2"), "--shard: not together with --engine processes"),
+        (("run", *OPTIONS, "--engine-workers", "2"), "--engine-workers: needs an engine"),
+        (("run", *OPTIONS, "--engine", "clouds"), "'clouds' is not one of 'local', 'processes', 'ray'"),
+        (("soak", *OPTIONS, *ENGINE[:2], "--epochs", "1"), "--engine: memfin soak runs in one process"),
+        (("bench", *ENGINE[:2]), "--engine: memfin bench runs in one process"),
+    ):
+        refused = memfin(folder, *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+        assert reason in refused.stderr
+    (folder / "unusable").touch()
+    refused = memfin(folder, "run", *OPTIONS, *ENGINE, "--quiet")
+    assert refused.returncode == 2
+    assert refused.stderr.count("no model here") == 1
+    assert not (folder / SHARDS).exists()
+    assert not (folder / RUN).exists()
