@@ -62,7 +62,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "sandbox": frozenset({"errors", "secrets", "text"}),
     "hosting": frozenset({"errors"}),
     "journal": frozenset({"errors", "contracts"}),
-    "client": frozenset({"errors", "secrets", "contracts", "text"}),
+    "client": frozenset({"errors", "secrets", "contracts", "shards", "text"}),
     "metrics": frozenset({"errors", "contracts", "language", "scoring"}),
     "report": frozenset({"errors", "contracts", "language", "metrics", "text"}),
 }

@@ -17,6 +17,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
 from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
 from memfin.client.errors import EndpointDown
+from memfin.client.limiter import StartLimiter
 from memfin.contracts import (
     Dialog,
     DialogCheckpoint,
@@ -384,6 +385,7 @@ class Replayer(Stage[DialogTask]):
         options: ReplayOptions,
         wires: DialogWires,
         observer_factory: Callable[[], TurnObserver] | None = None,
+        starts: StartLimiter | None = None,
     ) -> None:
         self._outbox = wires.answered.sender()
         self._commits, self._events = wires.commits.sender(), wires.events.sender()
@@ -395,6 +397,7 @@ class Replayer(Stage[DialogTask]):
         self._board = wires.board
         self._wants = wires.wants
         self._observer_factory = observer_factory
+        self._starts = starts
 
     async def handle(self, message: DialogTask) -> None:
         """Replay one dialogue."""
@@ -452,6 +455,7 @@ class Replayer(Stage[DialogTask]):
             on_resume=go_on if task.begun is not None else None,
             leaving=lambda: self.draining,
             observer_factory=self._observer_factory,
+            starts=self._starts,
         )
         for problem, count in (
             ("calls ignored their cancellation and were abandoned", replay.abandoned),

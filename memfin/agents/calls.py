@@ -230,12 +230,15 @@ async def with_retries(
     retries: int,
     first_pause: float,
     on_retry: Callable[[], None],
+    admit: Callable[[], Awaitable[float]] | None = None,
 ) -> T:
     """Make a call until it succeeds, and return its result; it gets the seconds left of ``limit``.
 
     It is made again after one of the ``retried`` errors, ``retries`` times at most, after a pause that
     doubles and is drawn at random, and is no shorter than the other side asked for. An error whose pause
     would go past the limit is raised, as is any other.
+
+    ``admit`` waits until an attempt may start and returns the seconds, which are no part of the limit.
 
     A call that gets no connection to an `AgentEndpoint` is made again, with its retries and its limit, until
     the endpoint is given up.
@@ -246,7 +249,7 @@ async def with_retries(
     for attempts_left in range(MAX_UNCONNECTED, -1, -1):
         began = time.perf_counter()
         try:
-            return await _within_limit(call, retried, limit, retries, first_pause, on_retry)
+            return await _within_limit(call, retried, limit, retries, first_pause, on_retry, admit)
         except TransportError as problem:
             if problem.endpoint is None or attempts_left == 0:
                 raise
@@ -262,10 +265,13 @@ async def _within_limit(
     retries: int,
     first_pause: float,
     on_retry: Callable[[], None],
+    admit: Callable[[], Awaitable[float]] | None,
 ) -> T:
     deadline = time.perf_counter() + limit
     attempt = 0
     while True:
+        if admit is not None:
+            deadline += await admit()
         try:
             return await call(deadline - time.perf_counter())
         except (TransportError, ConnectionError, EndpointRefusal) as problem:

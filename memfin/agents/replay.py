@@ -21,6 +21,7 @@ from memfin.agents.observer import (
     scrubber_of_replies,
 )
 from memfin.agents.protocol import AgentReply, Session
+from memfin.client.limiter import StartLimiter
 from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
@@ -121,11 +122,13 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     on_resume: OnResume | None = None,
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
+    starts: StartLimiter | None = None,
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return the trace.
 
     A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
     with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
+    ``starts`` limits the attempts at turns; what they wait for it counts neither as latency nor as time out.
 
     ``on_begun`` gets the turns so far with the agent's snapshot after each answered turn. Handed in again
     as ``begun`` it has the dialogue go on there, after a call of ``on_resume``. An agent that does not
@@ -138,7 +141,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     """
     session = open_session(dialog, options)
     observer = (observer_factory or TurnObserver)()
-    replayer = _DialogReplayer(dialog.dialog_id, observer, options)
+    replayer = _DialogReplayer(dialog.dialog_id, observer, options, starts)
     pairs = align_turn_pairs(dialog)
     turns = list(begun.turns) if begun is not None else []
     try:
@@ -219,7 +222,9 @@ def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -
 class _DialogReplayer:
     """The state of the turn loop: one agent, one observer, the retry count."""
 
-    def __init__(self, name: str, observer: TurnObserver, options: ReplayOptions) -> None:
+    def __init__(
+        self, name: str, observer: TurnObserver, options: ReplayOptions, starts: StartLimiter | None
+    ) -> None:
         self.calls = AgentCalls(name)
         self.observer = observer
         self.retries = 0
@@ -228,6 +233,8 @@ class _DialogReplayer:
         self.snapshot_error: str | None = None  # why no snapshot is asked for any more
         self._name = name
         self._options = options
+        self._starts = starts
+        self._held = 0.0  # seconds that turns have waited for their rate
         self._abandoned = 0
         self._hung_since = 0
         self._usage = UsageTotal()
@@ -333,7 +340,7 @@ class _DialogReplayer:
     async def _ask(self, user_text: str) -> tuple[AgentReply | None, float, TurnStatus, str | None]:
         """Return the reply, its latency in milliseconds, the turn's status and error."""
         limit = self._options.turn_timeout
-        start = time.perf_counter()
+        start, held = time.perf_counter(), self._held
         ready = await self.calls.ready(min(HUNG_LIMIT, HUNG_SHARE * limit))
         waited = time.perf_counter() - start
         if not ready:
@@ -343,13 +350,17 @@ class _DialogReplayer:
         error: str | None = None
         try:
             reply = await self._with_retries(
-                lambda left: self.calls.reply(user_text, left), TransportError, ConnectionError, waited=waited
+                lambda left: self.calls.reply(user_text, left),
+                TransportError,
+                ConnectionError,
+                waited=waited,
+                admit=self._admit if self._starts is not None else None,
             )
         except CallTimedOut:
             status, error = "timeout", f"no answer within {limit:g} s"
         except (CallFailed, TransportError, ConnectionError) as problem:
             status, error = "error", _text(problem)
-        elapsed = time.perf_counter() - start
+        elapsed = time.perf_counter() - start - (self._held - held)
         if status == "ok" and self.calls.blocked > limit:
             status, error = "timeout", f"answered after {elapsed:.1f} s, over the limit of {limit:g} s"
         return reply, elapsed * 1000.0, status, error
@@ -359,6 +370,7 @@ class _DialogReplayer:
         call: Callable[[float], Awaitable[T]],
         *retried: type[TransportError | ConnectionError],
         waited: float = 0.0,
+        admit: Callable[[], Awaitable[float]] | None = None,
     ) -> T:
         """Retry a call within the turn's limit, of which ``waited`` seconds are gone already."""
 
@@ -372,7 +384,15 @@ class _DialogReplayer:
             retries=self._options.turn_retries,
             first_pause=FIRST_BACKOFF,
             on_retry=count,
+            admit=admit,
         )
+
+    async def _admit(self) -> float:
+        """Wait until an attempt at a turn may start; return the seconds."""
+        assert self._starts is not None  # noqa: S101 - see above
+        held = await self._starts.admit()
+        self._held += held
+        return held
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
         """Put the turn's reply into the agent's history; return the error, if any."""

@@ -9,6 +9,7 @@ import click
 
 from memfin.cli import run
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
+from memfin.cli.engine import run_engine
 from memfin.cli.options import (
     BENCH_OPTIONS,
     NO_ENGINE,
@@ -149,7 +150,7 @@ def resume(
         raise UsageError(f"--metrics-port: only for soaks; {run_dir} is not one")
     if is_engine_run(run_dir):
         shards = make_engine_resume_plan(run_dir, force=force, retry_failed=retry_failed)
-        run.carry_out_shards(shards, as_json=as_json, quiet=quiet, ci=ci)
+        run.show_results(run_engine(shards, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci)
         return
     if is_bench(run_dir):
         bench = make_bench_resume_plan(run_dir, force=force, retry_failed=retry_failed)

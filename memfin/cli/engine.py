@@ -16,17 +16,12 @@ from memfin.cli.output import (
     ProgressView,
     ViewKind,
     counted,
-    failure_line,
-    note,
     warning_line,
 )
 from memfin.cli.process import run_work
-from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, RunStats, TurnDone, Warned
-from memfin.contracts.reading import read_json
+from memfin.contracts import DialogDone, ProgressEvent, RunResumed, RunStarted, TurnDone, Warned
 from memfin.contracts.settings import EngineSettings, check_settings
 from memfin.errors import UsageError
-from memfin.judges.stats import JudgedTurns
-from memfin.sandbox.references import one_line
 from memfin.scale.engine import RETRIES, Engine, State
 from memfin.scale.launchers import make_launcher
 from memfin.scale.plan import EnginePlan
@@ -60,7 +55,6 @@ class ShardsView(ProgressView):
         self._known: set[str] = set()
         self._begun: set[Shard] = set()
         self._refreshed = 0.0
-        self.failures = JudgedTurns()
         super().__init__(stream, kind, judge=judge)
         complete = plan.complete_shards()
         for shard, part in self._parts.items():
@@ -102,8 +96,6 @@ class ShardsView(ProgressView):
         self._begun.add(shard)
         if isinstance(event, RunStarted | RunResumed):
             self._dataset = event.dataset_path or ""
-        if isinstance(event, TurnDone):
-            self.failures.count(None if event.turn_status == "ok" else event.error or event.turn_status)
         if not isinstance(event, Warned) or self._is_new(warning_line(event)):
             self._show(event)
         if time.monotonic() - self._refreshed >= REFRESH:
@@ -116,9 +108,9 @@ class ShardsView(ProgressView):
         self._states[shard] = state
         if state.name == "retrying":
             self._begun.discard(shard)
-            self._warn(shard, f"{state.reason}; retry {state.retry} of {RETRIES}")
+            self.on_warning(f"shard {shard}: {state.reason}; retry {state.retry} of {RETRIES}")
         elif state.name == "failed" and len(self._parts) > 1:
-            self._warn(shard, f"{state.reason}; the other shards go on")
+            self.on_warning(f"shard {shard}: {state.reason}; the other shards go on")
         self._refresh()
 
     def on_line(self, shard: Shard, line: str) -> None:
@@ -133,9 +125,9 @@ class ShardsView(ProgressView):
                 self.progress.task_ids[0], description="merging", completed=merged, total=dialogs, note=""
             )
 
-    def _warn(self, shard: Shard, text: str) -> None:
-        message = one_line(f"shard {shard}: {text}")
-        self._show(Warned(ts=utc_now(), run_id=self._plan.run_id, message=message))
+    def on_warning(self, line: str) -> None:
+        """Print a warning of the engine's own."""
+        self._show(Warned(ts=utc_now(), run_id=self._plan.run_id, message=line))
 
     def _is_new(self, line: str) -> bool:
         new = line not in self._known
@@ -202,16 +194,10 @@ def engine_settings(settings: dict[str, Any]) -> EngineSettings | None:
     return None
 
 
-def run_engine(plan: EnginePlan, *, quiet: bool) -> tuple[Path, str | None]:
-    """Run the shards of a plan and merge them.
-
-    Returns the directory of the complete run and the warning about failed turns, which is printed.
-    """
+def run_engine(plan: EnginePlan, *, quiet: bool) -> Path:
+    """Run the shards of a plan and merge them; return the directory of the complete run."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     launcher = make_launcher(plan.engine)
     with ShardsView(sys.stderr, kind, plan) as view:
         run_work(Engine(plan, launcher, view), plan, view)
-    stats = read_json(plan.out / "run_stats.json", RunStats)
-    if (line := failure_line(stats.turns_by_status, view.failures)) is not None:
-        note(f"warning: {line}")
-    return plan.out, line
+    return plan.out

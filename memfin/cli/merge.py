@@ -1,6 +1,5 @@
 """``memfin merge``: one run of all its shards."""
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,15 +7,11 @@ from typing import Final
 
 import click
 
-from memfin.cli.ci import CiOutput, Outcome, with_ci
+from memfin.cli.ci import CiOutput, with_ci
 from memfin.cli.options import output_flags, with_language
-from memfin.cli.output import INTERVAL, corrected_summary, note, write_reports
-from memfin.cli.run import dialog_cases, failure_line, present
-from memfin.contracts import ConfigFile, EvalSummary, RunStats, many_failed
-from memfin.contracts.reading import read_json
-from memfin.errors import GateFailed, UsageError
-from memfin.judges.stats import JudgedTurns
-from memfin.runtime.gates import custom_directions, failed_gates, gated_values, gates_of, value_directions
+from memfin.cli.output import INTERVAL, note
+from memfin.cli.run import show_results
+from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
 
 SUFFIX: Final = ".shards"
@@ -79,67 +74,3 @@ def merge_with_view(shards: Sequence[Path], out: Path, *, quiet: bool) -> None:
             note(f"merged {done:,} of {total:,} dialogues")
 
     merge_shards(shards, out, show)
-
-
-def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Write the reports of a complete run, print its results, and apply its gates.
-
-    Raises:
-        UsageError: no agent could be created in any dialogue.
-        GateFailed: a gate of its settings does not hold.
-    """
-    recorded = read_json(directory / "config.json", ConfigFile)
-    stats = read_json(directory / "run_stats.json", RunStats)
-    summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
-    config = recorded.settings
-    warning, no_agent = _failures(directory, stats)
-    if warning is not None:
-        note(f"warning: {warning}")
-    present(
-        summary,
-        stats,
-        write_reports(directory) and directory / "report.html",
-        config,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    directions = value_directions(custom_directions(summary.metrics))
-    failed = failed_gates(
-        summary,
-        stats,
-        gates_of(config, directions),
-        config.fail_on_error,
-        config.fail_on_judge_error,
-        directory,
-    )
-    sys.stdout.flush()
-    values, cases = gated_values(summary.metrics), dialog_cases(directory)
-    ci.show(
-        Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
-    )
-    if no_agent is not None:
-        raise UsageError(
-            f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
-            f"answered: {no_agent}; {directory} holds the records"
-        )
-    if failed:
-        raise GateFailed("; ".join(failed))
-
-
-def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
-    """Return the warning about failed turns, and the error of a run in which no dialogue got an agent."""
-    total = sum(stats.turns_by_status.values())
-    if not many_failed(total - stats.turns_by_status.get("ok", 0), total):
-        return None, None
-    from memfin.report.reader import TRACES, ScannedDialog, scan  # noqa: PLC0415 - loads slowly
-
-    turns, valid, without = JudgedTurns(), 0, 0
-    creation_error: str | None = None
-    for dialog in scan(directory / TRACES, ScannedDialog):
-        valid += dialog.valid_dialog
-        if dialog.dialog_status == "failed" and dialog.dialog_error is not None:
-            without += 1
-            creation_error = creation_error or dialog.dialog_error
-        for turn in dialog.turns:
-            turns.count(None if turn.outcome == "ok" else turn.error or turn.outcome)
-    return failure_line(stats.turns_by_status, turns), creation_error if without == valid else None

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
 
@@ -28,7 +28,6 @@ from memfin.contracts import (
 from memfin.contracts.run import MAX_FAILED_SHARE, Suite
 from memfin.contracts.validity import LABELS
 from memfin.errors import RunFault, UsageError
-from memfin.judges.stats import OTHERS, JudgedTurns
 from memfin.sandbox.references import one_line
 
 if TYPE_CHECKING:
@@ -361,17 +360,6 @@ def progress_view(
     """Return the view that fits: only warnings, a bar on a terminal, plain lines elsewhere."""
     kind: ViewKind = "quiet" if quiet else "bar" if sys.stderr.isatty() else "plain"
     return ProgressView(sys.stderr, kind, suite, soak=soak, judge=judge)
-
-
-def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
-    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
-    total = sum(turns_by_status.values())
-    failed = total - turns_by_status.get("ok", 0)
-    if not many_failed(failed, total):
-        return None
-    text, times = next((item for item in turns.reasons().items() if item[0] != OTHERS), ("", 0))
-    reason = f"; the most frequent reason, {times} times: {text}" if times else ""
-    return one_line(f"{failed} of {total} turns failed{reason}")
 
 
 def corrections_of(directory: Path) -> Corrections | None:

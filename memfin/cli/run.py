@@ -2,13 +2,12 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import click
 
-from memfin.actors.measuring import directions_of, resolve_metrics
 from memfin.actors.messages import utc_now
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.engine import engine_settings, run_engine
@@ -30,7 +29,6 @@ from memfin.cli.options import (
 from memfin.cli.output import (
     ProgressView,
     corrected_summary,
-    failure_line,
     note,
     print_table,
     progress_view,
@@ -48,10 +46,11 @@ from memfin.contracts import (
     RunStats,
     TurnDone,
     Warned,
+    many_failed,
 )
 from memfin.contracts.reading import read_json
 from memfin.errors import GateFailed, UsageError
-from memfin.judges.stats import JudgedTurns, judge_warnings
+from memfin.judges.stats import OTHERS, JudgedTurns, judge_warnings
 from memfin.language import marked, tr, tr_counted
 from memfin.runtime.gates import (
     custom_directions,
@@ -68,7 +67,8 @@ from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak_plan import make_soak_plan
-from memfin.scale.plan import EnginePlan, make_engine_plan
+from memfin.sandbox.references import one_line
+from memfin.scale.plan import make_engine_plan
 
 S = TypeVar("S", bound=Record)
 _TURNS: Final = marked("1 turn"), marked("{count:,} turns")
@@ -126,7 +126,8 @@ def command(dataset: str | None, *, as_json: bool, quiet: bool, ci: CiOutput, **
     if engine is not None:
         if limits is not None:
             raise UsageError(f"--repeats: not together with --engine {engine.engine}; give one of them")
-        carry_out_shards(make_engine_plan(dataset, engine, **settings), as_json=as_json, quiet=quiet, ci=ci)
+        plan = make_engine_plan(dataset, engine, **settings)
+        show_results(run_engine(plan, quiet=quiet), as_json=as_json, quiet=quiet, ci=ci)
         return
     if limits is not None:
         repeated = make_soak_plan(dataset, limits=limits, **settings)
@@ -240,31 +241,30 @@ def carry_out(plan: RunPlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> Non
         raise GateFailed("; ".join(gates))
 
 
-def carry_out_shards(plan: EnginePlan, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
-    """Run the shards of a plan to their end, then do for all together what `carry_out` does.
+def show_results(directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput) -> None:
+    """Write the reports of a complete run, print its results, and apply its gates.
 
     Raises:
-        UsageError, GateFailed: as `carry_out`.
+        UsageError: no agent could be created in any dialogue.
+        GateFailed: a gate of its settings does not hold.
     """
-    directory, warning = run_engine(plan, quiet=quiet)
-    show_results(directory, as_json=as_json, quiet=quiet, ci=ci, warning=warning)
-
-
-def show_results(
-    directory: Path, *, as_json: bool, quiet: bool, ci: CiOutput, warning: str | None = None
-) -> None:
-    """Write the reports of a merged run, print its results and apply the gates of its settings.
-
-    Raises:
-        UsageError, GateFailed: as `carry_out`.
-    """
-    config = read_json(directory / "config.json", ConfigFile).settings
+    recorded = read_json(directory / "config.json", ConfigFile)
     stats = read_json(directory / "run_stats.json", RunStats)
     summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
-    report = write_reports(directory)
-    present(summary, stats, report, config, as_json=as_json, quiet=quiet)
-    directions = value_directions(directions_of(resolve_metrics(config.metric)))
-    gates = failed_gates(
+    config = recorded.settings
+    warning, no_agent = _failures(directory, stats)
+    if warning is not None:
+        note(f"warning: {warning}")
+    present(
+        summary,
+        stats,
+        write_reports(directory) and directory / "report.html",
+        config,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    directions = value_directions(custom_directions(summary.metrics))
+    failed = failed_gates(
         summary,
         stats,
         gates_of(config, directions),
@@ -274,10 +274,35 @@ def show_results(
     )
     sys.stdout.flush()
     values, cases = gated_values(summary.metrics), dialog_cases(directory)
-    dataset = summary.dataset_path
-    ci.show(Outcome(summary.run_id, config, dataset, values, gates, warning, "dialogue", cases))
-    if gates:
-        raise GateFailed("; ".join(gates))
+    ci.show(
+        Outcome(recorded.run_id, config, summary.dataset_path, values, failed, warning, "dialogue", cases)
+    )
+    if no_agent is not None:
+        raise UsageError(
+            f"agent {config.agent!r}: no turn of the {summary.counters.valid_dialogs} dialogues was "
+            f"answered: {no_agent}; {directory} holds the records"
+        )
+    if failed:
+        raise GateFailed("; ".join(failed))
+
+
+def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
+    """Return the warning about failed turns, and the error of a run in which no dialogue got an agent."""
+    total = sum(stats.turns_by_status.values())
+    if not many_failed(total - stats.turns_by_status.get("ok", 0), total):
+        return None, None
+    from memfin.report.reader import TRACES, ScannedDialog, scan  # noqa: PLC0415 - as above
+
+    turns, valid, without = JudgedTurns(), 0, 0
+    creation_error: str | None = None
+    for dialog in scan(directory / TRACES, ScannedDialog):
+        valid += dialog.valid_dialog
+        if dialog.dialog_status == "failed" and dialog.dialog_error is not None:
+            without += 1
+            creation_error = creation_error or dialog.dialog_error
+        for turn in dialog.turns:
+            turns.count(None if turn.outcome == "ok" else turn.error or turn.outcome)
+    return failure_line(stats.turns_by_status, turns), creation_error if without == valid else None
 
 
 def _outcome(
@@ -324,6 +349,17 @@ def run_to_end(plan: RunPlan, view: ProgressView) -> tuple[Run[EvalSummary], str
     if line is not None:
         view.on_event(Warned(ts=utc_now(), run_id=plan.run_id, message=line))
     return run, line
+
+
+def failure_line(turns_by_status: Mapping[str, int], turns: JudgedTurns) -> str | None:
+    """Return a warning when many turns failed, with the most frequent reason that this process has seen."""
+    total = sum(turns_by_status.values())
+    failed = total - turns_by_status.get("ok", 0)
+    if not many_failed(failed, total):
+        return None
+    text, times = next((item for item in turns.reasons().items() if item[0] != OTHERS), ("", 0))
+    reason = f"; the most frequent reason, {times} times: {text}" if times else ""
+    return one_line(f"{failed} of {total} turns failed{reason}")
 
 
 def results(run: Run[S]) -> tuple[S, RunStats]:

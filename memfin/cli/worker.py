@@ -13,11 +13,12 @@ from memfin.actors.messages import utc_now
 from memfin.cli.main import end_with_threads, failure
 from memfin.cli.output import ProgressView
 from memfin.cli.process import run_work
+from memfin.client.leases import TOKEN_VARIABLE
 from memfin.contracts import ProgressEvent
 from memfin.errors import UsageError
 from memfin.runtime.run import Run
 from memfin.sandbox.references import one_line
-from memfin.scale.worker import DRAIN_SECONDS, RATE_TOKEN, WorkerFailed, WorkerTask, worker_plan
+from memfin.scale.worker import DRAIN_SECONDS, WorkerFailed, WorkerTask, worker_plan
 
 LAST_WORDS: Final = 0.2
 """Seconds for the last events to be read."""
@@ -91,7 +92,7 @@ def main() -> NoReturn:
         view = WorkerView(channel, str(task.settings.run_id))
         threading.Thread(target=_watch, args=(commands,), name="engine-watch", daemon=True).start()
         if task.rate_token is not None:
-            os.environ[RATE_TOKEN] = task.rate_token
+            os.environ[TOKEN_VARIABLE] = task.rate_token
         plan = worker_plan(task)
         run_work(Run(plan, view.on_event), plan, view, DRAIN_SECONDS)
         code = 0

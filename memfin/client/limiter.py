@@ -1,32 +1,27 @@
 """Rate and concurrency limits, retries and a circuit breaker, shared by all calls to one endpoint.
 
-`SlidingWindow`, `AdaptiveConcurrency`, `Breaker` and `Attempts` are pure state whose methods take the time.
-`CallLimiter` queues calls until that state lets them start.
+`AdaptiveConcurrency`, `Breaker` and `Attempts` are pure state whose methods take the time, as are the
+windows of `memfin.client.windows`. `CallLimiter` queues calls until that state lets them start;
+`StartLimiter` does so for calls that have a rate alone.
 """
 
 import asyncio
 import math
 import random
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, TypeVar
 
-from memfin.client.errors import RequestError
+from memfin.client.errors import EndpointDown, RequestError
+from memfin.client.windows import Permit, Rate, Windows
 
 T = TypeVar("T")
 
-# Sliding windows. A request that is slow on its way makes those behind it look too close together at the
-# server; GUARD is the share of a second, at most, by which a window is wider than promised for that.
-GUARD: Final = 0.07
-SLACK: Final = 0.01  # seconds by which a start may be early, so that late timers cost no throughput
-_MINUTE: Final = 60.0
-_REQUEST_PACE: Final = 0.9
 _INSTANT: Final = 1e-9  # seconds that a clock may not be able to wait
 
 FAILURES: Final = 5  # failures of the endpoint in a row that open the breaker
@@ -65,87 +60,6 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
         except (ValueError, TypeError, OverflowError, IndexError):
             return None
     return None if seconds > ABSURD_RETRY_AFTER else min(max(seconds, 0.0), MAX_RETRY_AFTER)
-
-
-@dataclass(eq=False, slots=True)
-class Start:
-    """One start counted by a window; its weight can be corrected later."""
-
-    at: float
-    weight: int
-    counted: bool = True
-
-
-class SlidingWindow:
-    """Sliding window: at most ``limit`` in any ``period`` seconds, ``pace`` seconds per unit of weight.
-
-    A start heavier than the limit is let through alone when the window is empty. The clock is monotonic.
-    """
-
-    def __init__(self, limit: int, period: float, pace: float) -> None:
-        self._limit = limit
-        self._period = period
-        self._pace = pace
-        self._starts: deque[Start] = deque()
-        self._sum = 0
-        self._due = -math.inf
-
-    @classmethod
-    def of_requests(cls, per_minute: float) -> Self:
-        """Limit requests: a window of one second, or of a single request where fewer fit into a second."""
-        interval = _MINUTE / per_minute
-        limit = max(1, math.floor(1 / interval * (1 + 1e-9)))
-        period = limit * interval
-        return cls(limit, period + GUARD * min(period, 1.0), _REQUEST_PACE * interval)
-
-    @classmethod
-    def of_tokens(cls, per_minute: float) -> Self:
-        """Limit tokens per minute; shorter periods get their share and at most one call beyond it."""
-        pace = (1 + GUARD) * _MINUTE / per_minute
-        return cls(max(1, math.floor(per_minute)), _MINUTE * (1 + GUARD / 60), pace)
-
-    def wait(self, now: float, weight: int = 1) -> float:
-        """Return the seconds until the next start is allowed, 0.0 for now."""
-        while self._starts and self._starts[0].at + self._period <= now:
-            left = self._starts.popleft()
-            left.counted = False
-            self._sum -= left.weight
-        until_room, excess = 0.0, self._sum + min(weight, self._limit) - self._limit
-        for start in self._starts:
-            if excess <= 0:
-                break
-            excess -= start.weight
-            until_room = start.at + self._period - now
-        return max(0.0, self._due - SLACK - now, until_room)
-
-    def start(self, now: float, weight: int = 1) -> Start:
-        """Count a start that `wait` has allowed."""
-        start = Start(now, weight)
-        self._starts.append(start)
-        self._sum += weight
-        self._due = max(self._due, now) + weight * self._pace
-        return start
-
-    def correct(self, start: Start, weight: int) -> None:
-        """Replace the weight of a start; later starts make up for the difference."""
-        change = weight - start.weight
-        start.weight = weight
-        self._due += change * self._pace
-        if start.counted:
-            self._sum += change
-
-    def sent(self, start: Start, now: float) -> None:
-        """Count a start from now, as its request was sent after a delay."""
-        if now - start.at <= SLACK:
-            return
-        if start.counted:
-            self._starts.remove(start)
-        else:
-            start.counted = True
-            self._sum += start.weight
-        start.at = now
-        self._starts.append(start)
-        self._due = max(self._due, now + start.weight * self._pace)
 
 
 class AdaptiveConcurrency:
@@ -308,8 +222,7 @@ class CallResult(Generic[T]):
 class _Permit:
     """Permission for one attempt; ``trying`` marks the probe of an open breaker."""
 
-    requests: list[Start]
-    tokens: list[Start]
+    start: Permit
     round: int
     trying: bool
 
@@ -327,6 +240,7 @@ class CallLimiter:
     """Limiter of the calls of all workers to one endpoint, in the order in which they queue.
 
     ``rpm`` and ``tpm`` bound requests and tokens per minute (see `SlidingWindow`); every attempt counts.
+    ``rate`` is a limit shared with other processes in place of both.
     ``workers`` bounds the calls in flight; HTTP 429 halves that bound. A Retry-After, cut to
     ``max_pause`` seconds, and a 429 without one pause all calls. A call fails with its last
     `RequestError` after ``max_attempts`` failures or twice as many refusals; at once if its error is not
@@ -343,6 +257,7 @@ class CallLimiter:
         workers: int,
         rpm: float | None = None,
         tpm: float | None = None,
+        rate: Rate | None = None,
         max_attempts: int = MAX_ATTEMPTS,
         on_warning: Callable[[str], None],
         name: str = "endpoint",
@@ -352,8 +267,7 @@ class CallLimiter:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self._name = name
-        self._requests = [] if rpm is None else [SlidingWindow.of_requests(rpm)]
-        self._tokens = [] if tpm is None else [SlidingWindow.of_tokens(tpm)]
+        self._rate = rate or Windows(rpm, tpm)
         self._concurrency = AdaptiveConcurrency(workers)
         self._breaker = Breaker()
         self._max_down = max_down
@@ -372,6 +286,10 @@ class CallLimiter:
         self._gave_up = False
         self._unavailable = ""
         self._last_failure = ""
+
+    async def close(self) -> None:
+        """Close the connection to whoever gives permissions."""
+        await self._rate.close()
 
     async def call(
         self,
@@ -442,36 +360,38 @@ class CallLimiter:
         async with self._queue:
             while self._times_given_up == times:
                 now = self._clock.now()
-                closed_for, down_for = self._breaker.wait(now), self._breaker.down_for(now)
-                if 0 < closed_for < math.inf and down_for >= self._max_down:
-                    raise self._give_up(f"has been down for {down_for:.0f} s", " and is given up")
-                # 1. Too many calls in flight, or one that probes: wait for one to end.
-                # 2. The breaker is open: wait until a probe is due, or nobody waits any more.
-                # 3. A pause, or no room in a window.
-                if self._in_flight >= self._concurrency.limit or closed_for == math.inf:
-                    delay = math.inf
-                elif closed_for > 0:
-                    delay = min(closed_for, self._max_down - down_for)
-                else:
-                    waits = [window.wait(now) for window in self._requests]
-                    waits += [window.wait(now, tokens) for window in self._tokens]
-                    delay = max(self._paused_until - now, *waits, 0.0)
+                delay = self._delay(now) or self._rate.wait(now, tokens)
                 if delay < _INSTANT:
-                    self._in_flight += 1
-                    return _Permit(
-                        [window.start(now) for window in self._requests],
-                        [window.start(now, tokens) for window in self._tokens],
-                        self._concurrency.round,
-                        self._breaker.started(),
-                    )
+                    try:
+                        start = await self._rate.start(now, tokens)
+                    except EndpointDown as problem:
+                        raise self._refuse(str(problem)) from problem
+                    # While others were asked for the start, this endpoint may have gone down.
+                    if self._times_given_up == times and self._delay(self._clock.now()) < _INSTANT:
+                        self._in_flight += 1
+                        return _Permit(start, self._concurrency.round, self._breaker.started())
+                    start.withdraw()
+                    continue
                 self._changed.clear()
                 await self._clock.wait(self._changed, delay)
             raise RequestError("unavailable", self._unavailable)
 
+    def _delay(self, now: float) -> float:
+        """Return the seconds until a call may start, if its rate allows it; raise the error of giving up."""
+        closed_for, down_for = self._breaker.wait(now), self._breaker.down_for(now)
+        if 0 < closed_for < math.inf and down_for >= self._max_down:
+            raise self._give_up(f"has been down for {down_for:.0f} s", " and is given up")
+        # 1. Too many calls in flight, or one that probes: wait for one to end.
+        # 2. The breaker is open: wait until a probe is due, or nobody waits any more.
+        # 3. A pause.
+        if self._in_flight >= self._concurrency.limit or closed_for == math.inf:
+            return math.inf
+        if closed_for > 0:
+            return min(closed_for, self._max_down - down_for)
+        return max(self._paused_until - now, 0.0)
+
     def _sent(self, permit: _Permit) -> None:
-        now, starts = self._clock.now(), (*permit.requests, *permit.tokens)
-        for window, start in zip((*self._requests, *self._tokens), starts, strict=True):
-            window.sent(start, now)
+        permit.start.sent(self._clock.now())
 
     def _succeeded(self, permit: _Permit, spent: int | None) -> None:
         self._correct_tokens(permit, spent)
@@ -535,15 +455,44 @@ class CallLimiter:
         if not self._gave_up:
             self._gave_up = True
             self._notify(f"{self._name} {reason}{consequence}")
+        return self._refuse(f"the endpoint {reason} ({self._last_failure})")
+
+    def _refuse(self, why: str) -> RequestError:
         self._times_given_up += 1
-        self._unavailable = f"the endpoint {reason} ({self._last_failure})"
-        return RequestError("unavailable", self._unavailable)
+        self._unavailable = why
+        return RequestError("unavailable", why)
 
     def _correct_tokens(self, permit: _Permit, spent: int | None) -> None:
         if spent is not None:
-            for window, start in zip(self._tokens, permit.tokens, strict=True):
-                window.correct(start, spent)
+            permit.start.correct(spent)
 
     def _backoff(self, number: int) -> float:
         """Return the wait before the next attempt: full jitter below a bound that doubles."""
         return self._draw() * min(MAX_BACKOFF, BACKOFF * 2.0 ** min(number - 1, 16))
+
+
+class StartLimiter:
+    """Limiter of the starts of calls, in the order in which they queue, by their rate alone."""
+
+    def __init__(self, rate: Rate, clock: Clock | None = None) -> None:
+        self._rate = rate
+        self._clock = clock or Clock()
+        self._queue = asyncio.Lock()
+
+    async def admit(self) -> float:
+        """Wait until a call may start, which it is to do at once; return the seconds that took.
+
+        Raises:
+            EndpointDown: who gives permissions has been away for too long.
+            UsageError: the settings are not those of who gives permissions.
+        """
+        began = self._clock.now()
+        async with self._queue:
+            while (delay := self._rate.wait(self._clock.now())) >= _INSTANT:
+                await self._clock.wait(asyncio.Event(), delay)
+            await self._rate.start(self._clock.now())
+        return self._clock.now() - began
+
+    async def close(self) -> None:
+        """Close the connection to whoever gives permissions."""
+        await self._rate.close()

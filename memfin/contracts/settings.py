@@ -131,6 +131,18 @@ class RunConfig(Record):
         Seconds, _evaluation("Seconds per turn for an agent, retries included, and for a judge.")
     ] = 120.0
     turn_retries: Annotated[Retries, _evaluation("Retries after transport errors.")] = 2
+    agent_rpm: Annotated[
+        RequestRate | None,
+        _system("Maximum requests per minute to the agent, in every window; every attempt counts."),
+    ] = None
+    rate_lease_address: Annotated[
+        str | None,
+        _evaluation(
+            "Share the limits per minute with other runs through this coordinator; its token is in "
+            "MEMFIN_RATE_TOKEN.",
+            metavar="HOST:PORT",
+        ),
+    ] = None
     judge_rpm: Annotated[
         RequestRate | None,
         _judge("Maximum judge requests per minute, in every window; not for the offline judge."),

@@ -105,6 +105,7 @@ class OpenAIJudge(RecordingJudge[R, V]):
 
     async def close(self) -> None:
         """Close the connections and the cache."""
+        await self._gate.close()
         await self.cache.close()
         await self._client.close()
 

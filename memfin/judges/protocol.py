@@ -15,7 +15,7 @@ from memfin.judges.cache import AnswerCache, CacheMode
 from memfin.judges.prompts import Prompt
 
 if TYPE_CHECKING:
-    from memfin.client.limiter import CallLimiter
+    from memfin.client.limiter import CallLimiter, StartLimiter
 
 R_contra = TypeVar("R_contra", bound=Record, contravariant=True)
 V_co = TypeVar("V_co", bound=Record, covariant=True)
@@ -146,8 +146,8 @@ class JudgeSetup(NamedTuple):
 
     gate: "CallLimiter | None" = None
     """Limits, retries and pauses of the requests to a model, shared by all workers."""
-    rpm: float | None = None
-    """Judgements per minute of a user's own judge."""
+    starts: "StartLimiter | None" = None
+    """Limit of the calls of a user's own judge, shared by all workers."""
     retries: int = 2
     """Calls of a user's own judge after a transport error, besides the first."""
     warn: Callable[[str], None] = lambda _: None

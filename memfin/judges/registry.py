@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 import msgspec
-from aiolimiter import AsyncLimiter
 
 from memfin.agents.calls import FIRST_BACKOFF, TransportError, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
@@ -85,8 +84,7 @@ class PythonJudge(Generic[R, V]):
         self._implementation = implementation
         self._task = task
         self._limit = limit
-        # One permit at a time: a larger bucket would let a burst through that breaks the limit.
-        self._limiter = AsyncLimiter(1, 60.0 / setup.rpm) if setup.rpm is not None else None
+        self._starts = setup.starts
         self._retries = setup.retries
         self._warn = setup.warn
         self._warned = False
@@ -150,8 +148,8 @@ class PythonJudge(Generic[R, V]):
                 self._idle.append(calls)
 
     async def _admit(self) -> None:
-        if self._limiter is not None:
-            await self._limiter.acquire()
+        if self._starts is not None:
+            await self._starts.admit()
 
     def _verdict(self, request: R, answer: Any) -> V:
         try:  # msgspec would not check a struct that a judge built
@@ -172,6 +170,8 @@ class PythonJudge(Generic[R, V]):
     async def close(self) -> None:
         """Close the user's judge if it has ``close``; a failure is ignored, as judging is finished."""
         try:
+            if self._starts is not None:
+                await self._starts.close()
             if self._cache is not None:
                 await self._cache.close()
         finally:

@@ -41,6 +41,7 @@ from memfin.runtime.bench_gates import (
 from memfin.runtime.judging import judge_inputs, judge_name, make_judge_of
 from memfin.runtime.pipeline import Plan, Suite
 from memfin.runtime.plan import spooled
+from memfin.runtime.rates import start_limiter
 from memfin.runtime.resume import resumed
 from memfin.runtime.settings import checked_config
 from memfin.runtime.soak_plan import SoakPlan, SoakSuite, new_soak, resumed_soak
@@ -175,8 +176,15 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
     place = config.document or benchmark.document
     loaded = load_document(place) if place is not None else None
     index = DocumentIndex(loaded) if loaded is not None else None
-    system = load_system(rag, document=loaded, settings=AgentSettings.of(config), retries=config.turn_retries)
     board = WarningBoard()
+    starts = start_limiter("agent", config, board.warn)
+    system = load_system(
+        rag,
+        document=loaded,
+        settings=AgentSettings.of(config),
+        retries=config.turn_retries,
+        starts=starts,
+    )
     resolved = make_judge_of(RagTask(), judge, config, board.warn)
     config = config.replace(agent=system.reference, judge=judge_name(resolved))
     numbered = enumerate(benchmark.questions, 1)
@@ -208,6 +216,7 @@ def _made(config: BenchConfig, spool: SpooledDataset | None, rag: RagLike, judge
         judge=resolved,
         controls=controls,
         system=system,
+        starts=starts,
         board=board,
         layout=QUESTIONS if resolved is None else JUDGED_QUESTIONS,
         warnings=tuple(warnings),

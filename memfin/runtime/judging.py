@@ -11,6 +11,7 @@ from memfin.judges import DialogJudge, Judge, JudgeSetup, resolve_judge
 from memfin.judges.controls import Control, controls
 from memfin.judges.protocol import JudgeTask, R, RecordingJudge, V
 from memfin.judges.registry import OPENAI, JudgeLike, resolve_judge_of
+from memfin.runtime.rates import rate_of, start_limiter
 from memfin.scoring.verdicts import reference_request
 
 LOOKED_AT: Final = 1000
@@ -43,7 +44,6 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
         warn=warn,
         scope=config.judge_scope,
         votes=config.judge_votes,
-        rpm=config.judge_rpm,
         retries=config.turn_retries,
         seed=config.seed,
         max_tokens=config.judge_max_tokens,
@@ -52,13 +52,12 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
         cache_dir=Path(config.judge_cache_dir or Path(config.runs_dir) / CACHE).absolute(),
     )
     if not isinstance(judge, str) or not judge.startswith(OPENAI):
-        return setup
+        return setup._replace(starts=start_limiter("judge", config, warn))
     from memfin.client.limiter import CallLimiter  # noqa: PLC0415 - the client for HTTP loads slowly
 
     gate = CallLimiter(
         workers=config.workers_judge,
-        rpm=config.judge_rpm,
-        tpm=config.judge_tpm,
+        rate=rate_of("judge", config, warn, tokens=True),
         max_down=config.judge_patience,
         on_warning=warn,
         name="the judge's endpoint",

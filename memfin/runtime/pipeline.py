@@ -22,6 +22,7 @@ from memfin.actors.channels import Wires
 from memfin.actors.judge_pool import JudgePool, Judging
 from memfin.actors.messages import WarningBoard
 from memfin.actors.writers import OnEvent, ProgressLog, TraceWriter
+from memfin.client.limiter import StartLimiter
 from memfin.contracts import (
     ConfigFile,
     DialogStatus,
@@ -39,7 +40,7 @@ from memfin.journal import DIALOGUES, Artifact, Layout, RunDirectory, progress_p
 from memfin.judges.protocol import Judge
 from memfin.runtime.judging import judge_endpoint
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.settings import new_run_id
+from memfin.runtime.settings import new_run_id, run_path
 from memfin.shards import Shard
 from memfin.version import __version__
 
@@ -136,6 +137,7 @@ class Plan(ABC, Generic[S]):
         model_name: name of the system under test in the manifest.
         judge: the judge of the answers; None where messages pass the judge pool as they are.
         controls: cases whose right verdict is known, for a judge that is a model.
+        starts: limit of the requests to the system under test.
         system: the system under test, closed at the end; None where nothing is asked.
         directory, progress: where the artifacts and the progress log go.
         shard: the part of the dataset that is evaluated; None for all of it.
@@ -160,6 +162,7 @@ class Plan(ABC, Generic[S]):
     board: WarningBoard
     fingerprint_inputs: dict[str, Any]
     controls: Sequence[Any] = ()
+    starts: StartLimiter | None = None
     layout: Layout = DIALOGUES
     warnings: Sequence[str] = ()
     resumed: Resumed | None = None
@@ -239,6 +242,8 @@ class Plan(ABC, Generic[S]):
         if self.spool is not None:
             self.spool.close()
         try:
+            if self.starts is not None:
+                await self.starts.close()
             if self.system is not None:
                 await self.system.close()
         finally:
@@ -340,14 +345,6 @@ class Pipeline(Generic[S]):
         self.stop_timers()
         for stage in self.stages:
             stage.close()
-
-
-def run_path(config: RunConfig) -> Path:
-    """Return the directory of a run that has a name; the shards of one have a directory together."""
-    runs = Path(config.runs_dir)
-    if config.shard is None:
-        return runs / str(config.run_id)
-    return runs / f"{config.run_id}.shards" / Shard.parse(config.shard).name
 
 
 def source_sha256(reference: str) -> str | msgspec.UnsetType:

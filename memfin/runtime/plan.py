@@ -32,8 +32,9 @@ from memfin.metrics.aggregate import summary_pieces
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
-from memfin.runtime.pipeline import AnyWires, Plan, Suite, run_path
-from memfin.runtime.settings import C, make_config, new_run_id
+from memfin.runtime.pipeline import AnyWires, Plan, Suite
+from memfin.runtime.rates import start_limiter
+from memfin.runtime.settings import C, make_config, new_run_id, run_path
 from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
@@ -204,6 +205,7 @@ def make_plan(
     config = config.replace(agent=agents.reference)
     board = WarningBoard()
     resolved_judge = make_judge(judge, config, board.warn)
+    starts = start_limiter("agent", config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
     spool = None
     path = SAMPLE if config.dataset is None else Path(config.dataset)
@@ -232,7 +234,7 @@ def make_plan(
             judge=config.judge,
         )
         workers = range(config.workers_dialog)
-        return [Replayer(worker, agents, options, wires, observer_factory) for worker in workers]
+        return [Replayer(worker, agents, options, wires, observer_factory, starts) for worker in workers]
 
     return RunPlan(
         config=config,
@@ -245,6 +247,7 @@ def make_plan(
         metrics=custom,
         controls=judge_controls(resolved_judge, spool or path, config) if first else (),
         system=agents,
+        starts=starts,
         board=board,
         fingerprint_inputs={
             "dataset_sha256": sha256,

@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar
 
 from memfin.actors.measuring import directions_of, resolve_metrics
@@ -14,6 +15,7 @@ from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, check_limit, gates_of, value_directions
 from memfin.scoring.user_detectors import TAG_MAPPER, Detector, importable_reference
+from memfin.shards import Shard
 
 C = TypeVar("C", bound=RunConfig)
 PathText = str | os.PathLike[str]
@@ -32,6 +34,8 @@ class CommonSettings(TypedDict, total=False):
     shard: str | None
     turn_timeout: float
     turn_retries: int
+    agent_rpm: float | None
+    rate_lease_address: str | None
     judge_rpm: float | None
     judge_tpm: float | None
     judge_scope: JudgeScope
@@ -122,3 +126,11 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Direc
 def new_run_id() -> str:
     """Return a fresh run id: ``YYYYMMDD_HHMMSS_`` and six hexadecimal digits, in UTC."""
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
+
+
+def run_path(config: RunConfig) -> Path:
+    """Return the directory of a run that has a name; the shards of one have a directory together."""
+    runs = Path(config.runs_dir)
+    if config.shard is None:
+        return runs / str(config.run_id)
+    return runs / f"{config.run_id}.shards" / Shard.parse(config.shard).name

@@ -192,12 +192,14 @@ class SoakPlan:
 
     @property
     def pause(self) -> float:
-        """Seconds between two epochs, whose judges could exceed their limits together without a window."""
+        """Seconds between two epochs, which could exceed the limits together without a window."""
         config = self.config
-        if config.judge in (NO_JUDGE, "heuristic"):
+        if config.rate_lease_address is not None:
             return 0.0
-        of_requests = max(1.0, 60 / config.judge_rpm) if config.judge_rpm else 0.0
-        return 1.1 * max(of_requests, 60.0 if config.judge_tpm else 0.0)
+        rpms, tpm = [config.agent_rpm], None
+        if config.judge not in (NO_JUDGE, "heuristic"):
+            rpms, tpm = [*rpms, config.judge_rpm], config.judge_tpm
+        return 1.1 * max(*(max(1.0, 60 / rpm) if rpm else 0.0 for rpm in rpms), 60.0 if tpm else 0.0)
 
     def epoch(self, number: int, *, begun: bool) -> Plan[Any]:
         """Return the plan of an epoch; ``begun`` goes on with one that was interrupted. Blocks.

@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,8 @@ from typing import Final, Literal, NamedTuple, Protocol, Self
 import anyio
 
 from memfin.actors.writers import OnEvent
+from memfin.client.coordinator import RateLease, rate_coordinator
+from memfin.client.leases import RateLimits
 from memfin.contracts import ProgressEvent
 from memfin.errors import RunFault, RunStopped, UsageError
 from memfin.runtime.pipeline import DRAIN_LIMIT
@@ -70,7 +73,13 @@ class Attempt(NamedTuple):
 
 
 class Launcher(Protocol):
-    """Place where workers run. Entered before the first attempt, left after the last one."""
+    """Place where workers run. Entered before the first attempt, left after the last one.
+
+    Attributes:
+        host: the address of this machine as the workers see it; known once entered.
+    """
+
+    host: str
 
     async def __aenter__(self) -> Self:
         """Get ready.
@@ -120,6 +129,9 @@ class EngineListener(Protocol):
     def on_state(self, shard: Shard, state: State) -> None:
         """Take the new state of a shard."""
 
+    def on_warning(self, line: str) -> None:
+        """Take a warning of the engine's own."""
+
     def on_line(self, shard: Shard, line: str) -> None:
         """Take a line of a worker's standard error."""
 
@@ -149,6 +161,7 @@ class Engine:
         self._usage: str | None = None
         self._stopped_by: str | None = None
         self._draining = anyio.Event()
+        self._lease: RateLease | None = None
         self._merging: anyio.CancelScope | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -193,7 +206,7 @@ class Engine:
             self._merging.cancel()
 
     async def _run_shards(self) -> None:
-        async with self._launcher, anyio.create_task_group() as group:
+        async with self._launcher, self._leasing(), anyio.create_task_group() as group:
             complete = self.plan.complete_shards()
             for shard in self.plan.shards:
                 if shard not in complete:
@@ -204,6 +217,19 @@ class Engine:
             raise RunStopped(f"stopped: {self._stopped_by}; {self.plan.after_stop}", STOPPED_EXIT)
         if self._failures:
             raise RunFault(f"{self._failed()}; {self.plan.after_stop}")
+
+    @asynccontextmanager
+    async def _leasing(self) -> AsyncIterator[None]:
+        """Run the coordinator of rates where one is wanted."""
+        plan = self.plan
+        if not plan.engine.rate_lease:
+            yield
+            return
+        limits, warn = RateLimits.of(plan.config), self._listener.on_warning
+        async with rate_coordinator(
+            limits, warn=warn, bind=self._launcher.host, fresh=not plan.resumed
+        ) as self._lease:
+            yield
 
     def _failed(self) -> str:
         count = len(self.plan.shards)
@@ -253,7 +279,7 @@ class Engine:
             self._listener.on_shard_event(shard, event)
 
         started: list[bool] = []
-        task = self.plan.task(shard)
+        task = self.plan.task(shard, self._lease)
         ending = await self._launcher.attempt(
             Attempt(shard, task, take, partial(self._listener.on_line, shard))
         )
@@ -270,5 +296,9 @@ class Engine:
         if self._stopped_by is not None and not (plan.out / "metrics_summary.json").is_file():
             raise RunStopped(f"stopped: {self._stopped_by}; {plan.after_stop}", STOPPED_EXIT)
         if not plan.engine.keep_shards:
-            plan.remove()
+            try:
+                plan.remove()
+            except OSError as problem:
+                why = problem.strerror or problem
+                self._listener.on_warning(f"{plan.directory}: is merged, but cannot be removed: {why}")
         return plan.out

@@ -226,7 +226,9 @@ def _make_job(runs: Sequence[_ShardRun], out: Path) -> _Job:
             f"(dataset {dataset}, memfin {__version__}); put it back to merge them"
         )
     place = str(out / DATASET)
-    settings = settings.replace(shard=None, dataset=place if spooled else settings.dataset)
+    settings = settings.replace(
+        shard=None, rate_lease_address=None, dataset=place if spooled else settings.dataset
+    )
     record = MergeRecord(
         run_id=first.config.run_id,
         config_fingerprint=first.config.config_fingerprint,

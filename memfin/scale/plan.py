@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from memfin.actors.dialog_scoring import scoring_workers
+from memfin.client.coordinator import RateLease
+from memfin.client.leases import RateLimits
 from memfin.contracts import RunConfig, RunManifest
 from memfin.contracts.reading import read_json
 from memfin.contracts.settings import EngineFile, EngineSettings
@@ -16,9 +19,9 @@ from memfin.journal import progress_path
 from memfin.journal.disk import PRIVATE, Disk, refuse_links
 from memfin.journal.lock import LOCK, RunLock
 from memfin.runtime.outputs import pretty_json
-from memfin.runtime.pipeline import run_path
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import changed_inputs, read_config
+from memfin.runtime.settings import run_path
 from memfin.scale.worker import WorkerTask
 from memfin.shards import Shard
 
@@ -77,12 +80,13 @@ class EnginePlan:
                 found[shard] = manifest.counters.total_dialogs
         return found
 
-    def task(self, shard: Shard, **lease: Any) -> WorkerTask:
+    def task(self, shard: Shard, lease: RateLease | None = None) -> WorkerTask:
         """Return the task of a shard's worker; it has its share of what runs at the same time.
 
-        ``lease`` are the address and the token of the coordinator of rates, where there is one.
+        ``lease`` is that of the coordinator of rates, where there is one.
         """
         config, path = self.config, self.directory / shard.name
+        scoring = scoring_workers(config)
 
         def share(total: int) -> int:
             return max(1, total // shard.count + (shard.index < total % shard.count))
@@ -93,13 +97,14 @@ class EnginePlan:
                 shard=str(shard),
                 workers_dialog=share(config.workers_dialog),
                 workers_judge=share(config.workers_judge),
-                workers_score=share(config.workers_score) if config.workers_score else 0,
+                workers_score=share(scoring) if scoring else 0,
+                rate_lease_address=config.rate_lease_address if lease is None else lease.address,
             ),
             directory=str(path),
             dataset_path=self.run.dataset_path,
             force=self.force,
             retry_failed=self.retry_failed,
-            **lease,
+            rate_token=None if lease is None else lease.token,
         )
 
     @contextmanager
@@ -159,6 +164,7 @@ class EnginePlan:
             OSError: the file system refuses.
         """
         removed = self.directory.with_name(f".{self.directory.name}.removed")
+        shutil.rmtree(removed, ignore_errors=True)
         self.directory.rename(removed)  # so that nothing goes on with a part of the shards
         shutil.rmtree(removed)
         for shard in self.shards:
@@ -174,6 +180,12 @@ def make_engine_plan(dataset: str | None, engine: EngineSettings, **settings: An
     if settings.get("shard") is not None:
         raise UsageError(f"--shard: not together with --engine {engine.engine}, which works on all shards")
     run = make_plan(dataset, **settings)
+    if engine.rate_lease and RateLimits.of(run.config) == RateLimits():
+        raise UsageError(
+            "--rate-lease: there is no rate to lease; set --judge-rpm, --judge-tpm or --agent-rpm"
+        )
+    if engine.rate_lease and run.config.rate_lease_address is not None:
+        raise UsageError("--rate-lease: not together with --rate-lease-address; give one of them")
     if engine.engine_workers is None:
         workers = min(len(os.sched_getaffinity(0)), max(1, run.dialogs))
         engine = engine.replace(engine_workers=workers)

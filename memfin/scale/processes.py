@@ -25,6 +25,7 @@ class ProcessLauncher:
     """
 
     def __init__(self) -> None:
+        self.host = "127.0.0.1"
         self._workers: dict[int, _Worker] = {}
         self._draining = asyncio.Event()
 

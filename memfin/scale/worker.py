@@ -15,16 +15,14 @@ from typing import Final
 
 import msgspec
 
-from memfin.contracts import AnyProgressEvent, ProgressEvent, Record, RunConfig
+from memfin.contracts import AnyProgressEvent, ConfigFile, ProgressEvent, Record, RunConfig
 from memfin.journal import COMMITS
 from memfin.journal.artifacts import FIRST_ARTIFACTS
 from memfin.runtime.plan import RunPlan, make_plan
-from memfin.runtime.resume import make_resume_plan
+from memfin.runtime.resume import resumed
 
 DRAIN_SECONDS: Final = 4.2
 """Seconds that a worker has to end in order, within those that its engine has."""
-
-RATE_TOKEN: Final = "MEMFIN_RATE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class WorkerTask(Record):
@@ -75,7 +73,17 @@ def worker_plan(task: WorkerTask) -> RunPlan:
     """
     directory = Path(task.directory)
     if all((directory / name).is_file() for name in (COMMITS, *FIRST_ARTIFACTS)):
-        plan = make_resume_plan(directory, force=task.force, retry_failed=task.retry_failed)
+        # The coordinator of rates is another one than when the shard began.
+        here = {"rate_lease_address": task.settings.rate_lease_address}
+        plan = resumed(
+            lambda dataset, **recorded: make_plan(dataset, **recorded | here),
+            directory,
+            ConfigFile,
+            system=None,
+            judge=None,
+            force=task.force,
+            retry_failed=task.retry_failed,
+        )
     else:
         settings = dict(task.settings)
         plan = make_plan(settings.pop("dataset"), **settings)

@@ -14,16 +14,13 @@ from memfin.client.limiter import (
     ABSURD_RETRY_AFTER,
     FAILURES,
     FIRST_PAUSE,
-    GUARD,
     MAX_PAUSE,
     MAX_RETRY_AFTER,
-    SLACK,
     AdaptiveConcurrency,
     Breaker,
-    SlidingWindow,
-    Start,
     retry_after_seconds,
 )
+from memfin.client.windows import GUARD, SLACK, SlidingWindow, Start
 from tests.support import each_case, length
 
 

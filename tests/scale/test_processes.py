@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from memfin.contracts import ConfigFile
 from memfin.contracts.reading import read_json
 from memfin.contracts.settings import EngineFile
 from memfin.validation import validate_run
 from tests.commands import Command, run_command
+from tests.support import LONG as LONG_TESTS
 from tests.support import dialog, read_jsonl, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,8 +24,9 @@ SHARDS = Path("runs") / "r.shards"
 LONG = 60.0
 
 DRAINED = 5.0
+AT_ONCE = 0.5
 SLACK = 4.0
-"""Seconds that a command has after a signal, and what a busy machine may add."""
+"""Seconds that a command has after one and after two signals, and what a busy machine may add."""
 
 AGENT = """
 import asyncio, os, pathlib, signal, sys
@@ -62,7 +65,17 @@ def make(session, observer):
     return Agent(session, observer)
 """
 
-OPTIONS = ("data.jsonl", "--agent", "agent_of_shards:make", "--run-id", "r", "--fsync-interval", "0")
+OPTIONS = (
+    "data.jsonl",
+    "--agent",
+    "agent_of_shards:make",
+    "--run-id",
+    "r",
+    "--fsync-interval",
+    "0",
+    "--workers-score",
+    "0",
+)
 ENGINE = ("--engine", "processes", "--engine-workers", "2")
 
 
@@ -90,7 +103,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the summary of a run in one process."""
     folder = tmp_path_factory.mktemp("whole")
     prepare(folder)
-    done = memfin(folder, "run", *OPTIONS, "--workers-score", 0, "--quiet")
+    done = memfin(folder, "run", *OPTIONS, "--quiet")
     assert done.returncode == 0, done.stderr
     return (folder / RUN / "metrics_summary.json").read_bytes()
 
@@ -179,40 +192,45 @@ def shards(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / SHARDS).iterdir() if path.is_dir())
 
 
-def test_one_signal_drains_all_workers_and_none_outlives_the_engine(folder: Path, expected: bytes) -> None:
+def test_signals_drain_all_workers_and_none_outlives_the_engine(folder: Path, expected: bytes) -> None:
     (folder / "hang").touch()
-    (folder / "memfin.toml").write_text('engine = "processes"\nengine_workers = 2\nkeep_shards = true\n')
-
-    def hanging() -> bool:
-        return len(list(folder.glob("hanging-*"))) >= 4
-
-    command = Command("run", *OPTIONS, "--quiet", cwd=folder, env=environment(folder))
-    wait_until(hanging, command)
-    before = {path: committed(path) for path in shards(folder)}
-    assert all(before.values())
-    command.send_signal(signal.SIGINT)
-    since = time.monotonic()
-    _, errors = command.communicate(timeout=LONG)
-    assert time.monotonic() - since < DRAINED + SLACK
-    assert command.returncode == 130, errors
-    assert errors.endswith("memfin: stopped by SIGINT; memfin resume runs/r.shards goes on\n")
-    assert errors.count("stopped by") == 1
-    assert workers(folder) == []
-
-    for path in folder.glob("hanging-*"):
-        path.unlink()
-    command = Command("resume", SHARDS, "--quiet", cwd=folder, env=environment(folder))
-    wait_until(hanging, command)
-    assert len(workers(folder)) == 2
-    command.kill()
-    wait_until(lambda: not workers(folder))
-    command.communicate()
-
+    (folder / "memfin.toml").write_text(
+        'engine = "processes"\nengine_workers = 2\nkeep_shards = true\n'
+        "agent_rpm = 60_000\nrate_lease = true\n"
+    )
+    words: tuple[object, ...] = ("run", *OPTIONS, "--quiet")
+    before: dict[Path, set[str]] = {}
+    ends = [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
+    for number, times in ends if LONG_TESTS else ends[::2]:
+        command = Command(*words, cwd=folder, env=environment(folder))
+        words = ("resume", SHARDS, "--quiet")
+        wait_until(lambda: len(list(folder.glob("hanging-*"))) >= 4, command)
+        assert len(workers(folder)) == 2
+        now = {path: committed(path) for path in shards(folder)}
+        assert all(found >= before.get(path, set()) for path, found in now.items())
+        before = now
+        since = time.monotonic()
+        for _ in range(times):
+            command.send_signal(number)
+            time.sleep(0.05)  # two signals at the same moment may count as one
+        _, errors = command.communicate(timeout=LONG)
+        if number == signal.SIGKILL:
+            wait_until(lambda: not workers(folder))
+        else:
+            assert time.monotonic() - since < (DRAINED if times == 1 else AT_ONCE) + SLACK
+            assert command.returncode == 128 + number
+            line = f"memfin: stopped by {number.name}; memfin resume runs/r.shards goes on\n"
+            assert errors.endswith(line)
+            assert errors.count("stopped") == 1
+            assert workers(folder) == []
+        for path in folder.glob("hanging-*"):
+            path.unlink()
     (folder / "hang").unlink()
-    assert all(committed(path) >= before[path] for path in shards(folder))
-    done = memfin(folder, "resume", SHARDS, "--quiet")
+    assert all(before.values())
+    done = memfin(folder, *words)
     assert done.returncode == 0, done.stderr
     assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
+    assert read_json(folder / RUN / "config.json", ConfigFile).settings.rate_lease_address is None
     assert len(shards(folder)) == 2
 
 
@@ -221,22 +239,25 @@ def committed(run: Path) -> set[str]:
 
 
 def test_usage_errors_are_those_of_a_single_run_and_told_once(folder: Path) -> None:
-    for words in (
+    mistakes: list[tuple[str, ...]] = [
         ("missing.jsonl", *OPTIONS[1:]),
         (*OPTIONS, "--agent", "no_such_module:make"),
         (*OPTIONS, "--metric", "agent_of_shards:nothing"),
-    ):
+    ]
+    for words in mistakes:
         single, divided = memfin(folder, "run", *words), memfin(folder, "run", *words, *ENGINE)
         assert divided.returncode == single.returncode == 2
         assert divided.stderr == single.stderr
-    for words, reason in (
+    refusals: list[tuple[tuple[str, ...], str]] = [
         (("run", *OPTIONS, *ENGINE, "--repeats", "2"), "--repeats: not together with --engine processes"),
         (("run", *OPTIONS, *ENGINE, "--shard", "0/2"), "--shard: not together with --engine processes"),
         (("run", *OPTIONS, "--engine-workers", "2"), "--engine-workers: needs an engine"),
         (("run", *OPTIONS, "--engine", "clouds"), "'clouds' is not one of 'local', 'processes', 'ray'"),
         (("soak", *OPTIONS, *ENGINE[:2], "--epochs", "1"), "--engine: memfin soak runs in one process"),
         (("bench", *ENGINE[:2]), "--engine: memfin bench runs in one process"),
-    ):
+        (("run", *OPTIONS, *ENGINE, "--rate-lease"), "--rate-lease: there is no rate to lease"),
+    ]
+    for words, reason in refusals:
         refused = memfin(folder, *words)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
         assert reason in refused.stderr

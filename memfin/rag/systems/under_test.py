@@ -12,6 +12,7 @@ import anyio
 from memfin.agents.calls import FIRST_BACKOFF, TransportError, UsageTotal, with_retries
 from memfin.agents.observer import scrubber_of_replies
 from memfin.agents.protocol import AgentSettings
+from memfin.client.limiter import StartLimiter
 from memfin.contracts import ModelUsage, ParameterChange, Record
 from memfin.contracts.rag import RagAnswer, RagBaselineName, RagQuestion
 from memfin.errors import UsageError
@@ -64,6 +65,7 @@ class SystemUnderTest:
         owned: True to close the given system with the run.
         timeout: seconds for a question, retries included.
         retries: number of retries of a question that failed on its way.
+        starts: limit of the attempts; what they wait for it counts neither as latency nor as time out.
 
     Attributes:
         reference: the reference as given, or the dotted name of a factory or class.
@@ -82,6 +84,7 @@ class SystemUnderTest:
         owned: bool = False,
         timeout: float = 120.0,
         retries: int = 2,
+        starts: StartLimiter | None = None,
     ) -> None:
         known = self._known = given if isinstance(given, KnownSystem) else None
         self.reference = self.model_name = reference
@@ -94,6 +97,7 @@ class SystemUnderTest:
         self._owned = owned
         self._timeout = timeout
         self._retries = retries
+        self._starts = starts
         self._usage = UsageTotal()
         self._scrubber: Scrubber | None = None
 
@@ -143,10 +147,16 @@ class SystemUnderTest:
             EndpointDown: the endpoint that all questions go to is given up.
         """
         retries: list[None] = []
-        start, made = time.perf_counter(), False
+        start, made, held = time.perf_counter(), False, 0.0
+
+        async def admit() -> float:
+            nonlocal held
+            waited = await self._starts.admit() if self._starts is not None else 0.0
+            held += waited
+            return waited
 
         def outcome(status: Status, error: str | None = None) -> Asked:
-            elapsed = (time.perf_counter() - start) * 1000.0
+            elapsed = (time.perf_counter() - start - held) * 1000.0
             return Asked(status=status, latency_ms=elapsed, error=error, retries=len(retries))
 
         try:
@@ -160,9 +170,10 @@ class SystemUnderTest:
                     retries=self._retries,
                     first_pause=FIRST_BACKOFF,
                     on_retry=lambda: retries.append(None),
+                    admit=admit,
                 )
         except CallTimedOut as problem:
-            over = made and time.perf_counter() - start >= self._timeout
+            over = made and time.perf_counter() - start - held >= self._timeout
             return outcome("timeout", f"no answer within {self._timeout:g} s" if over else _text(problem))
         except _PASSING as problem:
             return outcome("error", _text(problem))
@@ -328,18 +339,20 @@ def load_system(
     document: Document | None = None,
     settings: AgentSettings | None = None,
     retries: int = 2,
+    starts: StartLimiter | None = None,
 ) -> SystemUnderTest:
     """Return the system of a reference, of a factory, or around a system itself.
 
     ``system`` is a reference as for ``--rag``, a factory or class, which is called with ``document``, or
     an object with a ``query`` method. ``settings`` are those of a run: the seconds for a question and, for
-    ``openai:MODEL``, the model's. ``retries`` limits the retries of a question that failed on its way.
+    ``openai:MODEL``, the model's. ``retries`` limits the retries of a question that failed on its way, and
+    ``starts`` the rate of all attempts.
 
     Raises:
         UsageError: the reference, an endpoint or a setting is unusable, or the system needs a document.
     """
     settings = settings or AgentSettings()
-    limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries}
+    limits: dict[str, Any] = {"timeout": settings.turn_timeout, "retries": retries, "starts": starts}
     factory: Callable[..., Any]
     if not isinstance(system, str):
         settings.refuse_model_settings("a Python system")
