@@ -86,9 +86,6 @@ class JournalReader:
                 self._note(number, record, offset, end - offset)
             log_end = end
         self.dialogs += len(index)
-        if index.judged < len(index):
-            judged = f"{index.judged} of {len(index)} dialogues are judged"
-            raise UsageError(f"run {directory}: {judged}; memfin resume {directory} goes on with it")
         for name, end in ((COMMITS, log_end), *((name, index.ends.get(name, 0)) for name in files.rows)):
             size = files.size(name)
             if size < end:
@@ -98,6 +95,9 @@ class JournalReader:
                     f"{directory / name}: offset {end}: {size - end} bytes were never committed; memfin "
                     f"resume {directory} cuts them"
                 )
+        if index.judged < len(index):
+            judged = f"{index.judged} of {len(index)} dialogues are judged"
+            raise UsageError(f"run {directory}: {judged}; memfin resume {directory} goes on with it")
 
     def _note(self, number: int, record: CommitRecord, offset: int, length: int) -> None:
         """Keep the place of a dialogue's record."""

@@ -323,30 +323,39 @@ def _work_directory(disk: Disk, job: _Job) -> Iterator[Path | None]:
         OSError: the file system refuses.
     """
     work = job.out.with_name(f".{job.out.name}.merging")
+    lock = RunLock(work, disk)
+
+    def remove() -> None:
+        with suppress(OSError):
+            for name in disk.names(work):
+                disk.unlink(work / name)
+            disk.rmdir(work)
+
     with suppress(FileExistsError):
         disk.mkdir(work)
-    lock = RunLock(work, disk)
-    lock.acquire()
     try:
-        if job.out.exists():  # by another process; the directory is that one's, or new
+        lock.acquire()
+    except OSError:
+        with suppress(OSError):  # it is not empty where another process has made it
+            disk.rmdir(work)
+        raise
+    try:
+        if job.out.exists():  # by another process: the directory was that one's, or is new and empty
             with suppress(OSError):
-                disk.unlink(work / LOCK)
-                disk.rmdir(work)
+                if disk.names(work) == [LOCK]:
+                    remove()
             yield None if _is_done(job) else work
             return
         _clear(disk, job, work)
         try:
             disk.write_whole(work / MERGE, pretty_json(job.record))
             yield work
+            disk.fsync_directory(work)
+            disk.replace(work, job.out)
+            disk.fsync_directory(job.out.parent)
         except BaseException:
-            with suppress(OSError):
-                for name in (*(each for each in disk.names(work) if each != LOCK), LOCK):
-                    disk.unlink(work / name)
-                disk.rmdir(work)
+            remove()
             raise
-        disk.fsync_directory(work)
-        disk.replace(work, job.out)
-        disk.fsync_directory(job.out.parent)
     finally:
         lock.release()
 
