@@ -35,10 +35,13 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 SHORT: Final = "benchmarks.pipeline:ShortAgent"
 LONG: Final = "benchmarks.pipeline:LongAgent"
 PROCESSES: Final = ("--engine", "processes", "--engine-workers", "2")
+ALONE: Final = ("--workers-score", "0")
+"""A run with it is one process; by default there is another for each further core, which scores."""
+
 BOUNDS: Final = {"ratio": 1.7, "peak_mb": 300.0, "slope": 0.05}
 """Two processes over one, at least; megabytes in all and change of the time per turn, at most."""
 
-RATIO: Final = "two processes against one, times"
+RATIO: Final = "two processes against one process, times"
 LINEAR: Final = "time from 50 to 90 % of the turns over that from 10 to 50 %"
 PEAK: Final = "peak of all processes, MB"
 ROWS: Final = ("dialog_trace.jsonl", "turn_eval.jsonl", "commits.log")
@@ -117,19 +120,18 @@ def costs(folder: Path, dialogs: int, turns: int) -> dict[str, dict[str, float]]
         few, many = folder / f"{name}-few.jsonl", folder / f"{name}-many.jsonl"
         write_dataset(few, dialogs, turns)
         write_dataset(many, 2 * dialogs, turns)
-        one_process = ("--workers-score", "0")
-        small = run(folder, few, f"{name}-small", *one_process, agent=agent)
-        large = run(folder, many, f"{name}-large", *one_process, agent=agent)
+        small = run(folder, few, f"{name}-small", *ALONE, agent=agent)
+        large = run(folder, many, f"{name}-large", *ALONE, agent=agent)
         reports = [command("report", folder / f"{name}-{size}") for size in ("small", "large")]
         both = (small.cpu - reports[0].cpu, large.cpu - reports[1].cpu)
         extra = dialogs * turns
         alone = scoring_cpu(name, dialogs, turns), scoring_cpu(name, 2 * dialogs, turns)
         scoring, whole = ((each[1] - each[0]) / extra * 1000 for each in (alone, both))
-        lone = run(folder, few, f"{name}-alone", "--shard", f"0/{dialogs}", *one_process, agent=agent)
-        crowd = run(folder, many, f"{name}-crowd", "--shard", f"0/{2 * dialogs}", *one_process, agent=agent)
+        lone = run(folder, few, f"{name}-alone", "--shard", f"0/{dialogs}", *ALONE, agent=agent)
+        crowd = run(folder, many, f"{name}-crowd", "--shard", f"0/{2 * dialogs}", *ALONE, agent=agent)
         shards = [f"{name}-parts"] * 2
         for number, run_id in enumerate(shards):
-            run(folder, many, run_id, "--shard", f"{number}/2", *one_process, agent=agent)
+            run(folder, many, run_id, "--shard", f"{number}/2", *ALONE, agent=agent)
         merged = command(
             "merge", folder / f"{shards[0]}.shards", "--out", folder / f"{name}-merged", "--quiet"
         )
@@ -155,28 +157,30 @@ def throughput(folder: Path, dialogs: int, turns: int, agent: str, repeats: int)
     write_dataset(dataset, dialogs, turns)
     kinds: dict[str, Sequence[str]] = {
         "one, defaults": (),
-        "one, --workers-score 0": ("--workers-score", "0"),
-        "two": PROCESSES,
+        "two, defaults": PROCESSES,
+        "one, --workers-score 0": ALONE,
+        "two, --workers-score 0": (*PROCESSES, *ALONE),
     }
     seconds: dict[str, list[float]] = {name: [] for name in kinds}
     for number in range(repeats):
         for place, (name, words) in enumerate(kinds.items()):
             run_id = f"throughput-{number}-{place}"
             seconds[name].append(run(folder, dataset, run_id, *words, agent=agent, interval=1.0).wall)
-            if name == "two":
+            if not number and not place:
                 report = command("report", folder / run_id).wall
             shutil.rmtree(folder / run_id)
     middle = {name: median(values) for name, values in seconds.items()}
-    pairs = [*zip(*seconds.values(), strict=True)]
+    defaults = zip(seconds["one, defaults"], seconds["two, defaults"], strict=True)
+    alone = zip(seconds["one, --workers-score 0"], seconds["two, --workers-score 0"], strict=True)
     return {
         **{f"{name}, s": value for name, value in middle.items()},
         "report, in each of them, s": report,
-        "two processes against defaults, times": median(one / two for one, _, two in pairs),
-        RATIO: median(one / two for _, one, two in pairs),
+        "two workers against one run, both with defaults, times": median(one / two for one, two in defaults),
+        RATIO: median(one / two for one, two in alone),
     }
 
 
-def million(folder: Path, turns: int, per_dialog: int) -> dict[str, float]:
+def million(folder: Path, turns: int, per_dialog: int, *words: str) -> dict[str, float]:
     """Answer so many turns on two processes, and return memory and the time of each tenth."""
     dataset, shards = folder / "million.jsonl", folder / "million.shards"
     dialogs = turns // per_dialog
@@ -185,7 +189,7 @@ def million(folder: Path, turns: int, per_dialog: int) -> dict[str, float]:
     def rows() -> int:
         return sum(path.stat().st_size for path in shards.glob("*/turn_eval.jsonl"))
 
-    found = run(folder, dataset, "million", *PROCESSES, rows=rows, interval=1.0)
+    found = run(folder, dataset, "million", *PROCESSES, *words, rows=rows, interval=1.0)
     written = max(sample.rows for sample in found.samples)
     # The first tenth warms up; in the last one a worker may be done before the other.
     tenths = [next(s.seconds for s in found.samples if s.rows >= written * n / 10) for n in range(1, 11)]
@@ -230,6 +234,7 @@ def main() -> None:
     parser.add_argument("--total", type=int, default=1_000_000, help="turns of a million")
     parser.add_argument("--long", action="store_true", help="long Markdown replies for throughput")
     parser.add_argument("--repeats", type=int, default=3, help="repeats for throughput")
+    parser.add_argument("--alone", action="store_true", help="a million with --workers-score 0")
     parser.add_argument("--folder", type=Path, help="where the runs are, on the disk to measure")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
@@ -241,7 +246,7 @@ def main() -> None:
             sizes = (options.dialogs or 10_000, options.turns or 4)
             table = throughput(folder, *sizes, LONG if options.long else SHORT, options.repeats)
         else:
-            table = million(folder, options.total, options.turns or 13)
+            table = million(folder, options.total, options.turns or 13, *(ALONE if options.alone else ()))
     if options.json:
         print(json.dumps(table, indent=2))
     elif options.kind == "costs":

@@ -386,7 +386,12 @@ TEN = Scenario(dialogs=TEN_MILLION // 13)
 FAILING = replace(TEN, worker_mtbf=24.0, node_mtbf=72.0)
 LIMITED = replace(TEN, judge_rpm=20_000.0)
 BOTH = replace(FAILING, judge_rpm=20_000.0)
+QUICK = replace(BOTH, dialogs=10_000, workers=50, shards=50, judge_rpm=1_000.0)
+"""130,000 turns on 50 workers, for a first look and for tests."""
+
+SMALL = "130,000 turns, 50 workers, limit of 1,000, failures"
 SCENARIOS: dict[str, Scenario] = {
+    SMALL: QUICK,
     "no limit, no failure": TEN,
     "no limit, failures": FAILING,
     "no limit, failures, 4,000 shards": replace(FAILING, shards=4000),
@@ -398,8 +403,6 @@ SCENARIOS: dict[str, Scenario] = {
     "limit, users of 50 dialogues": replace(LIMITED, per_user=50),
     "leases, users of 50 dialogues": replace(LIMITED, per_user=50, leases=True),
 }
-QUICK = replace(BOTH, dialogs=10_000, workers=50, shards=50, judge_rpm=1_000.0)
-"""130,000 turns on 50 workers, for a first look and for tests."""
 
 
 def simulated_row(name: str, scenario: Scenario) -> str:
@@ -429,7 +432,7 @@ def main() -> None:
     options = parser.parse_args()
     print(*plan_rows(), sep="\n")
     print(f"\nmerge and report of 10 million turns: {serial_hours():.1f} hours\n")
-    for name, scenario in ({"quick": QUICK} if options.quick else SCENARIOS).items():
+    for name, scenario in ({SMALL: QUICK} if options.quick else SCENARIOS).items():
         print(simulated_row(name, scenario), flush=True)
 
 
