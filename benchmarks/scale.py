@@ -30,6 +30,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # wherever it is called from
 
 from benchmarks.pipeline import memory_mib, write_dataset
+from benchmarks.scale_simulation import replace_tables
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SHORT: Final = "benchmarks.pipeline:ShortAgent"
@@ -236,6 +237,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="repeats for throughput")
     parser.add_argument("--alone", action="store_true", help="a million with --workers-score 0")
     parser.add_argument("--folder", type=Path, help="where the runs are, on the disk to measure")
+    parser.add_argument("--write", type=Path, nargs="+", metavar="PAGE", help="replace the table of costs")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--check", action="store_true", help="exit 1 where a bound is not held")
     options = parser.parse_args()
@@ -250,8 +252,13 @@ def main() -> None:
     if options.json:
         print(json.dumps(table, indent=2))
     elif options.kind == "costs":
-        for name in table["short"]:
-            print(f"| {name} | {table['short'][name]:,.2f} | {table['long'][name]:,.2f} |")
+        lines = [
+            f"| {name} | {table['short'][name]:,.2f} | {table['long'][name]:,.2f} |"
+            for name in table["short"]
+        ]
+        print(*lines, sep="\n")
+        for page in options.write or ():
+            replace_tables(page, "benchmarks/scale.py costs", [lines])
     else:
         for name, value in table.items():
             print(f"| {name} | {value:,.2f} |")

@@ -7,6 +7,7 @@ committed is kept, and a dialogue in progress begins again. Merge and report com
 
     python benchmarks/scale_simulation.py              the tables of docs/scale.md
     python benchmarks/scale_simulation.py --quick      a small run in place of the large ones
+    python benchmarks/scale_simulation.py --write docs/scale.md docs/zh/scale.md
 
 `COSTS` are what `benchmarks/scale.py` measured. Everything else is an argument of `Scenario`.
 """
@@ -17,14 +18,14 @@ import math
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # wherever it is called from
 
-from memfin.client.limiter import SlidingWindow
+from memfin.client.windows import SlidingWindow
 
 HOUR = 3600.0
 ATTEMPTS = 4
@@ -423,17 +424,35 @@ def simulated_row(name: str, scenario: Scenario) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def replace_tables(page: Path, mark: str, tables: Sequence[Sequence[str]]) -> None:
+    """Replace the tables of a page that stand below a mark; first cells, which are translated, stay."""
+    before, *parts = page.read_text("utf-8").split(f"<!-- from {mark} -->\n")
+    for number, rows in enumerate(tables):
+        table, end, after = parts[number].partition("\n\n")
+        lines = table.split("\n")
+        fresh = [
+            "|".join(["", old.split("|")[1], *row.split("|")[2:]])
+            for old, row in zip(lines[2:], rows, strict=True)
+        ]
+        parts[number] = "\n".join([*lines[:2], *fresh]) + end + after
+    page.write_text(f"<!-- from {mark} -->\n".join([before, *parts]), "utf-8")
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="only what takes a second")
+    parser.add_argument("--write", type=Path, nargs="+", metavar="PAGE", help="replace the tables of pages")
     options = parser.parse_args()
-    print(*plan_rows(), sep="\n")
-    print(f"\nmerge and report of 10 million turns: {serial_hours():.1f} hours\n")
+    plan, simulated = [*plan_rows()], []
+    print(*plan, f"\nmerge and report of 10 million turns: {serial_hours():.1f} hours\n", sep="\n")
     for name, scenario in ({SMALL: QUICK} if options.quick else SCENARIOS).items():
-        print(simulated_row(name, scenario), flush=True)
+        simulated.append(simulated_row(name, scenario))
+        print(simulated[-1], flush=True)
+    for page in options.write or ():
+        replace_tables(page, "benchmarks/scale_simulation.py", [plan, simulated])
 
 
 if __name__ == "__main__":
