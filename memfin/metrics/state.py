@@ -106,8 +106,10 @@ class MetricState(ABC, Generic[CellT]):
         # Adding to an empty cell, too, so that what does not add up never gets in.
         cell = self._cells.get(dialog_id)
         cell = (type(contribution)() if cell is None else cell) + contribution
-        # Many dialogues have one of few sums: sharing cells halves the memory of a long run.
-        share = self._shared.setdefault if len(self._shared) < MAX_SHARED else self._shared.get
+        # Many dialogues have one of few sums: sharing cells takes a third of the memory. The sums on the way
+        # there are among them, so that there may be no more than dialogues.
+        room = len(self._shared) < min(MAX_SHARED, len(self._cells))
+        share = self._shared.setdefault if room else self._shared.get
         self._cells[dialog_id] = share(cell, cell)
 
     @property

@@ -194,11 +194,26 @@ def test_equal_dialogues_share_their_sums_up_to_a_number_of_different_ones(
         **{f"eligible_m{number}": True for number in range(1, 6)},
         "risk_tag_hits": 1,
     }
-    for number, required in enumerate((1, 2, 3, 1, 3)):
+    for number, required in enumerate((3, 1, 2, 1, 3)):
         state.add(row | {"dialog_id": str(number), "risk_required_tags": [*"xyz"[:required]]})
     cells = [*state._cells.values()]
-    assert cells[3] is cells[0]
-    assert cells[4] == cells[2]
-    assert cells[4] is not cells[2]
+    assert cells[3] is cells[1]
+    assert cells[4] == cells[0]
+    assert cells[4] is not cells[0]
     values = [entry["risk_coverage"] for entry in state.result().by_dialog.values()]
-    assert values == [1.0, 1 / 2, 1 / 3, 1.0, 1 / 3]
+    assert values == [1 / 3, 1.0, 1 / 2, 1.0, 1 / 3]
+
+
+def test_the_sums_of_one_dialogue_with_many_turns_are_not_kept() -> None:
+    state = MetricsState()
+    row: dict[str, Any] = {
+        "trace_version": "v1",
+        "run_id": "r",
+        "dialog_id": "",
+        "turn_pair_id": 1,
+        **{f"eligible_m{number}": True for number in range(1, 6)},
+        "risk_required_tags": ["x"],
+    }
+    for _ in range(100):
+        state.add_row(row)
+    assert max(len(metric._shared) for metric in state.states) <= 1
