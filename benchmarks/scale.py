@@ -163,19 +163,20 @@ def throughput(folder: Path, dialogs: int, turns: int, agent: str, repeats: int)
         "two, --workers-score 0": (*PROCESSES, *ALONE),
     }
     seconds: dict[str, list[float]] = {name: [] for name in kinds}
+    reports: list[float] = []
     for number in range(repeats):
         for place, (name, words) in enumerate(kinds.items()):
             run_id = f"throughput-{number}-{place}"
             seconds[name].append(run(folder, dataset, run_id, *words, agent=agent, interval=1.0).wall)
-            if not number and not place:
-                report = command("report", folder / run_id).wall
+            if not place:
+                reports.append(command("report", folder / run_id).wall)
             shutil.rmtree(folder / run_id)
     middle = {name: median(values) for name, values in seconds.items()}
     defaults = zip(seconds["one, defaults"], seconds["two, defaults"], strict=True)
     alone = zip(seconds["one, --workers-score 0"], seconds["two, --workers-score 0"], strict=True)
     return {
         **{f"{name}, s": value for name, value in middle.items()},
-        "report, in each of them, s": report,
+        "report, in each of them, s": median(reports),
         "two workers against one run, both with defaults, times": median(one / two for one, two in defaults),
         RATIO: median(one / two for one, two in alone),
     }
