@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test coverage test-accessibility test-frames test-inspect test-junit test-llama-cpp test-notebook test-s3 lint audit bench docs generated dist clean
+.PHONY: run test coverage test-accessibility test-frames test-inspect test-junit test-llama-cpp test-notebook test-ray test-s3 lint audit bench docs generated dist clean
 
 run: $(VENV)/.installed
 	$(BIN)/memfin run
@@ -44,6 +44,10 @@ test-llama-cpp: $(VENV)/.installed-llama
 test-inspect: $(VENV)/.installed-inspect
 	$(BIN)/python -m pytest tests/report/test_inspect_logs.py tests/exchange/test_inspect_exchange.py \
 		tests/agents/test_inspect_solvers.py
+
+# Shards on a Ray cluster of one node on loopback, with a token; the package and what it needs are 260 MB.
+test-ray: $(VENV)/.installed-ray
+	$(BIN)/python -m pytest tests/scale/test_ray.py
 
 # Results as pandas and Polars DataFrames; both are 270 MB.
 test-frames: $(VENV)/.installed-frames
@@ -119,6 +123,10 @@ $(VENV)/.installed-llama: $(VENV)/.installed-test requirements/llama.txt
 
 $(VENV)/.installed-inspect: $(VENV)/.installed-test requirements/inspect.txt
 	$(PIP) install --require-hashes --requirement requirements/inspect.txt
+	touch $@
+
+$(VENV)/.installed-ray: $(VENV)/.installed-test requirements/ray.txt
+	$(PIP) install --require-hashes --requirement requirements/ray.txt
 	touch $@
 
 $(VENV)/.installed-frames: $(VENV)/.installed-test requirements/frames.txt

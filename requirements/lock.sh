@@ -9,6 +9,7 @@ $compile --output-file requirements/adapters.txt --constraint requirements/test.
 $compile --output-file requirements/lint.txt --constraint requirements/adapters.txt --constraint requirements/test.txt --group test --group lint pyproject.toml requirements/build.in
 $compile --output-file requirements/llama.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --group llama pyproject.toml
 $compile --output-file requirements/inspect.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --extra inspect pyproject.toml
+$compile --output-file requirements/ray.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --extra ray pyproject.toml
 $compile --output-file requirements/frames.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --extra pandas --extra polars pyproject.toml
 $compile --output-file requirements/s3.txt --constraint requirements/adapters.txt --constraint requirements/lint.txt --extra upload --group s3 pyproject.toml
 $compile --output-file requirements/release.txt --constraint requirements/lint.txt --constraint requirements/adapters.txt --group release requirements/build.in

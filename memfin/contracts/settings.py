@@ -343,6 +343,30 @@ class EngineSettings(Record):
         _engine("Lease shares of the request rates to workers as they need them, not the same to each."),
     ] = False
     keep_shards: Annotated[bool, _engine("Keep the directories of the shards after their merge.")] = False
+    ray_address: Annotated[
+        str | None,
+        _engine(
+            "Ray cluster that this machine has joined.",
+            metavar="HOST:PORT",
+            default="RAY_ADDRESS, the one running here, or one of its own",
+        ),
+    ] = None
+    ray_options: Annotated[
+        str | None,
+        _engine(
+            "Resources and placement of each shard's task, such as '{\"num_cpus\": 2}'.", metavar="JSON|FILE"
+        ),
+    ] = None
+    ray_runtime_env: Annotated[
+        str | None,
+        _engine("Ray runtime environment of the workers: JSON, TOML or YAML.", metavar="FILE"),
+    ] = None
+    ray_return: Annotated[
+        Literal["path", "archive"],
+        _engine(
+            "How shards come back: --runs-dir is shared by all nodes (path), or as archives through Ray."
+        ),
+    ] = "path"
 
 
 class UploadSettings(Record):

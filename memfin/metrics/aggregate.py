@@ -1,9 +1,10 @@
 """Metrics M1 to M5 and custom metrics of a run: one mergeable state, one summary, one byte form."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from math import isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +26,9 @@ from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
 from memfin.metrics.state import MetricState, RowState, read_row
+
+PIECE: Final = 1_000
+"""Dialogues of a metric that are encoded at a time."""
 
 
 class MetricsState:
@@ -151,7 +155,7 @@ def encode_summary(summary: EvalSummary) -> bytes:
 
 
 def summary_pieces(summary: EvalSummary) -> Iterator[bytes]:
-    """Return the bytes of `encode_summary` metric by metric: those of many dialogues are long.
+    """Return the bytes of `encode_summary` in pieces: those of many dialogues are long.
 
     Raises:
         msgspec.ValidationError: at once, when a value is NaN or infinite.
@@ -171,10 +175,24 @@ def _pieces(summary: EvalSummary) -> Iterator[bytes]:
     separator = b""
     for name, metric in summary.metrics.items():
         # A line break stands between values only: within a JSON string it is escaped.
-        lines = _indented({name: metric}).removeprefix(b"{").removesuffix(b"\n}")
-        yield separator + lines.replace(b"\n", b"\n  ")
+        lines = _indented({name: msgspec.structs.replace(metric, by_dialog={})})
+        before, key, after = lines.removeprefix(b"{").removesuffix(b"\n}").partition(b'"by_dialog": {}')
+        yield separator + (before + key[:-1]).replace(b"\n", b"\n  ")
+        yield from _by_dialog(metric.by_dialog)
+        yield (b"}" + after).replace(b"\n", b"\n  ")
         separator = b","
     yield (b"\n  }" if summary.metrics else b"}") + tail + b"\n"
+
+
+def _by_dialog(by_dialog: Mapping[str, Mapping[str, float]]) -> Iterator[bytes]:
+    """Yield the entries of some dialogues at a time, indented as within a metric of the summary."""
+    items, separator = iter(by_dialog.items()), b""
+    while some := dict(islice(items, PIECE)):
+        lines = _indented(some).removeprefix(b"{").removesuffix(b"\n}")
+        yield separator + lines.replace(b"\n", b"\n      ")
+        separator = b","
+    if by_dialog:
+        yield b"\n      "
 
 
 def _indented(value: object) -> bytes:

@@ -23,6 +23,9 @@ from memfin.metrics.interval import RatioSums, ratio_interval
 
 NO_ANSWER: Final = marked("no turn was answered")
 
+MAX_SHARED: Final = 10_000
+"""Different cells of a metric up to which dialogues with equal sums share one."""
+
 _KNOWN_VERSIONS: Final = frozenset({TRACE_VERSION, TRACE_VERSION_EXTENDED})
 
 
@@ -84,6 +87,7 @@ class MetricState(ABC, Generic[CellT]):
 
     def __init__(self) -> None:
         self._cells: dict[str, CellT] = {}
+        self._shared: dict[CellT, CellT] = {}
         self._skipped = 0
         self._failed = 0
         self._bad = 0
@@ -101,7 +105,12 @@ class MetricState(ABC, Generic[CellT]):
         """Add a contribution to the cell of its dialogue."""
         # Adding to an empty cell, too, so that what does not add up never gets in.
         cell = self._cells.get(dialog_id)
-        self._cells[dialog_id] = (type(contribution)() if cell is None else cell) + contribution
+        cell = (type(contribution)() if cell is None else cell) + contribution
+        # Many dialogues have one of few sums: sharing cells takes a third of the memory. The sums on the way
+        # there are among them, so that there may be no more than dialogues.
+        room = len(self._shared) < min(MAX_SHARED, len(self._cells))
+        share = self._shared.setdefault if room else self._shared.get
+        self._cells[dialog_id] = share(cell, cell)
 
     @property
     def bad_rows(self) -> int:
@@ -129,26 +138,17 @@ class MetricState(ABC, Generic[CellT]):
         cells = sorted(self._cells.items())
         micro: dict[str, float] = {}
         macro: dict[str, float] = {}
-        by_dialog: dict[str, dict[str, float]] = {}
         ci95: dict[str, tuple[float, float]] = {}
         for share in self.shares:
-            carrying = [
-                (dialog_id, float(share.hits(cell)), float(of))
-                for dialog_id, cell in cells
-                if (of := share.of(cell))
-            ]
-            denominator = math.fsum(of for _, _, of in carrying)
-            micro[share.name] = math.fsum(hits for _, hits, _ in carrying) / denominator if carrying else 0.0
-            bounds = ratio_interval(
-                ((hits, of) for _, hits, of in carrying), share.low, share.high, graded=share.graded
-            )
+            carrying = [(float(share.hits(cell)), float(of)) for _, cell in cells if (of := share.of(cell))]
+            denominator = math.fsum(of for _, of in carrying)
+            micro[share.name] = math.fsum(hits for hits, _ in carrying) / denominator if carrying else 0.0
+            bounds = ratio_interval(carrying, share.low, share.high, graded=share.graded)
             if bounds is not None:
                 ci95[share.name] = bounds
             if share.broken_down:
-                values = [(dialog_id, hits / of) for dialog_id, hits, of in carrying]
-                macro[share.name] = math.fsum(value for _, value in values) / len(values) if values else 0.0
-                for dialog_id, value in values:
-                    by_dialog.setdefault(dialog_id, {})[share.name] = value
+                values = [hits / of for hits, of in carrying]
+                macro[share.name] = math.fsum(values) / len(values) if values else 0.0
 
         def total(number: Callable[[CellT], int]) -> int:
             return sum(number(cell) for _, cell in cells)
@@ -170,10 +170,27 @@ class MetricState(ABC, Generic[CellT]):
             micro=micro,
             macro=macro,
             counts=counts,
-            by_dialog=dict(sorted(by_dialog.items())),
+            by_dialog=self._by_dialog(cells),
             ci95={name: bounds for name, bounds in ci95.items() if name not in not_measured},
             not_measured=not_measured,
         )
+
+    def _by_dialog(self, cells: Iterable[tuple[str, CellT]]) -> dict[str, dict[str, float]]:
+        """Return the values of each dialogue that carries one; equal dialogues share an entry."""
+        shares = [share for share in self.shares if share.broken_down]
+        entries: dict[CellT, dict[str, float]] = {}
+        by_dialog: dict[str, dict[str, float]] = {}
+        for dialog_id, cell in cells:
+            entry = entries.get(cell)
+            if entry is None:
+                entry = entries[cell] = {
+                    share.name: float(share.hits(cell)) / float(of)
+                    for share in shares
+                    if (of := share.of(cell))
+                }
+            if entry:
+                by_dialog[dialog_id] = entry
+        return by_dialog
 
 
 class RowState(MetricState[CellT]):

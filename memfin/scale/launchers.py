@@ -1,6 +1,7 @@
 """Launchers by the names of their engines."""
 
 from memfin.contracts.settings import EngineSettings
+from memfin.errors import UsageError
 from memfin.scale.engine import Launcher
 from memfin.scale.processes import ProcessLauncher
 
@@ -11,5 +12,12 @@ def make_launcher(settings: EngineSettings) -> Launcher:
     Raises:
         UsageError: an option of it is unusable.
     """
-    assert settings.engine == "processes"  # noqa: S101 - local runs need none
+    if settings.engine == "ray":
+        from memfin.scale.ray import RayLauncher  # noqa: PLC0415 - of an extra
+
+        return RayLauncher(settings)
+    defaults = EngineSettings()
+    for name in settings:
+        if name.startswith("ray_") and settings[name] != defaults[name]:
+            raise UsageError(f"--{name.replace('_', '-')}: only for --engine ray")
     return ProcessLauncher()

@@ -32,6 +32,7 @@ class WorkerTask(Record):
         settings: those of the run, with ``shard`` and ``run_id``.
         directory: the shard's run directory.
         dataset_path: the name of the dataset in the artifacts.
+        dataset: where the dataset is, if not where the settings say.
         rate_token: the secret of the coordinator of rates, if there is one.
         force, retry_failed: as for ``memfin resume``.
     """
@@ -39,6 +40,7 @@ class WorkerTask(Record):
     settings: RunConfig
     directory: str
     dataset_path: str
+    dataset: str | None = None
     rate_token: str | None = None
     force: bool = False
     retry_failed: bool = False
@@ -76,7 +78,7 @@ def worker_plan(task: WorkerTask) -> RunPlan:
         # The coordinator of rates is another one than when the shard began.
         here: dict[str, Any] = {"rate_lease_address": task.settings.rate_lease_address}
         plan = resumed(
-            lambda dataset, **recorded: make_plan(dataset, **recorded | here),
+            lambda dataset, **recorded: make_plan(task.dataset or dataset, **recorded | here),
             directory,
             ConfigFile,
             system=None,
@@ -86,7 +88,11 @@ def worker_plan(task: WorkerTask) -> RunPlan:
         )
     else:
         settings = {name: task.settings[name] for name in task.settings}
-        plan = make_plan(settings.pop("dataset"), **settings)
+        dataset = settings.pop("dataset")
+        plan = make_plan(task.dataset or dataset, **settings)
+        if task.dataset is not None:
+            plan.config = plan.config.replace(dataset=dataset)
         plan.dataset_path = task.dataset_path
+        plan.place(directory)
     plan.part_of = directory.parent
     return plan

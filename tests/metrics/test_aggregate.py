@@ -17,7 +17,7 @@ from memfin.metrics import (
     compute_m4_compliance,
     compute_m5_explainability,
 )
-from memfin.metrics.aggregate import MetricsState, encode_summary
+from memfin.metrics.aggregate import PIECE, MetricsState, encode_summary
 
 RUN = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "recorded" / "20260219_101855"
 NAMES = [
@@ -108,17 +108,22 @@ def test_the_bytes_are_indented_utf8_with_a_final_line_end() -> None:
     assert msgspec.json.decode(encoded, type=EvalSummary) == summary
 
 
-@pytest.mark.parametrize("names", [(), ("m",), ("a", 'b": {}', "\n")], ids=["none", "one", "three"])
+@pytest.mark.parametrize(
+    "names", [(), ("m",), ("a", 'b": {}', "\n", "by_dialog")], ids=["none", "one", "four"]
+)
+@pytest.mark.parametrize("dialogs", [0, 1, PIECE, PIECE + 1])
 def test_a_summary_in_pieces_has_the_bytes_of_one_written_whole(
     names: tuple[str, ...],
+    dialogs: int,
 ) -> None:
+    by_dialog = {f'"metrics": {{}}{number}': {"\n}": 0.5, "b": number / 7} for number in range(dialogs)}
     results = {
         name: MetricResult(
             metric_name=name,
             micro={"x": 0.5},
             macro={},
             counts={"n": 1},
-            by_dialog={'"metrics": {}': {"\n}": 0.5}},
+            by_dialog=by_dialog,
             ci95={"x": (0.25, 0.75)},
         )
         for name in names

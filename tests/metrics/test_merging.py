@@ -7,11 +7,13 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.contracts import Counters, DialogTrace, ProfileTruth, TurnEvalRow
 from memfin.metrics.aggregate import MetricsState, encode_summary
+from memfin.metrics.m3_risk import M3State
 from tests.support import length
 
 LABELS = ["compliant", "minor_violation", "severe_violation"]
@@ -178,3 +180,40 @@ def test_the_state_keeps_cells_and_no_rows() -> None:
     for number in range(3000):
         state.add_row(row | {"dialog_id": str(number % 3)})
     assert {len(metric._cells) for metric in (state.m1, state.m3, state.m5)} <= {0, 3}
+
+
+def test_equal_dialogues_share_their_sums_up_to_a_number_of_different_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memfin.metrics.state.MAX_SHARED", 2)
+    state = M3State()
+    row: dict[str, Any] = {
+        "trace_version": "v1",
+        "run_id": "r",
+        "turn_pair_id": 1,
+        **{f"eligible_m{number}": True for number in range(1, 6)},
+        "risk_tag_hits": 1,
+    }
+    for number, required in enumerate((3, 1, 2, 1, 3)):
+        state.add(row | {"dialog_id": str(number), "risk_required_tags": [*"xyz"[:required]]})
+    cells = [*state._cells.values()]
+    assert cells[3] is cells[1]
+    assert cells[4] == cells[0]
+    assert cells[4] is not cells[0]
+    values = [entry["risk_coverage"] for entry in state.result().by_dialog.values()]
+    assert values == [1 / 3, 1.0, 1 / 2, 1.0, 1 / 3]
+
+
+def test_the_sums_of_one_dialogue_with_many_turns_are_not_kept() -> None:
+    state = MetricsState()
+    row: dict[str, Any] = {
+        "trace_version": "v1",
+        "run_id": "r",
+        "dialog_id": "",
+        "turn_pair_id": 1,
+        **{f"eligible_m{number}": True for number in range(1, 6)},
+        "risk_required_tags": ["x"],
+    }
+    for _ in range(100):
+        state.add_row(row)
+    assert max(len(metric._shared) for metric in state.states) <= 1

@@ -113,7 +113,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """Return a folder with the agent and the dataset, in which no worker may be left."""
     prepare(tmp_path)
     yield tmp_path
-    assert workers(tmp_path) == []
+    left = workers(tmp_path)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert left == []
 
 
 def workers(folder: Path) -> list[int]:
