@@ -11,6 +11,12 @@ from memfin.errors import UsageError
 MAX_SHARDS: Final = 100_000
 
 _FORM: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_RESERVED: Final = re.compile(r".*\.(shards|[0-9]+-of-[0-9]+)", re.DOTALL)
+
+
+def is_reserved(run_id: str) -> bool:
+    """Return True for a name whose run directory or progress log would be that of another run's shards."""
+    return _RESERVED.fullmatch(run_id) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ class RateCoordinator:
             ):
                 while True:
                     self._handle(_to_coordinator.decode(await _read(reader)), client, queue)
-        except (OSError, TimeoutError, msgspec.DecodeError):
+        except (OSError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError):
             pass  # the client is gone, or is none
         finally:
             self._clients.discard(client)
@@ -409,7 +409,7 @@ class LeasedRate:
                 start = 0 if self._unlimited else await link.ask(tokens)
                 self._count_success()
                 return Leased(self, link.epoch, start)
-            except (OSError, TimeoutError, msgspec.DecodeError) as problem:
+            except (OSError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError) as problem:
                 self._drop_link()
                 self._count_failure(problem)
             await asyncio.sleep(self._pause * secrets.SystemRandom().uniform(0.5, 1.0))

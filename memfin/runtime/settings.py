@@ -15,7 +15,7 @@ from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, check_limit, gates_of, value_directions
 from memfin.scoring.user_detectors import TAG_MAPPER, Detector, importable_reference
-from memfin.shards import Shard
+from memfin.shards import Shard, is_reserved
 
 C = TypeVar("C", bound=RunConfig)
 PathText = str | os.PathLike[str]
@@ -119,6 +119,10 @@ def checked_config(settings: Mapping[str, Any], kind: type[C], directions: Direc
         raise UsageError(
             f"run id {config.run_id!r}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, "
             "not starting with a dot or a hyphen, and not 'logs'"
+        )
+    if config.run_id is not None and is_reserved(config.run_id):
+        raise UsageError(
+            f"run id {config.run_id!r}: must not end like the name of shards, in .shards or .K-of-N"
         )
     return config
 

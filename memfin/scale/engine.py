@@ -55,7 +55,9 @@ class Ending(NamedTuple):
             return self.cause
         if self.code is not None and self.code < 0:
             memory = ", as when memory runs out" if self.code == -signal.SIGKILL else ""
-            return f"its worker was ended by {signal.Signals(-self.code).name}{memory}"
+            known = -self.code in (*signal.Signals,)  # most of the realtime signals have no name
+            name = signal.Signals(-self.code).name if known else f"signal {-self.code}"
+            return f"its worker was ended by {name}{memory}"
         return "its worker was lost" if self.code is None else f"its worker ended with exit code {self.code}"
 
 

@@ -202,10 +202,14 @@ def make_engine_resume_plan(
         UsageError: there are none, or something that the results depend on has changed and ``force`` is not
             set.
     """
+    if directory.name in ("", ".."):  # the run belongs beside it, not into it
+        directory = directory.resolve()
     refuse_links(directory)
     recorded = read_config(directory / ENGINE_FILE, EngineFile)
-    if directory.absolute().name != f"{recorded.run_id}{SHARDS}":
+    if any(f"{name}{SHARDS}" != directory.name for name in (recorded.run_id, recorded.settings.run_id)):
         raise UsageError(f"run {directory}: holds the shards of {recorded.run_id}; give it its name again")
+    if recorded.engine.engine == "local":
+        raise UsageError(f"{directory / ENGINE_FILE}: $.engine.engine: 'local' has no shards")
     settings = {name: recorded.settings[name] for name in recorded.settings}
     settings["runs_dir"] = str(directory.parent)
     run = make_plan(settings.pop("dataset"), **settings)

@@ -15,6 +15,9 @@ from memfin.scale.worker import WORKER_EVENTS, worker_command
 LEFT_OPEN: Final = 0.5
 """Seconds in which the output of an ended worker is read to its end: an orphan may hold the pipe open."""
 
+MAX_LINE: Final = 1 << 20
+"""Bytes after which a line counts as complete, so that output without line ends takes no memory."""
+
 _OUT: Final = 1
 
 
@@ -99,7 +102,10 @@ class _Worker(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Hand on the lines that are complete."""
-        *lines, self._rest[fd] = (self._rest[fd] + data).split(b"\n")
+        *lines, rest = (self._rest[fd] + data).split(b"\n")
+        if len(rest) > MAX_LINE:
+            lines, rest = [*lines, rest], b""
+        self._rest[fd] = rest
         for line in lines:
             self._take(fd, line)
 
@@ -127,5 +133,8 @@ class _Worker(asyncio.SubprocessProtocol):
         if fd != _OUT:
             self._attempt.on_line(line.decode(errors="replace").rstrip("\r"))
             return
-        with suppress(msgspec.DecodeError):  # the last line of a worker that was killed
-            self._attempt.on_event(WORKER_EVENTS.decode(line))
+        try:
+            event = WORKER_EVENTS.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return  # the last line of a worker that was killed, or an agent has written to the pipe
+        self._attempt.on_event(event)
