@@ -150,7 +150,7 @@ def resumed(
     """
     recorded, manifest = read_artifacts(directory, kind, suite)
     settings = {name: recorded.settings[name] for name in recorded.settings if name != "dataset"}
-    if recorded.settings.shard is not None:  # whose rates pause where it has begun, wherever that is now
+    if directory.parent.name == f"{recorded.run_id}.shards":  # its rates pause where it has begun
         settings["runs_dir"] = str(directory.parent.parent)
     settings |= {} if system is None else {"agent": system}
     settings |= {} if judge is None else {"judge": judge}
