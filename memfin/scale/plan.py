@@ -72,9 +72,12 @@ class EnginePlan:
         return [Shard(index, count) for index in range(count)]
 
     def complete_shards(self) -> dict[Shard, int]:
-        """Return the number of dialogues of the shards in which nothing is left to do."""
+        """Return the number of dialogues of the shards in which nothing is left to do.
+
+        With ``force`` there are none: what has changed is recorded in all shards, or they are not of one run.
+        """
         found: dict[Shard, int] = {}
-        for shard in self.shards if self.resumed and not self.retry_failed else ():
+        for shard in self.shards if self.resumed and not (self.retry_failed or self.force) else ():
             path = self.directory / shard.name / "run_manifest.json"
             if path.is_file() and (manifest := read_json(path, RunManifest)).ended_at is not None:
                 found[shard] = manifest.counters.total_dialogs
@@ -140,14 +143,8 @@ class EnginePlan:
                 raise UsageError(f"run {taken}: exists already{advice}")
         self.directory.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
         self.directory.mkdir(PRIVATE)
-        record = EngineFile(
-            run_id=self.run_id,
-            config_fingerprint=self.run.fingerprint,
-            settings=self.config,
-            fingerprint_inputs=self.run.fingerprint_inputs,
-            memfin_version=self.run.config_file().memfin_version,
-            engine=self.engine,
-        )
+        whole = dict(self.run.config_file())
+        record = EngineFile(**whole | {"settings": self.config, "engine": self.engine})
         disk.write_whole(self.directory / ENGINE_FILE, pretty_json(record))
 
     def _remove_if_empty(self) -> None:

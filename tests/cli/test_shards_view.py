@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ import pytest
 from memfin.cli import engine as shards_view
 from memfin.cli.engine import ShardsView
 from memfin.contracts import (
+    Counters,
     DialogDone,
     ProgressEvent,
     RunFinished,
+    RunManifest,
     RunResumed,
     RunStarted,
     TurnDone,
     Warned,
 )
 from memfin.contracts.settings import EngineSettings
+from memfin.runtime.outputs import pretty_json
 from memfin.scale.engine import State
 from memfin.scale.plan import EnginePlan, make_engine_plan
 from tests.support import dataset
@@ -131,3 +135,23 @@ def test_workers_share_what_runs_at_the_same_time(tmp_path: Path) -> None:
     assert [task.workers_judge for task in tasks] == [1, 1, 1]
     assert [task.workers_score for task in tasks] == [2, 1, 1]
     assert [task.shard for task in tasks] == ["0/3", "1/3", "2/3"]
+
+
+def test_with_force_no_shard_is_complete_since_all_record_what_has_changed(tmp_path: Path) -> None:
+    plan = replace(a_plan(tmp_path), resumed=True)
+    manifest = RunManifest(
+        trace_version="v1",
+        run_id="r",
+        dataset_path="d",
+        started_at="1",
+        model_name="m",
+        workers_dialog=1,
+        workers_judge=1,
+        counters=Counters(**COUNTERS),
+        ended_at="2",
+    )
+    shard = plan.directory / plan.shards[0].name
+    shard.mkdir(parents=True)
+    (shard / "run_manifest.json").write_bytes(pretty_json(manifest))
+    assert plan.complete_shards() == {plan.shards[0]: COUNTERS["total_dialogs"]}
+    assert replace(plan, force=True).complete_shards() == {}
