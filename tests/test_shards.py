@@ -128,6 +128,8 @@ async def test_a_shard_without_a_dialogue_is_complete(tmp_path: Path) -> None:
     [
         ({"shard": "0/2"}, "shard 0/2: needs a run id (--run-id), the same for all 2 shards"),
         ({"shard": "2/2", "run_id": RUN_ID}, "shard '2/2': must be K/N"),
+        ({"run_id": "r.shards"}, "run id 'r.shards': must not end like the name of shards"),
+        ({"run_id": "r.0-of-2"}, "run id 'r.0-of-2': must not end like the name of shards"),
     ],
 )
 def test_a_shard_that_cannot_be_is_refused(settings: Any, message: str, tmp_path: Path) -> None:

@@ -251,6 +251,8 @@ class Engine:
             if self._draining.is_set():
                 break
             ending = await self._attempt(shard, retry)
+            if ending.code == 0 and self.plan.dialogs_of(shard) is None:
+                ending = Ending(None, "its worker ended before the shard was complete")
             reason = ending.reason
             if ending.code == 0:
                 self._listener.on_state(shard, State("complete", retry))

@@ -16,6 +16,7 @@ from memfin.contracts.reading import read_json
 from memfin.contracts.settings import EngineFile, EngineSettings
 from memfin.errors import RunFault, UsageError
 from memfin.journal import progress_path
+from memfin.journal.artifacts import MANIFEST
 from memfin.journal.disk import PRIVATE, Disk, refuse_links
 from memfin.journal.lock import LOCK, RunLock
 from memfin.runtime.outputs import pretty_json
@@ -76,12 +77,16 @@ class EnginePlan:
 
         With ``force`` there are none: what has changed is recorded in all shards, or they are not of one run.
         """
-        found: dict[Shard, int] = {}
-        for shard in self.shards if self.resumed and not (self.retry_failed or self.force) else ():
-            path = self.directory / shard.name / "run_manifest.json"
-            if path.is_file() and (manifest := read_json(path, RunManifest)).ended_at is not None:
-                found[shard] = manifest.counters.total_dialogs
-        return found
+        if not self.resumed or self.retry_failed or self.force:
+            return {}
+        found = {shard: self.dialogs_of(shard) for shard in self.shards}
+        return {shard: dialogs for shard, dialogs in found.items() if dialogs is not None}
+
+    def dialogs_of(self, shard: Shard) -> int | None:
+        """Return the number of dialogues of a shard, None while something is left to do in it."""
+        path = self.directory / shard.name / MANIFEST
+        manifest = read_json(path, RunManifest) if path.is_file() else None
+        return None if manifest is None or manifest.ended_at is None else manifest.counters.total_dialogs
 
     def task(self, shard: Shard, lease: RateLease | None = None) -> WorkerTask:
         """Return the task of a shard's worker; it has its share of what runs at the same time.
