@@ -151,10 +151,10 @@ async def test_one_busy_shard_uses_what_idle_and_killed_ones_leave() -> None:
                 await shard.killed()
             killed = time.monotonic()
             await asyncio.sleep(SECONDS)
-            ended = time.monotonic()
         await idle.close()
     assert max_within(all_starts(*shards), 1.0) <= PER_SECOND
-    assert used(busy.starts, killed + 0.5, ended - killed - 0.5) >= 0.85
+    period = 1 + GUARD + LEASE  # a part of one may be the pause at its end
+    assert used(busy.starts, killed + 0.5, (SECONDS - 0.5) // period * period) >= 0.85
 
 
 @asynccontextmanager
