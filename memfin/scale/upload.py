@@ -266,7 +266,7 @@ def upload_run(directory: Path, url: str, on_transfer: OnTransfer | None = None)
         path, size = directory / name, states[name][0]
         if (
             (file := index.get(name)) is not None
-            and file == _digested(path, progress)
+            and file == _sum(name, progress.of(name, _pieces(path)))
             and store.size(name) == size
         ):
             progress.skip(size)
@@ -349,12 +349,11 @@ def _known(store: _Store, manifest: RunManifest) -> StoredRun | None:
         UsageError: another run is there.
     """
     index: StoredRun | None = None
-    other: RunManifest | None = None
+    found: StoredRun | RunManifest | None = None
     with suppress(InvalidRecord):
-        index = store.read_record(INDEX, StoredRun)
+        found = index = store.read_record(INDEX, StoredRun)
     with suppress(InvalidRecord):
-        other = store.read_record(MANIFEST, RunManifest) if index is None else None
-    found = index or other
+        found = found or store.read_record(MANIFEST, RunManifest)
     if found is not None and (found.run_id, found.started_at) != (manifest.run_id, manifest.started_at):
         raise UsageError(
             f"{store.shown}: holds another run of that name, which started at {found.started_at}; "
@@ -405,10 +404,6 @@ def _sum(name: str, pieces: Iterator[bytes]) -> StoredFile:
         digest.update(piece)
         size += len(piece)
     return StoredFile(name=name, size=size, sha256=digest.hexdigest())
-
-
-def _digested(path: Path, progress: _Progress) -> StoredFile:
-    return _sum(path.name, progress.of(path.name, _pieces(path)))
 
 
 def _read_back(store: _Store, name: str, size: int, progress: _Progress) -> StoredFile:
