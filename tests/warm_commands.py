@@ -28,6 +28,9 @@ from memfin.runtime.bench import BenchmarkRunner
 from memfin.scoring.rows import prepare_scoring
 from memfin.validation import validate_run
 
+SLOW = ("__main__", "pytest_plugin", "run_server", "memory_server", "langgraph")
+"""Ends of the names of modules that load slowly, such as the SDK of MCP, and that few commands use."""
+
 
 def subclasses(record: type) -> Iterator[type]:
     found: list[type] = record.__subclasses__()
@@ -37,8 +40,7 @@ def subclasses(record: type) -> Iterator[type]:
 
 
 for module in pkgutil.walk_packages(memfin.__path__, "memfin."):
-    # Adapters and the SDK of the MCP server load slowly.
-    if not module.name.endswith(("__main__", "pytest_plugin", "run_server")) and "adapter" not in module.name:
+    if not module.name.endswith(SLOW) and "adapter" not in module.name:
         import_module(module.name)
 
 prepare_scoring()
