@@ -97,7 +97,7 @@ async def test_every_line_is_evaluated_in_one_shard_and_users_stay_together(tmp_
 async def test_a_shard_has_the_fingerprint_of_the_run_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     data = a_dataset(tmp_path / "data.jsonl")
     plan = make_plan(data, agent="oracle", run_id=RUN_ID, runs_dir=tmp_path)
-    shard = make_plan(data, agent="oracle", run_id=RUN_ID, runs_dir=tmp_path, shard="1/3")
+    shard = make_plan(data, agent="oracle", run_id=RUN_ID, runs_dir=tmp_path, shard="1/3", agent_rpm=600)
     assert shard.fingerprint == plan.fingerprint
     stopped = Run(
         shard, lambda event: stopped.stop("for a test") if isinstance(event, DialogStarted) else None

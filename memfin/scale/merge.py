@@ -43,7 +43,7 @@ from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entr
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, Entry, progress_path
 from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
-from memfin.journal.disk import APPEND, PRIVATE, Disk
+from memfin.journal.disk import PRIVATE, Disk
 from memfin.journal.journal import Journal
 from memfin.journal.lock import LOCK, RunLock, is_locked
 from memfin.journal.merging import JournalReader
@@ -519,7 +519,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _log_progress(disk: Disk, job: _Job, totals: DialogTotals) -> None:
-    """Append the beginning and the end of the merged run to its progress log."""
+    """Write the progress log of the merged run, its beginning and its end; again after an interruption."""
     settings, now = job.config.settings, utc_now()
     common: dict[str, Any] = {"run_id": job.config.run_id}
     started = RunStarted(
@@ -536,7 +536,4 @@ def _log_progress(disk: Disk, job: _Job, totals: DialogTotals) -> None:
     finished = RunFinished(**common, ts=now, **dict(totals.counters()))
     path = progress_path(job.out.absolute().parent, job.config.run_id)
     path.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-    with disk.opening(path, APPEND) as log:
-        disk.cut_torn_line(log)
-        data = b"".join(encode(event) + b"\n" for event in (started, done, finished))
-        disk.append(log, data, path, sync=True)
+    disk.write_whole(path, b"".join(encode(event) + b"\n" for event in (started, done, finished)))

@@ -117,12 +117,14 @@ class _Store(NamedTuple):
 
         Where a path begins with a bucket, nothing is created: a misspelt bucket is an error.
         """
-        if self._is_local:
+        try:
             with self._access(""):
-                Path(self.path).mkdir(PRIVATE, parents=True, exist_ok=True)
-        elif self.path.startswith("/"):
-            with self._access(""):
-                self.fs.makedirs(self.path, exist_ok=True)
+                if self._is_local:
+                    Path(self.path).mkdir(PRIVATE, parents=True, exist_ok=True)
+                elif self.path.startswith("/"):
+                    self.fs.makedirs(self.path, exist_ok=True)
+        except FileNotFoundError as problem:
+            raise UsageError(f"{self.shown}: cannot be created: {self._line(problem)}") from None
 
     def size(self, name: str) -> int | None:
         """Return the size of a file in bytes, None if there is none of that name."""
@@ -435,6 +437,8 @@ def download_run(url: str, out: Path, on_transfer: OnTransfer | None = None) -> 
             f"{store.shown}: has no {INDEX}: it is no upload of a run, or an incomplete one; "
             "give the address of a run, such as s3://bucket/runs/RUN_ID"
         )
+    if not RUN_ID.match(index.run_id):
+        raise UsageError(f"{store.shown}/{INDEX}: run_id {index.run_id!r} is no name of a run")
     if len({file.name for file in index.files}) < len(index.files):
         raise UsageError(f"{store.shown}/{INDEX}: lists a file twice")
     progress = _Progress(on_transfer, sum(file.size for file in index.files))

@@ -115,7 +115,7 @@ def test_the_record_of_an_engine_has_to_be_that_of_its_directory(
         (
             '"engine": "processes"',
             '"engine": "local"',
-            r"engine.json: \$.engine.engine: 'local' has no shards",
+            "engine: 'local' has no shards",
         ),
         ('"run_id": "r"', '"run_id": "other"', "give it its name again"),
     ):

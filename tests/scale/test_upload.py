@@ -315,12 +315,20 @@ def test_names_with_path_parts_are_refused(name: object, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
+def test_an_index_of_no_run_is_refused(tmp_path: Path) -> None:
+    index = {"format": 1, "run_id": "\x1b[2J", "started_at": "", "memfin_version": "0", "files": []}
+    (tmp_path / INDEX).write_text(json.dumps(index))
+    with pytest.raises(UsageError, match=r"run_id '\\x1b\[2J' is no name of a run"):
+        download_run(str(tmp_path), tmp_path / "out")
+
+
 def test_an_address_is_checked_with_a_file_that_goes_away(tmp_path: Path) -> None:
     check_target(str(tmp_path / "store"))
     assert not list((tmp_path / "store").iterdir())
     (tmp_path / "file").touch()
     for url, words in (
         (str(tmp_path / "file"), "File exists"),
+        ("/proc/runs", "cannot be created: FileNotFoundError"),
         ("nothing://bucket", "Protocol not known: nothing"),
         ("http://127.0.0.1:9/runs", "its back end cannot do that"),
         ("simplecache::memory://runs", "must be SCHEME://PLACE/PATH"),
