@@ -480,7 +480,7 @@ def test_a_merge_that_was_killed_at_any_step_begins_again(template: Path) -> Non
             "-c",
             textwrap.dedent(script),
             str(template / "whole" / "r" / SUMMARY),
-            str(length(3, 1)),
+            str(length(5, 1)),
         ],
         env={"PYTHONPATH": str(Path(memfin.__file__).parents[1])},
         capture_output=True,

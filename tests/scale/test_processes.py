@@ -12,9 +12,15 @@ import pytest
 
 from memfin.contracts import ConfigFile
 from memfin.contracts.reading import read_json
-from memfin.contracts.settings import EngineFile
+from memfin.contracts.settings import EngineFile, EngineSettings
+from memfin.errors import RunFault
+from memfin.scale import engine
+from memfin.scale.engine import Engine
+from memfin.scale.plan import make_engine_plan
+from memfin.scale.processes import ProcessLauncher
 from memfin.validation import validate_run
 from tests.commands import Command, run_command
+from tests.scale.test_engine import Listener
 from tests.support import LONG as LONG_TESTS
 from tests.support import dialog, read_jsonl, write_jsonl
 
@@ -22,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = Path("runs") / "r"
 SHARDS = Path("runs") / "r.shards"
 LONG = 60.0
+KILLED = "its worker was ended by SIGKILL, as when memory runs out"
 
 DRAINED = 5.0
 AT_ONCE = 0.5
@@ -50,8 +57,8 @@ class Agent:
         self.observer.recall(short_term_context=user_text, query=user_text)
         if self.name == "d0003" and self.turn == 2:
             raise RuntimeError("this turn fails")
-        for poison in ("once", "always"):
-            if self.name == "d0004" and self.turn == 2 and pathlib.Path(poison).exists():
+        for poison, victim in (("once", "d0008"), ("always", "d0004")):
+            if self.name == victim and self.turn == 2 and pathlib.Path(poison).exists():
                 print("unfinished", end="", file=sys.stderr, flush=True)
                 if poison == "once":
                     pathlib.Path(poison).unlink()
@@ -140,40 +147,27 @@ def wait_until(true: Callable[[], bool], command: Command | None = None) -> None
         time.sleep(0.02)
 
 
-def test_a_killed_worker_goes_on_and_the_summary_is_that_of_one_process(
-    folder: Path, expected: bytes
+async def test_a_worker_that_dies_each_time_leaves_its_shard_resumable(
+    folder: Path, expected: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "once").touch()
-    done = memfin(folder, "run", *OPTIONS, *ENGINE, "--json", "--fail-on-error", 1)
-    assert done.returncode == 1, done.stderr
-    assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
-    assert json.loads(done.stdout) == json.loads(expected)
-    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["logs", "r"]
-    assert [path.name for path in (folder / "runs" / "logs").iterdir()] == ["progress_r.jsonl"]
-    lines = done.stderr.splitlines()
-    for line in (
-        "memfin: run r started in 2 shards",
-        "a model is loaded",
-        "unfinished",
-        "memfin: warning: shard 1/2: its worker was ended by SIGKILL, as when memory runs out; retry 1 of 3",
-        "memfin: data.jsonl:6: skipped, missing_turns: $.turns: the list is empty",
-        "memfin: --fail-on-error 1: 3 of 24 turns failed",
-    ):
-        assert sum(each.startswith(line) for each in lines) == 1, done.stderr
-    assert not list(validate_run(folder / RUN))
-
-
-def test_a_worker_that_dies_each_time_leaves_its_shard_resumable(folder: Path, expected: bytes) -> None:
     (folder / "always").touch()
-    variables = {"MEMFIN_ENGINE": "processes", "MEMFIN_ENGINE_WORKERS": "2"}
-    failed = memfin(folder, "run", *OPTIONS, "--quiet", **variables)
-    assert failed.returncode == 3, failed.stderr
-    lines = failed.stderr.splitlines()
-    assert sum("; retry " in line for line in lines) == 3
-    assert lines[-1] == (
-        "memfin: shard 1/2: its worker was ended by SIGKILL, as when memory runs out, in 4 attempts; "
-        "memfin resume runs/r.shards goes on"
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", environment(folder)["PYTHONPATH"])
+    monkeypatch.setattr(engine, "RETRIES", 1)
+    plan = make_engine_plan(
+        "data.jsonl",
+        EngineSettings(engine="processes", engine_workers=2),
+        agent="agent_of_shards:make",
+        run_id="r",
+        fsync_interval=0,
+        workers_score=0,
     )
+    listener = Listener()
+    with pytest.raises(RunFault) as failed:
+        await Engine(plan, ProcessLauncher(), listener).run()
+    assert str(failed.value) == f"shard 1/2: {KILLED}, in 2 attempts; memfin resume runs/r.shards goes on"
+    assert [state.name for state in listener.states].count("retrying") == 1
     assert not (folder / RUN).exists()
     states = {path.name: json.loads((path / "run_manifest.json").read_bytes()) for path in shards(folder)}
     assert states["0-of-2"]["ended_at"] is not None
@@ -181,32 +175,36 @@ def test_a_worker_that_dies_each_time_leaves_its_shard_resumable(folder: Path, e
     record = read_json(folder / SHARDS / "engine.json", EngineFile)
     assert (record.engine.engine, record.engine.engine_workers, record.version) == ("processes", 2, 1)
     (folder / "always").unlink()
-    again = memfin(folder, "run", *OPTIONS, *ENGINE)
+    variables = {"MEMFIN_ENGINE": "processes", "MEMFIN_ENGINE_WORKERS": "2"}
+    again = memfin(folder, "run", *OPTIONS, **variables)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "exists already; memfin resume runs/r.shards goes on" in again.stderr
     resumed = memfin(folder, "resume", SHARDS)
     assert resumed.returncode == 0, resumed.stderr
     assert "memfin: resuming run r: 1 of 2 shards are complete" in resumed.stderr
     assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
-    assert not (folder / SHARDS).exists()
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["logs", "r"]
+    assert [path.name for path in (folder / "runs" / "logs").iterdir()] == ["progress_r.jsonl"]
 
 
 def shards(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / SHARDS).iterdir() if path.is_dir())
 
 
-def test_signals_drain_all_workers_and_none_outlives_the_engine(folder: Path, expected: bytes) -> None:
+def test_signals_drain_all_workers_and_a_killed_one_goes_on(folder: Path, expected: bytes) -> None:
+    """None outlives its engine, and the summary is that of one process."""
     (folder / "hang").touch()
     (folder / "memfin.toml").write_text(
         'engine = "processes"\nengine_workers = 2\nkeep_shards = true\n'
-        "agent_rpm = 60_000\nrate_lease = true\n"
+        "agent_rpm = 60_000\nrate_lease = true\nfail_on_error = 1\n"
     )
-    words: tuple[object, ...] = ("run", *OPTIONS, "--quiet")
+    words: tuple[object, ...] = ("run", *OPTIONS)
     before: dict[Path, set[str]] = {}
+    said = ""
     ends = [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
     for number, times in ends if LONG_TESTS else ends[::2]:
         command = Command(*words, cwd=folder, env=environment(folder))
-        words = ("resume", SHARDS, "--quiet")
+        words = ("resume", SHARDS)
         wait_until(lambda: len(list(folder.glob("hanging-*"))) >= 4, command)
         assert len(workers(folder)) == 2
         now = {path: committed(path) for path in shards(folder)}
@@ -217,6 +215,7 @@ def test_signals_drain_all_workers_and_none_outlives_the_engine(folder: Path, ex
             command.send_signal(number)
             time.sleep(0.05)  # two signals at the same moment may count as one
         _, errors = command.communicate(timeout=LONG)
+        said += errors
         if number == signal.SIGKILL:
             wait_until(lambda: not workers(folder))
         else:
@@ -224,17 +223,29 @@ def test_signals_drain_all_workers_and_none_outlives_the_engine(folder: Path, ex
             assert command.returncode == 128 + number
             line = f"memfin: stopped by {number.name}; memfin resume runs/r.shards goes on\n"
             assert errors.endswith(line)
-            assert errors.count("stopped") == 1
+            assert errors.count("stopped by") == 1
             assert workers(folder) == []
         for path in folder.glob("hanging-*"):
             path.unlink()
     (folder / "hang").unlink()
     assert all(before.values())
-    done = memfin(folder, *words)
-    assert done.returncode == 0, done.stderr
+    (folder / "once").touch()
+    done = memfin(folder, *words, "--json")
+    assert done.returncode == 1, done.stderr
     assert (folder / RUN / "metrics_summary.json").read_bytes() == expected
+    assert json.loads(done.stdout) == json.loads(expected)
     assert read_json(folder / RUN / "config.json", ConfigFile).settings.rate_lease_address is None
     assert len(shards(folder)) == 2
+    assert not list(validate_run(folder / RUN))
+    for line, text in (
+        ("memfin: run r started in 2 shards", said),
+        ("memfin: data.jsonl:6: skipped, missing_turns: $.turns: the list is empty", said),
+        ("a model is loaded", done.stderr),
+        ("unfinished", done.stderr),
+        (f"memfin: warning: shard 1/2: {KILLED}; retry 1 of 3", done.stderr),
+        ("memfin: --fail-on-error 1: 3 of 24 turns failed", done.stderr),
+    ):
+        assert sum(each.startswith(line) for each in text.splitlines()) == 1, text
 
 
 def committed(run: Path) -> set[str]:

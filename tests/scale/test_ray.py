@@ -24,6 +24,7 @@ from memfin.contracts import RunConfig
 from memfin.contracts.settings import EngineSettings
 from memfin.errors import UsageError
 from memfin.journal import COMMITS
+from memfin.runtime.api import run_eval_parallel
 from memfin.scale import ray_tasks
 from memfin.scale.archive import pack_run, unpack_run
 from memfin.scale.launchers import make_launcher
@@ -185,8 +186,7 @@ def test_archives_hold_plain_files_of_a_run_and_nothing_else(tmp_path: Path) -> 
             unpack_run(wrong, target)
         assert list(tmp_path.iterdir()) == []
     prepare(tmp_path)
-    done = run_command("run", "data.jsonl", "--agent", "echo", "--run-id", "r", "--quiet", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    run_eval_parallel(tmp_path / "data.jsonl", "r", agent_factory="echo", runs_dir=str(tmp_path / "runs"))
     run = tmp_path / "runs" / "r"
     size = pack_run(run, tmp_path / "run.tar")
     assert size == (tmp_path / "run.tar").stat().st_size
