@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -14,9 +13,7 @@ from memfin.cli.run import show_results
 from memfin.cli.upload import check_upload
 from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
-
-SUFFIX: Final = ".shards"
-"""End of the name of the directory of a run's shards."""
+from memfin.shards import SHARDS
 
 
 @click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,9 +63,9 @@ def default_out(shards: Sequence[Path]) -> Path:
     Raises:
         UsageError: they are not in one directory RUN_ID.shards.
     """
-    parents = {path if path.name.endswith(SUFFIX) else path.absolute().parent for path in shards}
-    if len(parents) == 1 and (parent := parents.pop()).name.endswith(SUFFIX):
-        return parent.with_name(parent.name.removesuffix(SUFFIX))
+    parents = {path if path.name.endswith(SHARDS) else path.absolute().parent for path in shards}
+    if len(parents) == 1 and (parent := parents.pop()).name.endswith(SHARDS):
+        return parent.with_name(parent.name.removesuffix(SHARDS))
     raise UsageError("--out: is needed where the shards are not together in a directory RUN_ID.shards")
 
 
