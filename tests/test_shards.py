@@ -121,6 +121,7 @@ async def test_a_shard_without_a_dialogue_is_complete(tmp_path: Path) -> None:
         assert run.stats is not None
         assert run.summary.counters.total_dialogs == (1 if index in (1, 2) else 0)
         assert run.plan.failed_gates(run.summary, run.stats, run.directory.path) == []  # of the merged run
+    assert run.summary is not None
     assert str(summary_table(run.summary, run.plan.config).title).endswith(", shard 4/5")
     assert ("Shard", "4/5") in load_dialog_report(run.directory.path).facts
 
