@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memfin.runtime.api import Evaluation, evaluate
     from memfin.runtime.bench import BenchEvaluation, BenchmarkRunner
     from memfin.runtime.settings import Settings
+    from memfin.scale.merge import merge_shards
     from memfin.scoring.user_detectors import Detection, Detector
     from memfin.validity.measurement import measure_validity
 
@@ -54,6 +55,7 @@ _PLACES: Final = {
     "compare": "memfin.results",
     "evaluate": "memfin.runtime.api",
     "measure_validity": "memfin.validity.measurement",
+    "merge_shards": "memfin.scale.merge",
     "read_run": "memfin.results",
 }
 """Modules of the public names, imported on first use, so that starting stays fast."""
@@ -88,6 +90,7 @@ __all__ = [
     "compare",
     "evaluate",
     "measure_validity",
+    "merge_shards",
     "read_run",
 ]
 

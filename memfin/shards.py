@@ -8,6 +8,9 @@ from typing import Final, Self
 
 from memfin.errors import UsageError
 
+SHARDS: Final = ".shards"
+"""Ending of the name of the directory of a run's shards."""
+
 MAX_SHARDS: Final = 100_000
 
 _FORM: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")

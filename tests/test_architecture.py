@@ -173,11 +173,11 @@ def test_no_part_holds_more_than_a_sixth_of_the_code(lines: Counter[str]) -> Non
 
 def test_no_part_outgrows_what_was_decided(lines: Counter[str]) -> None:
     text = (ROOT / "docs" / "adr" / "0026-weight-of-packages.md").read_text("utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| [\d,]+ \| ([\d,]+) \|", text, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (?:none|[\d,]+) \| ([\d,]+) \|", text, re.MULTILINE)
     limits = {part: int(limit.replace(",", "")) for part, limit in rows}
-    assert len(limits) == 18
+    assert len(limits) == 19
     assert {part: lines[part] for part in limits if lines[part] > limits[part]} == {}
-    assert lines.total() <= 76_000
+    assert lines.total() <= 76_700
 
 
 def test_contracts_need_nothing_but_msgspec() -> None:

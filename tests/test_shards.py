@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfin.contracts import DialogStarted, EvalSummary, SoakLimits
+from memfin.contracts import EvalSummary, RunStarted, SoakLimits
 from memfin.errors import RunStopped, UsageError
+from memfin.report.dialog_report import load_dialog_report
+from memfin.report.tables import summary_table
 from memfin.runtime.bench_plan import make_bench_plan
 from memfin.runtime.plan import make_plan
 from memfin.runtime.resume import make_resume_plan
@@ -102,9 +104,7 @@ async def test_a_shard_has_the_fingerprint_of_the_run_and_goes_on_where_it_stopp
     plan = make_plan(data, agent="oracle", run_id=RUN_ID, runs_dir=tmp_path)
     shard = make_plan(data, agent="oracle", run_id=RUN_ID, runs_dir=tmp_path, shard="1/3", agent_rpm=600)
     assert shard.fingerprint == plan.fingerprint
-    stopped = Run(
-        shard, lambda event: stopped.stop("for a test") if isinstance(event, DialogStarted) else None
-    )
+    stopped = Run(shard, lambda event: stopped.stop("for a test") if isinstance(event, RunStarted) else None)
     with pytest.raises(RunStopped, match=r"memfin resume .*big\.shards/1-of-3 goes on"):
         await stopped.run()
     resumed = make_resume_plan(shard.directory)
@@ -124,6 +124,9 @@ async def test_a_shard_without_a_dialogue_is_complete(tmp_path: Path) -> None:
         assert run.stats is not None
         assert run.summary.counters.total_dialogs == (1 if index in (1, 2) else 0)
         assert run.plan.failed_gates(run.summary, run.stats, run.directory.path) == []  # of the merged run
+    assert run.summary is not None
+    assert str(summary_table(run.summary, run.plan.config).title).endswith(", shard 4/5")
+    assert ("Shard", "4/5") in load_dialog_report(run.directory.path).facts
 
 
 @each_case(

@@ -62,7 +62,7 @@ class ShardsView(ProgressView):
             if shard in complete:
                 self._states[shard] = State("complete")
                 part.count(RunResumed(ts="", run_id="", dialogs_done=complete[shard], dialogs=part.total))
-        self.counts.add_up(self._parts.values())
+        self._add_up()
         self._unannounced = self._beginning(len(complete))
 
     def _beginning(self, complete: int) -> str:
@@ -135,9 +135,14 @@ class ShardsView(ProgressView):
             self._known.add(line)
         return new
 
+    def _add_up(self) -> None:
+        self.counts.add_up(self._parts.values())
+        if any(state.name != "complete" for state in self._states.values()):
+            self.counts.total = self._plan.run.dialogs  # where users have dialogues, shards only guess
+
     def _refresh(self) -> None:
         self._refreshed = time.monotonic()
-        self.counts.add_up(self._parts.values())
+        self._add_up()
         if self.progress is None:
             return
         total, *others = self.progress.task_ids

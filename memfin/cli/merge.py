@@ -11,8 +11,8 @@ from memfin.cli.output import noted_at_intervals
 from memfin.cli.run import show_results
 from memfin.errors import UsageError
 from memfin.scale.merge import merge_shards
-from memfin.scale.plan import SHARDS
 from memfin.scale.upload import check_target
+from memfin.shards import SHARDS
 
 
 @click.command("merge", context_settings={"help_option_names": ["-h", "--help"]})

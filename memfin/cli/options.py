@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from memfin.cli.output import note
 from memfin.contracts import BenchConfig, Record, RunConfig, SoakLimits, reading
@@ -339,8 +340,8 @@ def _checked(values: Mapping[str, Any], options: Sequence[SettingOption], prefix
 
 
 def _refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    del param
-    if value not in (None, "local"):
+    given = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE  # a file's is for run
+    if given and value not in (None, "local"):
         raise UsageError(f"--engine: memfin {ctx.info_name} runs in one process; memfin run has engines")
 
 

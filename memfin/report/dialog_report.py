@@ -119,6 +119,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
         (
             *common.agent_facts(settings, manifest.model_name),
             (tr("Dataset"), summary.dataset_path),
+            (tr("Shard"), settings.shard if settings else None),
             (tr("Started"), model.moment(manifest.started_at)),
             (tr("Ended"), model.moment(manifest.ended_at)),
             (tr("History"), history and labels("history").get(history, history)),

@@ -94,6 +94,8 @@ def summary_table(summary: EvalSummary, settings: RunConfig | None = None) -> "T
     facts = [(tr("Dataset"), summary.dataset_path)]
     if settings is not None:
         facts = [*agent_facts(settings), *facts, (tr("Judge"), settings.judge)]
+        if settings.shard is not None:
+            facts.append((tr("Shard"), settings.shard))
     inputs = tr(", ").join(f"{name.lower()} {one_line(value, 200)}" for name, value in facts)
     counted = tr(
         "{valid_dialogs:,} of {total_dialogs:,} dialogues valid, {skipped_dialogs:,} skipped, "

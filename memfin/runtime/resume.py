@@ -18,6 +18,7 @@ from memfin.journal.disk import Disk, refuse_links
 from memfin.judges.registry import JudgeLike
 from memfin.runtime.pipeline import Plan, Resumed
 from memfin.runtime.plan import ObserverFactory, RunPlan, make_plan
+from memfin.shards import SHARDS
 
 F = TypeVar("F", bound=ConfigFile)
 P = TypeVar("P", bound=Plan[Any])
@@ -69,6 +70,14 @@ def is_bench(run_dir: str | Path) -> bool:
     return (Path(run_dir) / RAG_RESULTS).is_file()
 
 
+def _name_options(directory: Path) -> str:
+    """Return the options that name a run directory, or that of a shard."""
+    parent, (index, _, count) = directory.absolute().parent.name, directory.name.partition("-of-")
+    if parent.endswith(SHARDS) and count:
+        return f"--run-id {parent.removesuffix(SHARDS)} --shard {index}/{count}"
+    return f"--run-id {directory.name}"
+
+
 def read_artifacts(
     directory: Path, kind: type[F], suite: Suite | msgspec.UnsetType = msgspec.UNSET
 ) -> tuple[F, RunManifest]:
@@ -80,6 +89,11 @@ def read_artifacts(
     if not directory.is_dir():
         raise UsageError(f"run {directory}: no such directory")
     if not (directory / COMMITS).is_file():
+        if directory.absolute().name.endswith(SHARDS):
+            raise UsageError(
+                f"run {directory}: holds the shards of a run; resume those that are not finished, "
+                "and memfin merge makes one run of all"
+            )
         raise UsageError(
             f"run {directory}: has no {COMMITS}, so that nothing says how far it came; start a new run"
         )
@@ -88,8 +102,8 @@ def read_artifacts(
         if not (directory / name).is_file():
             command = "run" if suite is msgspec.UNSET else "bench"
             raise UsageError(
-                f"run {directory}: has no {name}: it ended before it began; memfin {command} --run-id "
-                f"{directory.name} takes its place"
+                f"run {directory}: has no {name}: it ended before it began; memfin {command} "
+                f"{_name_options(directory)} takes its place"
             )
     disk = Disk()
     for name in changed_artifacts(disk, directory, logged_checks(disk, directory)):

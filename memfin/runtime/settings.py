@@ -15,7 +15,7 @@ from memfin.errors import UsageError
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.gates import Directions, check_limit, gates_of, value_directions
 from memfin.scoring.user_detectors import TAG_MAPPER, Detector, importable_reference
-from memfin.shards import Shard, is_reserved
+from memfin.shards import SHARDS, Shard, is_reserved
 
 C = TypeVar("C", bound=RunConfig)
 PathText = str | os.PathLike[str]
@@ -137,4 +137,4 @@ def run_path(config: RunConfig) -> Path:
     runs = Path(config.runs_dir)
     if config.shard is None:
         return runs / str(config.run_id)
-    return runs / f"{config.run_id}.shards" / Shard.parse(config.shard).name
+    return runs / f"{config.run_id}{SHARDS}" / Shard.parse(config.shard).name

@@ -24,11 +24,9 @@ from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import accepted_changes, read_config
 from memfin.runtime.settings import run_path
 from memfin.scale.worker import WorkerTask
-from memfin.shards import Shard
+from memfin.shards import SHARDS, Shard
 
 ENGINE_FILE: Final = "engine.json"
-SHARDS: Final = ".shards"
-"""Ending of the name of a directory of shards."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,9 +186,8 @@ def make_engine_plan(dataset: str | None, engine: EngineSettings, **settings: An
         )
     if engine.rate_lease and run.config.rate_lease_address is not None:
         raise UsageError("--rate-lease: not together with --rate-lease-address; give one of them")
-    if engine.engine_workers is None:
-        workers = min(len(os.sched_getaffinity(0)), max(1, run.dialogs))
-        engine = engine.replace(engine_workers=workers)
+    workers = engine.engine_workers or len(os.sched_getaffinity(0))
+    engine = engine.replace(engine_workers=min(workers, max(1, run.dialogs)))
     config = run.config.replace(dataset=dataset)
     return EnginePlan(run=run, engine=engine, directory=shards_path(config), config=config)
 

@@ -114,7 +114,8 @@ class RayLauncher:
     """
 
     def __init__(self, settings: EngineSettings) -> None:
-        if importlib.util.find_spec("ray") is None:
+        spec = importlib.util.find_spec("ray")
+        if spec is None or spec.origin is None:  # a mere directory, as Ray's own in /tmp
             raise UsageError("--engine ray: needs Ray: pip install 'memfin[ray]', here and on all nodes")
         if settings.ray_address is not None and settings.ray_address.startswith("ray://"):
             raise UsageError(

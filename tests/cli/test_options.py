@@ -12,10 +12,12 @@ from click.testing import CliRunner
 from memfin.cli.options import (
     BENCH_OPTIONS,
     CONFIG_FILE,
+    NO_ENGINE,
     REPEATS,
     RUN_OPTIONS,
     SOAK_OPTIONS,
     read_config,
+    with_options,
     with_settings,
 )
 from memfin.contracts import RunConfig
@@ -343,6 +345,20 @@ def test_a_misspelt_variable_is_reported_with_the_nearest_one() -> None:
         "memfin: warning: the variable MEMFIN_WORKERS_DIALGO is ignored; did you mean MEMFIN_WORKERS_DIALOG?",
         "memfin: warning: the variable MEMFIN_XYZZY is ignored",
     ]
+
+
+def test_an_engine_of_the_file_is_for_runs_alone() -> None:
+    @click.command()
+    @with_settings(SOAK_OPTIONS, "soak")
+    @with_options(NO_ENGINE)
+    def soak(**values: Any) -> None:
+        del values
+
+    Path(CONFIG_FILE).write_text('engine = "processes"\nkeep_shards = true\n', "utf-8")
+    done = CliRunner().invoke(soak)
+    assert done.exit_code == 0, done.exception
+    refused = CliRunner().invoke(soak, ["--engine", "processes"])
+    assert str(refused.exception) == "--engine: memfin soak runs in one process; memfin run has engines"
 
 
 def test_repeats_of_the_file_are_for_runs_and_no_setting_of_a_soak() -> None:

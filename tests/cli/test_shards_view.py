@@ -126,6 +126,23 @@ COUNTERS: dict[str, Any] = {
 }
 
 
+def test_shards_of_users_have_other_sizes_than_equal_parts(tmp_path: Path) -> None:
+    plan, stream = a_plan(tmp_path), io.StringIO()
+    one, other = plan.shards
+    with ShardsView(stream, "plain", plan) as view:
+        for event in (started(), DONE, DONE, DONE, DONE):
+            view.on_shard_event(one, event)
+        assert view.counts.total == 6
+        view.on_shard_event(one, RunFinished(**BASE, **COUNTERS))
+        view.on_state(one, State("complete"))
+        view.on_state(other, State("failed", 3, "disk full"))
+        assert (view.counts.dialogs, view.counts.total) == (4, 6)
+
+
+def test_no_worker_is_without_a_dialogue(tmp_path: Path) -> None:
+    assert [str(shard) for shard in a_plan(tmp_path, workers=500, dialogs=2).shards] == ["0/2", "1/2"]
+
+
 def test_workers_share_what_runs_at_the_same_time(tmp_path: Path) -> None:
     data = str(dataset(tmp_path / "data.jsonl", 6))
     engine = EngineSettings(engine="processes", engine_workers=3)

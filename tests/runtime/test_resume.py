@@ -409,6 +409,11 @@ async def test_what_cannot_be_resumed_is_refused_with_one_line(tmp_path: Path) -
     assert refusal(tmp_path / "empty") == (
         "has no config.json: it ended before it began; memfin run --run-id empty takes its place"
     )
+    shard = tmp_path / "s.shards" / "1-of-3"
+    shard.mkdir(parents=True)
+    assert "memfin merge makes one run of all" in refusal(shard.parent)
+    (shard / COMMITS).touch()
+    assert refusal(shard).endswith("; memfin run --run-id s --shard 1/3 takes its place")
     rescored = make_rescore_plan(tmp_path / "r" / DIALOG_TRACE, tmp_path / "data.jsonl", tmp_path / "scored")
     await Run(rescored).run()
     assert refusal(tmp_path / "scored") == "was made by memfin score; score again into a new directory"
