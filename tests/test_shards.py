@@ -118,15 +118,17 @@ async def test_a_shard_has_the_fingerprint_of_the_run_and_goes_on_where_it_stopp
 @pytest.mark.anyio
 async def test_a_shard_without_a_dialogue_is_complete(tmp_path: Path) -> None:
     data = write_jsonl(tmp_path / "data.jsonl", [dialog("d1"), "not an object"])
+    runs = []
     for index in range(5):
         run = await run_shard(data, f"{index}/5", fail_under={"m3_risk_coverage.risk_coverage": 1.0})
         assert run.summary is not None
         assert run.stats is not None
         assert run.summary.counters.total_dialogs == (1 if index in (1, 2) else 0)
         assert run.plan.failed_gates(run.summary, run.stats, run.directory.path) == []  # of the merged run
-    assert run.summary is not None
-    assert str(summary_table(run.summary, run.plan.config).title).endswith(", shard 4/5")
-    assert ("Shard", "4/5") in load_dialog_report(run.directory.path).facts
+        runs.append((run.summary, run.plan))
+    summary, plan = runs[-1]
+    assert str(summary_table(summary, plan.config).title).endswith(", shard 4/5")
+    assert ("Shard", "4/5") in load_dialog_report(plan.directory).facts
 
 
 @each_case(

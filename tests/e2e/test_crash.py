@@ -12,8 +12,8 @@ import pytest
 from tests.commands import run_command
 from tests.support import length
 
-CYCLES = length(8, 200)
-SLOW_CYCLES = length(3, 40)
+CYCLES = length(6, 200)
+SLOW_CYCLES = length(2, 40)
 ROOT = Path(__file__).resolve().parents[2]
 
 SLOW_AGENT = """

@@ -92,7 +92,7 @@ def begun(root: Path) -> dict[str, bytes]:
 
 def tried(total: int) -> range:
     """Return the numbers of the steps of a change that are tested: each with ``TESTS_LONG=1``."""
-    return range(1, total + 1, length(3, 1))
+    return range(1, total + 1, length(5, 1))
 
 
 def changed(root: Path, change: Change, files: Files | None = None) -> None:

@@ -80,7 +80,7 @@ def killed_steps(room: Path, start: dict[str, bytes], change: Change) -> list[in
     """Return the numbers of the steps to die before, and last a number that no step has."""
     root = laid_out(room / "counted", start)
     total = steps_of(lambda files: changed(root, change, files)).steps
-    return [*reversed(range(total, 0, -length(3, 1))), total + 1]
+    return [*reversed(range(total, 0, -length(5, 1))), total + 1]
 
 
 def restarted(root: Path, name: str) -> State:

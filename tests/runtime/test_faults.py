@@ -108,7 +108,7 @@ async def test_a_run_stops_at_every_fault_and_resumes(
     expected = (tmp_path / "whole" / "r" / SUMMARY).read_bytes()
     kinds = frozenset({"open"}) if code == errno.EMFILE else CHANGES
     failed: set[str] = set()
-    for disk in disks(code, kinds, half=half, for_good=for_good, every=length(4, 1)):
+    for disk in disks(code, kinds, half=half, for_good=for_good, every=length(6, 1)):
         name = f"run{disk.fail_at}"
         acknowledged: set[str] = set()
         try:

@@ -21,7 +21,7 @@ from tests.support import LONG, dialog, length, unmeasured, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
-DIALOGS = length(900, 10_000)
+DIALOGS = length(700, 10_000)
 SOAKED = length(1_000, 50_000)
 EPOCH = length(200, 1_000)
 MAX_GROWTH = length(4, 16)

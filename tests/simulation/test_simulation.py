@@ -15,10 +15,10 @@ import pytest
 from tests.simulation.simulated_run import INTERRUPTIONS, Lives, World, drawn, simulate
 from tests.support import length
 
-SEEDS = int(os.environ.get("TESTS_SEEDS") or length(24, 1000))
+SEEDS = int(os.environ.get("TESTS_SEEDS") or length(18, 1000))
 ONLY = os.environ.get("MEMFIN_SEED")
 PARTS = 2
-CANCELLED = length(24, 2000)
+CANCELLED = length(16, 2000)
 UNWINDING = 1.0
 """Virtual seconds in which a cancelled run is gone, with a disk that answers within a twentieth of one."""
 WORLDS = 8
