@@ -16,6 +16,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from memfin.contracts import memory
 from memfin.contracts.base import Record, non_finite_path
 from memfin.contracts.memory import ContextFields, Preferences, UserContext
 from memfin.errors import RunFault
@@ -42,6 +43,11 @@ _BYTES: Final = (bytes, bytearray)  # no gate could look into them
 # The errors of reading bytes that hold no record
 _DAMAGES: Final = (msgspec.DecodeError, yaml.YAMLError, ValueError, TypeError, RecursionError)
 RecordT = TypeVar("RecordT", bound=Record)
+
+# msgspec prepares a type when it is first used; its C code may crash where several threads do so at once.
+for _kind in vars(memory).values():
+    if isinstance(_kind, type) and issubclass(_kind, Record):
+        msgspec.json.Decoder(_kind)
 
 
 class RecordDamaged(RunFault):

@@ -53,7 +53,8 @@ def main(root: Path, processes: int, writers: int) -> int:
             crowd(root, process, writers)
             os._exit(0)
         children.append(child)
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return next(filter(None, codes), 0)  # that of a signal is negative
 
 
 if __name__ == "__main__":
