@@ -26,7 +26,7 @@ PAUSE: Final = 0.2  # seconds before the next of these
 
 
 class Orders(Record):
-    """What a coordinator's process serves: a socket that listens, by its descriptor."""
+    """Input of a coordinator's process: a socket that listens, by its descriptor."""
 
     descriptor: int
     limits: RateLimits

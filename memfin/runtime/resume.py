@@ -164,7 +164,7 @@ def resumed(
     """
     recorded, manifest = read_artifacts(directory, kind, suite)
     settings = {name: recorded.settings[name] for name in recorded.settings if name != "dataset"}
-    if directory.parent.name == f"{recorded.run_id}.shards":  # its rates pause where it has begun
+    if directory.parent.name == f"{recorded.run_id}{SHARDS}":  # its rates pause where it has begun
         settings["runs_dir"] = str(directory.parent.parent)
     settings |= {} if system is None else {"agent": system}
     settings |= {} if judge is None else {"judge": judge}

@@ -1,4 +1,4 @@
-"""What runs on the nodes of a Ray cluster: the task of a shard, the actor of progress, and pieces of files.
+"""Code that runs on the nodes of a Ray cluster: the task of a shard, the actor of progress, and pieces of files.
 
 Arguments and results are JSON lines, bytes and references to bytes; code is looked up by name in the
 environment of the node.
@@ -54,7 +54,7 @@ def loaded_ray() -> Any:
 
 
 class ShardJob(Record):
-    """What a task is to do.
+    """Input of a task.
 
     Attributes:
         task: that of the worker, with paths as they are on the node, or in an archive's scratch directory.
@@ -72,7 +72,7 @@ class ShardJob(Record):
 
 
 class ShardResult(Record):
-    """How a task has ended: the exit code of its worker, why, and the archive of the run directory."""
+    """End of a task: the exit code of its worker, why, and the archive of the run directory."""
 
     code: int
     cause: str | None = None

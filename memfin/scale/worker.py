@@ -26,7 +26,7 @@ DRAIN_SECONDS: Final = 4.2
 
 
 class WorkerTask(Record):
-    """What a worker is to do.
+    """Task of a worker: a shard and its settings.
 
     Attributes:
         settings: those of the run, with ``shard`` and ``run_id``.
