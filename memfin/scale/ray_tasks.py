@@ -1,4 +1,4 @@
-"""Code that runs on the nodes of a Ray cluster: the task of a shard, the actor of progress, and pieces of files.
+"""Code on the nodes of a Ray cluster: the task of a shard, the actor of progress, and pieces of files.
 
 Arguments and results are JSON lines, bytes and references to bytes; code is looked up by name in the
 environment of the node.
