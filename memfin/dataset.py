@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from inspect import isroutine
 from itertools import islice, pairwise
 from math import isnan
@@ -29,6 +30,8 @@ from memfin.contracts import (
     Blueprint,
     Dialog,
     Difficulty,
+    Fact,
+    Probe,
     ProfileTruth,
     Record,
     SkipReason,
@@ -174,6 +177,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
             ]
         ),
         user_id=_text(dialog_obj, "user_id"),
+        **_session(dialog_obj),
     )
 
 
@@ -569,6 +573,44 @@ def _profile(value: object) -> ProfileTruth:
         return msgspec.convert(known, ProfileTruth)
     except msgspec.ValidationError as problem:
         raise _mismatch("missing_profile_gt", "$.profile_gt", problem) from problem
+
+
+_SESSION: Final = {
+    "session_index": int | None,
+    "session_time": str | None,
+    "facts": list[Fact],
+    "probes": list[Probe],
+}
+
+
+def _session(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line of dataset v1.2 says of its session, checked; nothing for one of v1."""
+    known = {name: fields[name] for name in _SESSION if fields.get(name) is not None}
+    for name, value in known.items():
+        path = f"$.{name}"
+        try:
+            known[name] = msgspec.convert(value, _SESSION[name])
+        except msgspec.ValidationError as problem:
+            raise _mismatch("invalid_session", path, problem) from problem
+        for place, item in enumerate(known[name] if isinstance(value, list) else ()):
+            day = item.get("until")
+            if day is not None and not is_iso_time(day):
+                raise InvalidDialogError("invalid_session", f"{path}[{place}].until", _NO_DATE)
+    if (now := known.get("session_time")) is not None and not is_iso_time(now):
+        raise InvalidDialogError("invalid_session", "$.session_time", _NO_DATE)
+    return known
+
+
+_NO_DATE: Final = "expected an ISO 8601 date or time such as 2026-03-31"
+
+
+def is_iso_time(text: str) -> bool:
+    """Return True for a date or time of ISO 8601."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _mismatch(reason: SkipReason, path: str, problem: msgspec.ValidationError) -> InvalidDialogError:

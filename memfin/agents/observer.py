@@ -11,7 +11,15 @@ from uuid import UUID
 import msgspec
 
 from memfin.agents.protocol import AgentReply
-from memfin.contracts import ComplianceTrace, ModelUsage, RecallTrace, Record, ToolTrace, non_finite_path
+from memfin.contracts import (
+    ComplianceTrace,
+    MemoryTrace,
+    ModelUsage,
+    RecallTrace,
+    Record,
+    ToolTrace,
+    non_finite_path,
+)
 from memfin.contracts.reading import reason_of
 from memfin.sandbox.references import describe, one_line
 from memfin.secrets import Scrubber, scrubber_of_environment
@@ -39,6 +47,7 @@ class Observed(Record):
     tools: list[ToolTrace] = []
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
+    memory: MemoryTrace | None = None
     usage: ModelUsage | None = None
     error: str | None = None
 
@@ -87,11 +96,15 @@ class TurnObserver:
         """Record the client profile as the agent sees it; the last call of a turn counts."""
         self._record("profile_snapshot", fields)
 
+    def memory(self, /, **fields: Any) -> None:
+        """Record all that the agent's store holds about the client; the last call of a turn counts."""
+        self._record("memory", fields)
+
     def collect(self, reply: AgentReply | None = None) -> Observed:
         """Return the turn's observations; what the reply itself carries wins."""
         fields = {**self._fields, "tools": list(self._tools)}
         if reply is not None:
-            for name in ("recall", "tools", "compliance", "profile_snapshot", "usage"):
+            for name in ("recall", "tools", "compliance", "profile_snapshot", "memory", "usage"):
                 if (value := getattr(reply, name)) is not None:
                     fields |= self._checked(name, value)
             self._error = self._error or reply.observation_error
@@ -159,6 +172,7 @@ _CONTRACTS: Final[dict[str, type[Record]]] = {
     "recall": RecallTrace,
     "tool": ToolTrace,
     "compliance": ComplianceTrace,
+    "memory": MemoryTrace,
     "usage": ModelUsage,
 }
 _CHECKS: Final[dict[str, Callable[[Any], Any]]] = {

@@ -15,7 +15,7 @@ An agent factory is called once a dialogue with that dialogue's `Session` and an
 
 from typing import Any, Final, Protocol, runtime_checkable
 
-from memfin.contracts import HistoryMode, Record, RunConfig
+from memfin.contracts import HistoryMode, MemoryTrace, Record, RunConfig
 from memfin.contracts.trace import ComplianceTrace, ModelUsage, RecallTrace, ToolTrace
 from memfin.errors import UsageError
 
@@ -23,7 +23,9 @@ from memfin.errors import UsageError
 class Session(Record):
     """The dialogue an agent instance serves. Nothing of the ground truth is in it.
 
-    ``seed`` is that of the run; an agent that draws random numbers is to use it.
+    ``seed`` is that of the run; an agent that draws random numbers is to use it. ``user_id`` is the same in
+    all sessions of a client; ``session_index`` is the session's place among them, ``now`` its ISO date or
+    time, and ``carried`` what the agent of the session before returned from ``carry``.
     """
 
     run_id: str
@@ -33,6 +35,9 @@ class Session(Record):
     language: str = "zh"
     history_mode: HistoryMode = "free"
     seed: int = 0
+    session_index: int | None = None
+    now: str | None = None
+    carried: bytes | None = None
 
 
 _OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")
@@ -87,6 +92,7 @@ class AgentReply(Record):
     tools: list[ToolTrace | dict[str, Any]] | None = None
     compliance: ComplianceTrace | dict[str, Any] | None = None
     profile_snapshot: dict[str, Any] | None = None
+    memory: MemoryTrace | dict[str, Any] | None = None
     usage: ModelUsage | dict[str, Any] | None = None
     observation_error: str | None = None
 
@@ -110,6 +116,9 @@ class Observer(Protocol):
     def profile(self, /, **fields: Any) -> None:
         """Record the client profile as the agent sees it after this turn; the last call counts."""
 
+    def memory(self, /, **fields: Any) -> None:
+        """Record all that the agent's store holds about the client (`MemoryTrace`); the last call counts."""
+
 
 @runtime_checkable
 class Agent(Protocol):
@@ -118,7 +127,8 @@ class Agent(Protocol):
     Optional methods: ``commit(assistant_text)`` puts a reply into the agent's history (its own in
     history mode ``free``, the reference reply in ``forced``, which needs the method); ``close()``
     ends the session; ``snapshot() -> bytes`` gives the state after an answered turn and
-    ``restore(bytes)`` puts a fresh agent into it, so that an interrupted dialogue goes on there.
+    ``restore(bytes)`` puts a fresh agent into it, so that an interrupted dialogue goes on there;
+    ``carry() -> bytes``, called before ``close``, gives what the agent keeps for the client's next session.
     """
 
     def reply(self, user_text: str) -> Any:

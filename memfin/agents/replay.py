@@ -447,5 +447,6 @@ def build_turn_trace(
         tools=observer_payload.tools,
         compliance=observer_payload.compliance,
         profile_snapshot=observer_payload.profile_snapshot,
+        memory=observer_payload.memory or msgspec.UNSET,
         observation_error=observer_payload.error or msgspec.UNSET,
     )

@@ -33,7 +33,7 @@ Level = Literal["low", "medium", "high"]
 Horizon = Literal["short", "medium", "long"]
 SkipReason = Literal[
     "invalid_json", "not_an_object", "line_too_long", "missing_turns", "missing_profile_gt",
-    "invalid_turn_sequence", "missing_gt_tags", "invalid_gt_tags", "duplicate_dialog_id",
+    "invalid_turn_sequence", "missing_gt_tags", "invalid_gt_tags", "duplicate_dialog_id", "invalid_session",
 ]  # fmt: skip
 
 

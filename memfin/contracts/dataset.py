@@ -3,6 +3,7 @@
 from typing import Any
 
 from memfin.contracts.base import ComplianceLabel, Difficulty, Record, Role
+from memfin.contracts.ledger import EarlierSession, Fact, Probe
 
 
 class ProfileTruth(Record):
@@ -20,12 +21,16 @@ class ProfileTruth(Record):
 
 
 class TurnTags(Record):
-    """Requirements on the reply of this turn, from the reference (trace schema, gt_turn_tags)."""
+    """Requirements on the reply of this turn, from the reference (trace schema, gt_turn_tags).
+
+    ``facts_required_gt`` are ids of facts that the reply must go by, or must not where they hold no longer.
+    """
 
     memory_required_keys_gt: list[str] = []
     risk_disclosure_required_gt: list[str] = []
     compliance_label_gt: ComplianceLabel | None = None
     explainability_rubric_gt: list[str] = []
+    facts_required_gt: list[str] = []
 
 
 class Turn(Record):
@@ -45,7 +50,9 @@ class Blueprint(Record):
 class Dialog(Record):
     """A valid, normalized dialogue of the dataset.
 
-    ``user_id`` names the client where several dialogues are with the same one, which stay in one shard.
+    ``user_id`` names the client. The dialogues of one client are sessions, replayed one after another: by
+    ``session_index``, those without one in the order of the dataset. ``session_time`` is an ISO date or time.
+    ``earlier`` are the client's sessions before this one, which the reader of the dataset fills in.
     """
 
     dialog_id: str
@@ -59,6 +66,11 @@ class Dialog(Record):
     seed_data: dict[str, Any] | None = None
     blueprint: Blueprint = Blueprint()
     user_id: str | None = None
+    session_index: int | None = None
+    session_time: str | None = None
+    facts: list[Fact] = []
+    probes: list[Probe] = []
+    earlier: list[EarlierSession] = []
 
 
 class TurnPair(Record):

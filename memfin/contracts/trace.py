@@ -15,6 +15,7 @@ from memfin.contracts.base import (
     TurnStatus,
 )
 from memfin.contracts.dataset import ProfileTruth, TurnPair
+from memfin.contracts.ledger import MemoryTrace, ProbeTrace
 
 
 class ShortTermTurn(Record):
@@ -104,12 +105,17 @@ class TurnTrace(TurnPair, kw_only=True):
     tools: list[ToolTrace] = []
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
+    memory: MemoryTrace | msgspec.UnsetType = msgspec.UNSET
     usage: ModelUsage | msgspec.UnsetType = msgspec.UNSET
     observation_error: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogTrace(Record):
-    """One line of ``dialog_trace.jsonl``; the last fields are extensions of v1.1."""
+    """One line of ``dialog_trace.jsonl``; the last fields are extensions of v1.1 and, of sessions, v1.2.
+
+    ``client_id`` is the dataset's ``user_id``. ``stored_before`` are the ids of the facts that the agent's
+    store was reported to hold at any time in the client's earlier sessions.
+    """
 
     trace_version: str
     run_id: str
@@ -128,6 +134,11 @@ class DialogTrace(Record):
     profile_gt: ProfileTruth | msgspec.UnsetType = msgspec.UNSET
     history_mode: HistoryMode | msgspec.UnsetType = msgspec.UNSET
     judge: str | msgspec.UnsetType = msgspec.UNSET
+    client_id: str | msgspec.UnsetType = msgspec.UNSET
+    session_index: int | msgspec.UnsetType = msgspec.UNSET
+    session_time: str | msgspec.UnsetType = msgspec.UNSET
+    probes: list[ProbeTrace] | msgspec.UnsetType = msgspec.UNSET
+    stored_before: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogCheckpoint(Record):
@@ -135,7 +146,8 @@ class DialogCheckpoint(Record):
 
     ``turns`` are all of them, the first one first; in the file they are those after the
     ``turns_before`` ones that earlier records hold. ``snapshot`` is what the agent gave, and nobody
-    else can read. The counts are those of the dialogue so far.
+    else can read. ``carried`` is what the client's session before left to this one, whose first checkpoint
+    may have no turns. The counts are those of the dialogue so far.
     """
 
     dataset_index: Count
@@ -147,3 +159,5 @@ class DialogCheckpoint(Record):
     abandoned: Count = 0
     late_observations: Count = 0
     usage: ModelUsage | None = None
+    carried: bytes | None = None
+    probes: list[ProbeTrace] = []

@@ -7,6 +7,7 @@ import msgspec
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
 from memfin.contracts.judgement import Declined, JudgeScope, Reading
+from memfin.contracts.ledger import FactReading, ProbeReading
 
 Resolver = Literal[
     "profile_field", "constraints_gt", "preferences_gt", "history_user_turn", "history_abs_turn", "unresolved"
@@ -91,7 +92,8 @@ class TurnEvalRow(Record):
     long reply, its first, the detectors have read. ``detector_errors`` are failures of users' detectors by
     their names, ``x:`` in front, and that of ``risk_tag_mapper``. ``custom`` holds the values of custom
     metrics by their names.
-    ``recall_reported`` is False where the agent reported nothing of its memory in this turn.
+    ``recall_reported`` is False where the agent reported nothing of its memory in this turn. ``facts`` and
+    ``probes`` are of datasets that name some; probes are in the row of the turn after which they were asked.
     """
 
     trace_version: str
@@ -138,6 +140,9 @@ class TurnEvalRow(Record):
     recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
     custom: dict[str, CustomValue] | msgspec.UnsetType = msgspec.UNSET
     detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    session_index: int | msgspec.UnsetType = msgspec.UNSET
+    facts: list[FactReading] | msgspec.UnsetType = msgspec.UNSET
+    probes: list[ProbeReading] | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
