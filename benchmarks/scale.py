@@ -42,6 +42,9 @@ ALONE: Final = ("--workers-score", "0")
 BOUNDS: Final = {"ratio": 1.7, "peak_mb": 300.0, "slope": 0.05}
 """Two processes over one, at least; megabytes in all and change of the time per turn, at most."""
 
+READ: Final = 20
+"""Times as many dialogues in the dataset of which reading is measured: it is next to nothing for each."""
+
 RATIO: Final = "two processes against one process, times"
 LINEAR: Final = "time from 50 to 90 % of the turns over that from 10 to 50 %"
 PEAK: Final = "peak of all processes, MB"
@@ -118,9 +121,10 @@ def costs(folder: Path, dialogs: int, turns: int) -> dict[str, dict[str, float]]
     names = {"short": SHORT, "long": LONG}
     found: dict[str, dict[str, float]] = {}
     for name, agent in names.items():
-        few, many = folder / f"{name}-few.jsonl", folder / f"{name}-many.jsonl"
+        few, many, most = (folder / f"{name}-{size}.jsonl" for size in ("few", "many", "most"))
         write_dataset(few, dialogs, turns)
         write_dataset(many, 2 * dialogs, turns)
+        write_dataset(most, READ * dialogs, turns)
         small = run(folder, few, f"{name}-small", *ALONE, agent=agent)
         large = run(folder, many, f"{name}-large", *ALONE, agent=agent)
         reports = [command("report", folder / f"{name}-{size}") for size in ("small", "large")]
@@ -129,7 +133,7 @@ def costs(folder: Path, dialogs: int, turns: int) -> dict[str, dict[str, float]]
         alone = scoring_cpu(name, dialogs, turns), scoring_cpu(name, 2 * dialogs, turns)
         scoring, whole = ((each[1] - each[0]) / extra * 1000 for each in (alone, both))
         lone = run(folder, few, f"{name}-alone", "--shard", f"0/{dialogs}", *ALONE, agent=agent)
-        crowd = run(folder, many, f"{name}-crowd", "--shard", f"0/{2 * dialogs}", *ALONE, agent=agent)
+        crowd = run(folder, most, f"{name}-crowd", "--shard", f"0/{READ * dialogs}", *ALONE, agent=agent)
         shards = [f"{name}-parts"] * 2
         for number, run_id in enumerate(shards):
             run(folder, many, run_id, "--shard", f"{number}/2", *ALONE, agent=agent)
@@ -142,7 +146,9 @@ def costs(folder: Path, dialogs: int, turns: int) -> dict[str, dict[str, float]]
             "merge, ms of CPU per turn": (merged.cpu - reports[1].cpu) / (2 * extra) * 1000,
             "report, ms of CPU per turn": (reports[1].cpu - reports[0].cpu) / extra * 1000,
             "worker of a shard with one dialogue, s of CPU": lone.cpu,
-            "reading the dataset, ms of CPU per dialogue and worker": (crowd.cpu - lone.cpu) / dialogs * 1000,
+            "reading the dataset, ms of CPU per dialogue and worker": (crowd.cpu - lone.cpu)
+            / ((READ - 1) * dialogs)
+            * 1000,
             "memory of a worker, MiB": small.peak,
             **{
                 f"{row}, bytes per turn": (folder / f"{name}-large" / row).stat().st_size / (2 * extra)

@@ -49,7 +49,7 @@ class Costs(NamedTuple):
     """Reports, per turn."""
 
 
-COSTS = Costs(turn=8e-3, start=1.5, line=2.0e-4, resumed=1.2e-4, merge=1.0e-4, report=7e-4)
+COSTS = Costs(turn=1.0e-2, start=2.3, line=1.2e-4, resumed=1.2e-4, merge=5.0e-4, report=2e-4)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ class SilentObserver:
     def recall(self, **fields: Any) -> None:
         raise AssertionError("an echo recalls nothing")
 
-    tool = compliance = profile = recall
+    tool = compliance = profile = memory = recall
 
 
 async def test_echo_returns_the_words_unchanged_and_observes_nothing() -> None:

@@ -23,7 +23,11 @@ class RecordingObserver:
             "tool": [],
             "compliance": [],
             "profile": [],
+            "memory": [],
         }
+
+    def memory(self, **fields: Any) -> None:
+        self.seen["memory"].append(fields)
 
     def recall(self, **fields: Any) -> None:
         self.seen["recall"].append(fields)
