@@ -333,7 +333,7 @@ class ClientSessions:
         return next(each for each in self.of(user, file) if each.dataset_index == entry.dataset_index)
 
     def batches(self, entries: Iterable[DatasetEntry], file: BinaryIO) -> Iterator[list[DatasetEntry]]:
-        """Yield the entries one by one, but a client's sessions together where the first line of them stands."""
+        """Yield the entries one by one, but a client's sessions together where their first line stands."""
         for entry in entries:
             user = None if entry.dialog is None else entry.dialog.user_id
             if user is None or user not in self._places:
