@@ -15,11 +15,12 @@ from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.http.protocol import openapi_document
 from memfin.contracts import ProgressEvent, Warned
 from memfin.dataset import ClientSessions, DatasetIndex, read_entries
+from memfin.errors import RunStopped
 from memfin.journal import DIALOG_TRACE
 from memfin.journal.checkpoints import TURNS
 from memfin.runtime.plan import RunPlan, make_plan
 from memfin.runtime.resume import make_resume_plan
-from memfin.runtime.run import Run, RunStopped
+from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
 from memfin.validation import validate_path, validate_run
 from tests.support import LONG, dialog, read_jsonl, write_jsonl
@@ -126,8 +127,10 @@ def test_validate_names_contradictions_of_sessions(tmp_path: Path) -> None:
     found = [str(each).partition(".jsonl:")[2] for each in validate_path(path)]
     assert found == [
         "2: $.session_index: 1 stands on line 1 too; a run keeps to the order of the lines",
-        "3: $.session_time: goes back in the order of the sessions: 2026-01-31 comes after 2026-02-01T08:00 "
-        "(lines 3 and 2)",
+        (
+            "3: $.session_time: goes back in the order of the sessions: 2026-01-31 comes after "
+            "2026-02-01T08:00 (lines 3 and 2)"
+        ),
         "5: $.session_index: without user_id, so that the dialogue is no session",
     ]
 
@@ -238,7 +241,7 @@ class Storing(Carrying):
 @pytest.mark.parametrize("place", ["u0s0:2", "u0s1:1", "u0s1:2"])
 async def test_a_run_that_is_stopped_within_a_client_goes_on(tmp_path: Path, agent: Any, place: str) -> None:
     write_jsonl(tmp_path / "data.jsonl", sessions(1, 3))
-    runs: list[Run] = []
+    runs: list[Run[Any]] = []
 
     class Stopping(agent):  # type: ignore[misc]
         async def reply(self, user_text: str) -> str:
