@@ -1,6 +1,7 @@
 """Sources and replayers of dialogues, and their messages in the pipeline."""
 
 import re
+import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -35,7 +36,14 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.reading import decode, iter_jsonl
-from memfin.dataset import DatasetEntry, DatasetIndex, align_turn_pairs, read_entries, unscored_pairs
+from memfin.dataset import (
+    ClientSessions,
+    DatasetEntry,
+    DatasetIndex,
+    align_turn_pairs,
+    read_entries,
+    unscored_pairs,
+)
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
 from memfin.sandbox.references import describe, one_line
@@ -57,11 +65,21 @@ MAX_UNSCORED: Final = 20
 
 
 class DialogTask(Record):
-    """A valid dialogue to replay; ``begun`` is its checkpoint from an earlier process."""
+    """A valid dialogue to replay; ``begun`` is its checkpoint from an earlier process.
+
+    Of a client's session ``done`` is the trace that an earlier process has committed.
+    """
 
     dataset_index: int
     dialog: Dialog
     begun: DialogCheckpoint | None = None
+    done: DialogTrace | None = None
+
+
+class ClientTask(Record):
+    """All sessions of a client, in order; at least one is to be replayed."""
+
+    sessions: list[DialogTask]
 
 
 class DialogResult(Record):
@@ -122,7 +140,7 @@ class DialogResult(Record):
         return DialogScored(ts=utc_now(), run_id=trace.run_id, dialog_id=trace.dialog_id, rows=self.rows)
 
 
-DialogWires = Wires[DialogTask, DialogResult, DialogResult]
+DialogWires = Wires[DialogTask | ClientTask, DialogResult, DialogResult]
 
 
 class _FileSource(Source, Generic[E]):
@@ -167,8 +185,10 @@ class _FileSource(Source, Generic[E]):
             self._thread.stop()
 
 
-class DialogSource(_FileSource[DatasetEntry]):
+class DialogSource(_FileSource[list[DatasetEntry]]):
     """Source of a dataset: valid dialogues to replayers, skipped lines to trace writer and scorer.
+
+    The sessions of a client go together, where the first of their lines stands.
 
     Of what an earlier process has committed, complete dialogues go to the aggregator, replays without a
     judgement to the scorer, and dialogues under way to the replayers with what is known of them.
@@ -196,28 +216,40 @@ class DialogSource(_FileSource[DatasetEntry]):
                 "committed are not in it; start a new run"
             )
 
-    def _entries(self, file: BinaryIO) -> Iterator[DatasetEntry]:
+    def _entries(self, file: BinaryIO) -> Iterator[list[DatasetEntry]]:
+        sessions = ClientSessions(file, self._config.limit)
         entries, shard = read_entries(file, self._config.limit), self._shard
-        if shard is None:
-            return entries
-        return (entry for entry in entries if shard.holds(entry.dataset_index, _user_of(entry)))
+        if shard is not None:
+            entries = (entry for entry in entries if shard.holds(entry.dataset_index, _user_of(entry)))
+        return sessions.batches(entries, file)
 
-    async def _send_entry(self, entry: DatasetEntry) -> None:
+    async def _send_entry(self, entry: list[DatasetEntry]) -> None:
+        tasks = [task for each in entry if (task := await self._task(each)) is not None]
+        if all(task.done is not None for task in tasks):
+            return
+        alone = tasks[0].dialog.user_id is None
+        await send(self._tasks, tasks[0] if alone else ClientTask(sessions=tasks))
+
+    async def _task(self, entry: DatasetEntry) -> DialogTask | None:
+        """Return the task of a valid dialogue; send on what needs none, or is done already."""
+        index = entry.dataset_index
         known = self._directory.committed.get(entry.dataset_index)
         if known is not None:
             self._met += 1
             lines = await self._directory.read(known)
             result = await self._thread.finish(recorded_result, entry, known, lines, self._path)
             await send(self._committed if known.judged else self._answered, result)
-        elif entry.dialog is not None:
-            begun = await self._checkpoint(entry.dataset_index, entry.dialog)
-            self._warn_unscored(entry.dataset_index, entry.dialog)
-            task = DialogTask(dataset_index=entry.dataset_index, dialog=entry.dialog, begun=begun)
-            await send(self._tasks, task)
-        else:
-            skipped = DialogResult(trace=self._skip_trace(entry), dialog=None)
-            await send(self._commits, skipped.commit_trace())
-            await send(self._answered, skipped)
+            if entry.dialog is None or entry.dialog.user_id is None:
+                return None
+            return DialogTask(dataset_index=index, dialog=entry.dialog, done=result.trace)
+        if entry.dialog is not None:
+            begun = await self._checkpoint(index, entry.dialog)
+            self._warn_unscored(index, entry.dialog)
+            return DialogTask(dataset_index=index, dialog=entry.dialog, begun=begun)
+        skipped = DialogResult(trace=self._skip_trace(entry), dialog=None)
+        await send(self._commits, skipped.commit_trace())
+        await send(self._answered, skipped)
+        return None
 
     def _warn_unscored(self, line: int, dialog: Dialog) -> None:
         """Warn of turn pairs without ground truth; of the first dialogues by name."""
@@ -371,8 +403,57 @@ def with_dialog(
     return trace, dialog
 
 
-class Replayer(Stage[DialogTask]):
+class _Client:
+    """What a client's sessions so far have left to the next one, of the sessions of ``task``.
+
+    Attributes:
+        carried: what the agent of the last session keeps.
+        attempt: the ending of the ids of sessions that are held again.
+        stored: ids of the facts that the agent's store has held, None where it reports none.
+        again: the sessions whose words the agent is to hear again before the next one.
+        next: the session after the one under way.
+    """
+
+    def __init__(self) -> None:
+        self.carried: bytes | None = None
+        self.attempt = ""
+        self.stored: list[str] | None = None
+        self.again: list[DialogTask] = []
+        self.next: DialogTask | None = None
+
+    def count(self, dialog: Dialog, trace: DialogTrace) -> None:
+        """Add the facts that the store was reported to hold in a session."""
+        before = [] if trace.stored_before is msgspec.UNSET else trace.stored_before
+        if before or any(turn.memory is not msgspec.UNSET for turn in trace.turns):
+            self.stored = sorted({*before, *(self.stored or ()), *stored_facts(dialog, trace)})
+
+    def checkpoint(self) -> DialogCheckpoint | None:
+        """Return what the next session begins with, if the agent keeps anything."""
+        if self.next is None or self.carried is None:
+            return None
+        return DialogCheckpoint(
+            dataset_index=self.next.dataset_index,
+            dialog_id=self.next.dialog.dialog_id,
+            turns=[],
+            snapshot=b"",
+            carried=self.carried,
+            attempt=self.attempt,
+        )
+
+
+def stored_facts(dialog: Dialog, trace: DialogTrace) -> list[str]:
+    """Return the ids of the client's facts whose value stands in a reported store of the session."""
+    stores = [turn.memory.items for turn in trace.turns if turn.memory is not msgspec.UNSET]
+    held = "\n".join({item.content for items in stores for item in items})
+    facts = [*(fact for each in dialog.earlier for fact in each.facts), *dialog.facts]
+    return [each.id for each in facts if any(word and word in held for word in (each.value, *each.aliases))]
+
+
+class Replayer(Stage[DialogTask | ClientTask]):
     """Actor that replays dialogues; ``workers_dialog`` of them share one inbox.
+
+    It holds the sessions of a client one after another. What the agent keeps for the next one is recorded
+    before the trace of the session: a session that is done always has left what it had to leave.
 
     Checkpoints and traces go to the trace writer before anything waits for the scorer or the judge: an
     answered dialogue is durable however slow those are.
@@ -398,10 +479,15 @@ class Replayer(Stage[DialogTask]):
         self._wants = wires.wants
         self._observer_factory = observer_factory
         self._starts = starts
+        self._client = _Client()
 
-    async def handle(self, message: DialogTask) -> None:
-        """Replay one dialogue."""
+    async def handle(self, message: DialogTask | ClientTask) -> None:
+        """Replay one dialogue, or the sessions of a client."""
+        if isinstance(message, ClientTask):
+            await self._hold(message.sessions)
+            return
         try:
+            await self._hear_again()
             replayed = await self._replay(message)
         except DialogLeftError:
             self.leave()
@@ -411,8 +497,67 @@ class Replayer(Stage[DialogTask]):
         else:
             await self._send_entry(replayed)
 
-    async def quarantine(self, message: DialogTask, problem: Exception) -> None:
+    async def _hold(self, sessions: Sequence[DialogTask]) -> None:
+        """Replay the sessions of a client that are not done, in order."""
+        client = self._client = _Client()
+        before: DialogTask | None = None
+        for place, task in enumerate(sessions):
+            begun = None
+            if task.done is not None:
+                client.count(task.dialog, task.done)
+            else:
+                if self.draining:
+                    self.leave()
+                    return
+                client.next = next(iter(sessions[place + 1 :]), None)
+                if before is None or before.done is not None:  # else the one before was held just now
+                    begun = task.begun
+                    if begun is not None:
+                        client.carried, client.attempt = begun.carried, begun.attempt
+                    elif before is not None:
+                        client.again, client.carried = [*sessions[:place]], None
+                        client.attempt = f"_again_{secrets.token_hex(4)}"
+                begun = begun if begun is not None and begun.turns else None
+                await self._handle_or_quarantine(task.replace(begun=begun))
+                if self._leaving:
+                    return
+            before = task
+        self._client = _Client()
+
+    async def _hear_again(self) -> None:
+        """Hold the client's sessions that are done again, as their agents' memory did not outlive them."""
+        again, self._client.again = self._client.again, []
+        if not again:
+            return
+        client, failed = self._client, 0
+        self._warn(
+            again[-1].dialog,
+            f"kept nothing for the next session that would have outlived the interruption, so the client's "
+            f"{len(again)} sessions so far are held again for its memory, as user {client.attempt[1:]}; "
+            "their traces stay",
+        )
+        for task in again:
+            replay = await replay_dialog(
+                task.dialog,
+                task.dataset_index,
+                self._agents.factory_for(task.dialog),
+                self._options,
+                carried=client.carried,
+                attempt=client.attempt,
+                hand_over=True,
+                leaving=lambda: self.draining,
+                observer_factory=self._observer_factory,
+                starts=self._starts,
+            )
+            failed += sum(turn.turn_status != "ok" for turn in replay.trace.turns)
+            client.carried = client.carried if replay.carried is None else replay.carried
+        if failed:
+            self._warn(again[-1].dialog, f"{failed} turns failed while earlier sessions were held again")
+
+    async def quarantine(self, message: DialogTask | ClientTask, problem: Exception) -> None:
         """Send the dialogue as failed in every turn."""
+        if isinstance(message, ClientTask):
+            raise problem
         reason = f"could not be replayed, please report this: {describe(problem)}"
         self._warn(message.dialog, reason)
         trace = failed_trace(
@@ -421,6 +566,13 @@ class Replayer(Stage[DialogTask]):
         await self._send_entry(DialogResult(trace=trace, dialog=message.dialog))
 
     async def _send_entry(self, replayed: DialogResult) -> None:
+        if (dialog := replayed.dialog) is not None and dialog.user_id is not None:
+            client = self._client
+            if client.stored is not None:
+                replayed = replayed.replace(trace=replayed.trace.replace(stored_before=client.stored))
+            client.count(dialog, replayed.trace)
+            if (begun := client.checkpoint()) is not None:
+                await send(self._commits, Commit(checkpoint=begun))
         await send(self._commits, replayed.commit_trace())
         await send(self._outbox, replayed)
         self._sent += 1
@@ -452,19 +604,24 @@ class Replayer(Stage[DialogTask]):
             on_turn=partial(self._report, dialog.dialog_id),
             on_begun=keep,
             begun=task.begun,
+            carried=self._client.carried,
+            attempt=self._client.attempt,
+            hand_over=self._client.next is not None,
             on_resume=go_on if task.begun is not None else None,
             leaving=lambda: self.draining,
             observer_factory=self._observer_factory,
             starts=self._starts,
         )
-        for problem, count in (
+        for problem, what in (
             ("calls ignored their cancellation and were abandoned", replay.abandoned),
             ("observations came after their turn had ended and were dropped", replay.late_observations),
+            ("no snapshot, so an interruption loses turns: ", replay.snapshot_error),
+            ("the next session begins with what this one began with: ", replay.carry_error),
         ):
-            if count:
-                self._warn(dialog, f"{count} {problem}")
-        if (why := replay.snapshot_error) is not None:
-            self._warn(dialog, f"no snapshot, so an interruption loses turns: {why}")
+            if what:
+                self._warn(dialog, f"{problem}{what}" if isinstance(what, str) else f"{what} {problem}")
+        if replay.carried is not None:
+            self._client.carried = replay.carried
         for turn in replay.trace.turns:
             self._warn_of_observations(dialog, turn)
         return DialogResult(

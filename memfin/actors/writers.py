@@ -70,7 +70,8 @@ class TraceWriter(Stage[Commit]):
             while True:
                 self._group.append(message)
                 room -= message.turns
-                space -= 0 if message.checkpoint is None else len(message.checkpoint.snapshot)
+                if (begun := message.checkpoint) is not None:
+                    space -= len(begun.snapshot) + len(begun.carried or b"")
                 if room <= 0 or space <= 0:
                     break
                 try:

@@ -51,6 +51,10 @@ class OracleAgent:
         """Put a reply into the history."""
         self._client.memory.record(assistant_text)
 
+    def carry(self) -> bytes:
+        """Return what the client's next session begins with."""
+        return self._client.carry()
+
     def snapshot(self) -> bytes:
         """Return the state between turns."""
         return msgspec.msgpack.encode(OracleState(client=self._client.state(), position=self._position))
@@ -87,6 +91,10 @@ class EchoAgent:
 
     def snapshot(self) -> bytes:
         """Return the state between turns: there is none."""
+        return b""
+
+    def carry(self) -> bytes:
+        """Return what is kept for the client's next session: nothing."""
         return b""
 
     def restore(self, state: bytes) -> None:

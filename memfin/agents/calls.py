@@ -129,12 +129,13 @@ class AgentCalls(FactoryCalls):
     Attributes:
         has_commit: True if the agent keeps its history through ``commit``.
         has_snapshots: True if the agent has ``snapshot`` and ``restore``.
+        has_carry: True if the agent gives state to the client's next session.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__("agent", name, passing=(TransportError, ConnectionError))
         self.has_commit = False
-        self.has_snapshots = False
+        self.has_snapshots = self.has_carry = False
         self._answers_on_loop = False
         self._agent: Any = None
 
@@ -164,16 +165,23 @@ class AgentCalls(FactoryCalls):
 
         A plain ``snapshot`` that hangs keeps its thread; the agent's next plain calls get a new one.
         """
+        return await self._state("snapshot", limit)
+
+    async def carry(self, limit: float) -> bytes:
+        """Return what the agent keeps for the client's next session; otherwise as `snapshot`."""
+        return await self._state("carry", limit)
+
+    async def _state(self, name: str, limit: float) -> bytes:
         try:
-            state = await self.bounded(lambda: self.invoke(self._agent.snapshot), limit)
+            state = await self.bounded(lambda: self.invoke(getattr(self._agent, name)), limit)
         finally:
             if self.stuck:
                 self.stop()
                 self._thread = CallThread(self._name)
         if not isinstance(state, bytes):
-            raise CallFailed(f"snapshot returned {kind_of(state)}; expected bytes")
+            raise CallFailed(f"{name} returned {kind_of(state)}; expected bytes")
         if len(state) > MAX_SNAPSHOT_BYTES:
-            raise CallFailed(f"snapshot returned {len(state)} bytes; at most {MAX_SNAPSHOT_BYTES} are kept")
+            raise CallFailed(f"{name} returned {len(state)} bytes; at most {MAX_SNAPSHOT_BYTES} are kept")
         return bytes(state)
 
     async def restore(self, state: bytes, limit: float) -> None:
@@ -188,6 +196,7 @@ class AgentCalls(FactoryCalls):
         self.has_snapshots = callable(getattr(agent, "snapshot", None)) and callable(
             getattr(agent, "restore", None)
         )
+        self.has_carry = callable(getattr(agent, "carry", None))
         self._answers_on_loop = is_async(agent.reply)
         self._agent = agent
 

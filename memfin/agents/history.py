@@ -8,11 +8,15 @@ from memfin.memory.tokens import estimate_tokens
 
 
 class Exchange(Record):
-    """The client's words at a turn, counted from 1, and the reply; either may be missing."""
+    """The client's words at a turn, counted from 1, and the reply; either may be missing.
+
+    ``session_id`` is there for one of an earlier session.
+    """
 
     turn_index: int
     user: str | None = None
     assistant: str | None = None
+    session_id: str | None = None
 
     def turns(self) -> list[ShortTermTurn]:
         """Return the one or two utterances in order."""

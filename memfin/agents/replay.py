@@ -78,6 +78,7 @@ class Replay(Record):
     """A dialogue's trace with its retries, abandoned calls, late observations and reported usage.
 
     ``snapshot_error`` is why the agent's state could not be kept from some turn on, if it could not.
+    ``carried`` is what the agent keeps for the client's next session, ``carry_error`` why there is none.
     """
 
     trace: DialogTrace
@@ -86,6 +87,8 @@ class Replay(Record):
     late_observations: int = 0
     usage: ModelUsage | None = None
     snapshot_error: str | None = None
+    carried: bytes | None = None
+    carry_error: str | None = None
 
 
 class DialogLeftError(Exception):
@@ -96,16 +99,24 @@ class HistoryUnsupportedError(UsageError):
     """History mode ``forced`` was asked of an agent without ``commit``."""
 
 
-def open_session(dialog: Dialog, options: ReplayOptions) -> Session:
-    """Return the session of a dialogue; no two dialogues or runs share a session or user id."""
+def open_session(
+    dialog: Dialog, options: ReplayOptions, carried: bytes | None = None, attempt: str = ""
+) -> Session:
+    """Return the session of a dialogue; no two dialogues share a session id, nor two clients a user id.
+
+    ``attempt`` is put after the ids where a client's sessions are held again.
+    """
     return Session(
         run_id=options.run_id,
         dialog_id=dialog.dialog_id,
-        session_id=f"session_{options.run_id}_{dialog.dialog_id}",
-        user_id=f"eval_user_{options.run_id}_{dialog.dialog_id}",
+        session_id=f"session_{options.run_id}_{dialog.dialog_id}{attempt}",
+        user_id=f"eval_user_{options.run_id}_{dialog.user_id or dialog.dialog_id}{attempt}",
         language=dialog.language or detect_language(dialog.turns[0].text),
         history_mode=options.history,
         seed=options.seed,
+        session_index=dialog.session_index if dialog.user_id else None,
+        now=dialog.session_time,
+        carried=carried,
     )
 
 
@@ -119,6 +130,9 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     on_turn: OnTurn | None = None,
     on_begun: OnBegun | None = None,
     begun: DialogCheckpoint | None = None,
+    carried: bytes | None = None,
+    attempt: str = "",
+    hand_over: bool = False,
     on_resume: OnResume | None = None,
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
@@ -134,12 +148,15 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     as ``begun`` it has the dialogue go on there, after a call of ``on_resume``. An agent that does not
     take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
+    ``carried`` is what the client's session before has left, ``attempt`` as for `open_session`. With
+    ``hand_over`` the agent is asked for what it keeps for the next session.
+
     Raises:
         DialogLeftError: ``leaving`` returned True.
         EndpointDown: the endpoint of the run's agents is given up.
         HistoryUnsupportedError: the history mode is ``forced`` and the agent has no ``commit``.
     """
-    session = open_session(dialog, options)
+    session = open_session(dialog, options, carried, attempt)
     observer = (observer_factory or TurnObserver)()
     replayer = _DialogReplayer(dialog.dialog_id, observer, options, starts)
     pairs = align_turn_pairs(dialog)
@@ -147,7 +164,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     try:
         if begun is None:
             await replayer.start(factory, session)
-        elif len(turns) < len(pairs):
+        elif len(turns) < len(pairs) or hand_over:
             await replayer.start(factory, session, begun.snapshot)
         if replayer.refused is not None:
             turns.clear()
@@ -161,15 +178,22 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             if on_turn is not None:
                 await on_turn(turn)
             if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
-                await on_begun(now)
+                await on_begun(now.replace(carried=carried, attempt=attempt))
+        left, why = await replayer.carry() if hand_over else (None, None)
     except BaseException as problem:
         limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
         with anyio.CancelScope(shield=True):  # a host that cancels leaves the agent time to let go
             await replayer.close(limit, short_grace=True)
         raise
     await replayer.close(CLOSE_LIMIT)
-    trace = _trace(dialog, dataset_index, options, turns, replayer.dialog_error, worker_id)
-    return Replay(trace=trace, snapshot_error=replayer.snapshot_error, **replayer.counts())
+    trace = _trace(dialog, dataset_index, options, turns, replayer.dialog_error, worker_id, attempt)
+    return Replay(
+        trace=trace,
+        snapshot_error=replayer.snapshot_error,
+        carried=left,
+        carry_error=why,
+        **replayer.counts(),
+    )
 
 
 def failed_trace(
@@ -188,8 +212,9 @@ def _trace(
     turns: list[TurnTrace],
     error: str | None,
     worker_id: int | None,
+    attempt: str = "",
 ) -> DialogTrace:
-    session = open_session(dialog, options)
+    session = open_session(dialog, options, attempt=attempt)
     trace = DialogTrace(
         trace_version=options.trace_version,
         run_id=options.run_id,
@@ -205,6 +230,12 @@ def _trace(
         turns=turns,
         dialog_error=error,
     )
+    if dialog.user_id is not None:
+        trace = trace.replace(
+            client_id=dialog.user_id,
+            session_index=session.session_index or msgspec.UNSET,
+            session_time=dialog.session_time or msgspec.UNSET,
+        )
     if options.trace_version != TRACE_VERSION_EXTENDED:
         return trace
     return trace.replace(
@@ -308,6 +339,17 @@ class _DialogReplayer:
             snapshot=state,
             **self.counts(),
         )
+
+    async def carry(self) -> tuple[bytes | None, str | None]:
+        """Return what the agent keeps for the client's next session, or why it gives nothing."""
+        if not self.calls.has_carry or self.dialog_error is not None:
+            return None, self.dialog_error
+        if self.calls.stuck:
+            return None, f"the agent still hangs in turn {self._hung_since}"
+        try:
+            return await self.calls.carry(min(SNAPSHOT_LIMIT, self._options.turn_timeout)), None
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            return None, _text(problem)
 
     async def close(self, limit: float, *, short_grace: bool = False) -> None:
         try:

@@ -147,7 +147,7 @@ class DialogCheckpoint(Record):
     ``turns`` are all of them, the first one first; in the file they are those after the
     ``turns_before`` ones that earlier records hold. ``snapshot`` is what the agent gave, and nobody
     else can read. ``carried`` is what the client's session before left to this one, whose first checkpoint
-    may have no turns. The counts are those of the dialogue so far.
+    may have no turns; ``attempt`` is the ending of its ids. The counts are those of the dialogue so far.
     """
 
     dataset_index: Count
@@ -160,4 +160,5 @@ class DialogCheckpoint(Record):
     late_observations: Count = 0
     usage: ModelUsage | None = None
     carried: bytes | None = None
+    attempt: str = ""
     probes: list[ProbeTrace] = []

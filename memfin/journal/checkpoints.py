@@ -1,5 +1,7 @@
 """Turn log: checkpoints of dialogues in progress, for resuming them within a dialogue.
 
+A checkpoint without turns has what the client's session before left to one that is still to begin.
+
 No result depends on it: a damaged record costs its dialogue the turns after it, never the run. The file is
 rewritten without records of committed replays whenever it has grown to several times what is needed, and
 removed when no dialogue is under way.
@@ -85,7 +87,7 @@ class CheckpointLog:
         if begun.turns == record.turns_before:  # else the one in between is damaged
             begun.pieces.append(piece)
             begun.turns += len(record.turns)
-        elif not begun.turns:
+        elif not begun.pieces:
             del self._begun[record.dataset_index]
 
     def forget(self) -> None:
@@ -101,7 +103,8 @@ class CheckpointLog:
         size = self._size
         for dialog in dialogs:
             begun = self._continued(dialog)
-            line = _line(dialog.replace(turns=dialog.turns[begun.turns :], turns_before=begun.turns))
+            new = dialog.replace(turns=dialog.turns[begun.turns :], turns_before=begun.turns)
+            line = _line(new.replace(carried=None) if begun.turns else new)  # the first record has it
             known.append((dialog, begun, (size, len(line))))
             lines.append(line)
             size += len(line)
@@ -116,7 +119,7 @@ class CheckpointLog:
         self._size = size
         for dialog, begun, piece in known:
             begun.pieces.append(piece)
-            begun.turns, begun.last = len(dialog.turns), dialog.turns[-1]
+            begun.turns, begun.last = len(dialog.turns), dialog.turns[-1] if dialog.turns else None
             self._begun[dialog.dataset_index] = begun
 
     def _continued(self, dialog: DialogCheckpoint) -> _DialogRecords:
@@ -136,7 +139,7 @@ class CheckpointLog:
         """Return all turns of a dialogue with the newest state; None without an intact one."""
         begun = self._begun.get(dataset_index)
         found = self._joined(begun) if begun is not None else None
-        if begun is not None and found is not None:
+        if begun is not None and found is not None and found.turns:
             begun.last = found.turns[-1]
         return found
 
@@ -148,7 +151,7 @@ class CheckpointLog:
             if record is None or record.turns_before != len(turns):
                 break  # changed since it was recovered
             turns += record.turns
-            found = record
+            found = record if found is None else record.replace(carried=found.carried)
         return None if found is None else found.replace(turns=turns, turns_before=0)
 
     def _rewrite(self) -> None:
@@ -221,7 +224,7 @@ def _line(dialog: DialogCheckpoint) -> bytes:
 
 
 def _record(line: bytes) -> DialogCheckpoint | None:
-    """Return the record of an intact line; None for a damaged one or one without turns."""
+    """Return the record of an intact line; None for a damaged one or one that holds nothing."""
     body = unsealed(line)
     if body is None:
         return None
@@ -229,7 +232,7 @@ def _record(line: bytes) -> DialogCheckpoint | None:
         record = _DECODER.decode(body)
     except msgspec.DecodeError:
         return None
-    return record if record.turns else None
+    return record if record.turns or record.carried is not None else None
 
 
 _DECODER: Final = msgspec.json.Decoder(DialogCheckpoint)

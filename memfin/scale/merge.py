@@ -39,7 +39,7 @@ from memfin.contracts import (
 from memfin.contracts.reading import decode, read_json
 from memfin.contracts.settings import MAX_PROCESSES, MAX_WORKERS, settings_of
 from memfin.contracts.validity import LABELS
-from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entries
+from memfin.dataset import SAMPLE, ClientSessions, check_dataset_file, digest_dataset, read_entries
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, Entry, progress_path
 from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
@@ -430,7 +430,9 @@ def _copy_rows(
     done, held = 0, 0
     group: list[Entry] = []
     with job.dataset.open("rb") as file:
-        for entry in read_entries(file, job.config.settings.limit):
+        sessions = ClientSessions(file, job.config.settings.limit)
+        for read in read_entries(file, job.config.settings.limit):
+            entry = sessions.completed(read, file)
             found = reader.read(entry.dataset_index)
             if found is None:
                 line = f"line {entry.dataset_index} of dataset {job.dataset}"

@@ -358,4 +358,7 @@ def recorded_dialog(trace: DialogTrace) -> Dialog:
         turns=[turns.get(position, absent) for position in range(max(turns, default=-1) + 1)],
         scenario_type=trace.scenario_type,
         difficulty=trace.difficulty,
+        user_id=trace.client_id or None,
+        session_index=trace.session_index or None,
+        session_time=trace.session_time or None,
     )

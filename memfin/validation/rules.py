@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -480,8 +480,21 @@ def _soak_summary(record: SoakSummary) -> Iterator[Row]:
 # ---- datasets
 
 
+class _Held(NamedTuple):
+    """A session of a client: its place in the order, its line, its ``session_index`` and ``session_time``."""
+
+    place: int
+    line: int
+    given: int | None
+    time: str | None
+
+
 class DatasetRules(RunRules):
-    """A dataset: every defect of a dialogue; a valid dialogue stands once."""
+    """A dataset: every defect of a dialogue; a valid dialogue stands once, and sessions are in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sessions: dict[bytes, list[_Held]] = {}
 
     def violations(self, line: Line, value: Any, of_text: list[Violation], kind: Any) -> Iterator[Violation]:
         """Yield the violations of one line."""
@@ -499,7 +512,40 @@ class DatasetRules(RunRules):
         if entry.dialog is not None and not self.is_new(entry.dialog_id):
             message = f"{shown(entry.dialog_id)} stands on an earlier line too"
             yield _skipped(("dialog_id",), message, "duplicate_dialog_id")
+        elif entry.dialog is not None:
+            yield from self._session(line.number, entry.dialog)
 
+    def _session(self, line: int, dialog: Dialog) -> Iterator[Violation]:
+        """Yield contradictions to the order of the client's sessions on earlier lines."""
+        index, user = dialog.session_index, dialog.user_id
+        if user is None:
+            if index is not None:
+                yield Violation(("session_index",), "without user_id, so that the dialogue is no session")
+            return
+        held = self._sessions.setdefault(digest(user), [])
+        if index is not None and (same := [each.line for each in held if each.given == index]):
+            message = f"{index} stands on line {same[0]} too; a run keeps to the order of the lines"
+            yield Violation(("session_index",), message)
+        last = max(held, key=lambda each: each.line, default=None)
+        place = index if index is not None else last.place if last is not None else 0
+        this = _Held(place, line, index, dialog.session_time)
+        held.append(this)
+        dated = sorted(each for each in held if each.time is not None)
+        for first, second in pairwise(dated):
+            if this in (first, second) and _is_later(str(first.time), str(second.time)):
+                message = f"{second.time} comes after {first.time} (lines {second.line} and {first.line})"
+                yield Violation(("session_time",), f"goes back in the order of the sessions: {message}")
+
+
+def _is_later(one: str, other: str) -> bool:
+    """Return True if a time is later than another, by day unless both are times of one kind."""
+    first, second = datetime.fromisoformat(one), datetime.fromisoformat(other)
+    if _DAY in (len(one), len(other)) or (first.tzinfo is None) != (second.tzinfo is None):
+        return first.date() > second.date()
+    return first > second
+
+
+_DAY: Final = len("2026-03-31")
 
 _UNSCORED: Final = "(its turn pair is not scored)"
 

@@ -134,6 +134,10 @@ class BuiltinAgent:
         """Return the full state between turns; an agent restored from it answers the same."""
         return msgspec.msgpack.encode(self._client.state())
 
+    def carry(self) -> bytes:
+        """Return the client file for the next session."""
+        return self._client.carry()
+
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot; raise `StateError` when the bytes are none."""
         self._client.load(decode_state(state, ClientState))

@@ -23,7 +23,7 @@ from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import SLICES, LoadedMemory
 from memfin.memory.store import IsolatedStore
 from memfin.memory.tokens import OMITTED, estimate_tokens
-from memfin.text.bm25 import IncrementalBM25, terms
+from memfin.text.bm25 import IncrementalBM25, Match, terms
 
 S = TypeVar("S", bound=Record)
 
@@ -32,6 +32,9 @@ WINDOW: Final = 3  # exchanges in the short-term window
 RECALLED: Final = 3  # exchanges that long-term recall returns at most
 
 _CLIENT_WEIGHT: Final = 3  # of a term of the client's words against one of the longer, more uniform replies
+MAX_CARRIED: Final = 2 << 20
+"""Bytes of a client file that go to the next session; the oldest exchanges stay behind."""
+
 _CLIENT: Final = "client"
 _CONSENT: Final = ConsentScopes(
     create_task=True, save_to_profile=True, save_to_thread=True, training_use_allowed=False
@@ -55,11 +58,14 @@ def decode_state(state: bytes, form: type[S]) -> S:
 
 
 class DialogueMemory:
-    """The exchanges of one dialogue; `hear` opens a turn and `record` closes it with the reply."""
+    """The exchanges of one dialogue; `hear` opens a turn and `record` closes it with the reply.
+
+    The first ``before`` exchanges are of earlier sessions, which only recall looks at.
+    """
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        self.turn_index = 0
+        self.turn_index = self.before = 0
         self.exchanges: list[Exchange] = []
         self.index = IncrementalBM25()
         self.pending: str | None = None
@@ -67,7 +73,7 @@ class DialogueMemory:
     @property
     def window(self) -> list[ShortTermTurn]:
         """The utterances of the last exchanges, oldest first."""
-        return [turn for exchange in self.exchanges[-WINDOW:] for turn in exchange.turns()]
+        return [turn for exchange in self.exchanges[self.before :][-WINDOW:] for turn in exchange.turns()]
 
     def hear(self, user_text: str) -> None:
         """Take in the client's words; they become history with the reply, not before."""
@@ -84,30 +90,36 @@ class DialogueMemory:
     def recall(self, query: str) -> list[RecallItem]:
         """Return the best matches for a query among the exchanges before the window."""
         matches = self.index.search(terms(query), RECALLED)
-        return [
-            RecallItem(
-                content=as_text(self.exchanges[match.document].turns()),
-                rank=rank,
-                item_id=f"{self.session_id}:{self.exchanges[match.document].turn_index}:{match.document}",
-                score=round(match.score, 6),
-                source="bm25",
-                turn_index=self.exchanges[match.document].turn_index,
-                session_id=self.session_id,
-            )
-            for rank, match in enumerate(matches, start=1)
-        ]
+        return [self._item(rank, match) for rank, match in enumerate(matches, start=1)]
 
-    def load(self, exchanges: list[Exchange], pending: str | None, turn_index: int) -> None:
+    def _item(self, rank: int, match: Match) -> RecallItem:
+        found = self.exchanges[match.document]
+        session = found.session_id or self.session_id
+        return RecallItem(
+            content=as_text(found.turns()),
+            rank=rank,
+            item_id=f"{session}:{found.turn_index}:{match.document}",
+            score=round(match.score, 6),
+            source="bm25",
+            turn_index=found.turn_index,
+            session_id=session,
+        )
+
+    def load(
+        self, exchanges: list[Exchange], pending: str | None = None, turn_index: int = 0, before: int = 0
+    ) -> None:
         """Replace the content."""
-        self.exchanges, self.index = [], IncrementalBM25()
+        self.exchanges, self.index, self.before = [], IncrementalBM25(), before
         for exchange in exchanges:
             self._push(exchange)
         self.pending, self.turn_index = pending, turn_index
 
     def _push(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)
-        if len(self.exchanges) > WINDOW:
-            oldest = self.exchanges[-WINDOW - 1]
+        # Exchanges of earlier sessions are recalled at once, the others when they leave the window.
+        new = len(self.exchanges) - self.before
+        if new <= 0 or new > WINDOW:
+            oldest = self.exchanges[-1 if new <= 0 else -WINDOW - 1]
             self.index.add(Counter(terms(oldest.user or "") * _CLIENT_WEIGHT + terms(oldest.assistant or "")))
 
 
@@ -206,6 +218,7 @@ class ClientState(Record):
     pending: str | None
     turn_index: int
     topics: list[str]
+    before: int = 0
 
 
 class Heard(NamedTuple):
@@ -234,7 +247,29 @@ class ClientFile:
         self.order = "".join(_words(saved, "S3")) or "balanced"
         self.topics: list[str] = []
         self._governed = GovernedMemory(self.language, saved)
+        if session.carried:
+            self._take_over(decode_state(session.carried, ClientState))
         self._governed.keep(self.profile, self.rules)
+
+    def _take_over(self, carried: ClientState) -> None:
+        """Begin with what the client's session before has left."""
+        _check_version(carried)
+        self.profile, self.topics = carried.profile, carried.topics
+        self.memory.load(carried.exchanges, before=len(carried.exchanges))
+
+    def carry(self) -> bytes:
+        """Return what the client's next session begins with: all but the short-term window."""
+        memory = self.memory
+        last = [Exchange(turn_index=memory.turn_index, user=memory.pending)] if memory.pending else []
+        kept = [
+            each.replace(session_id=each.session_id or memory.session_id) for each in memory.exchanges + last
+        ]
+        while True:
+            state = self.state().replace(exchanges=kept, pending=None, turn_index=0, before=len(kept))
+            data = msgspec.msgpack.encode(state)
+            if len(data) <= MAX_CARRIED or not kept:
+                return data
+            kept = kept[len(kept) // 2 + 1 :]
 
     @property
     def saved_horizon(self) -> str:
@@ -295,17 +330,20 @@ class ClientFile:
             pending=self.memory.pending,
             turn_index=self.memory.turn_index,
             topics=self.topics,
+            before=self.memory.before,
         )
 
     def load(self, state: ClientState) -> None:
         """Replace the content by a state's."""
-        if state.version != STATE_VERSION:
-            raise StateError(
-                f"agent state has version {state.version}, not {STATE_VERSION}: replay the dialogue"
-            )
+        _check_version(state)
         self.rules, self.profile, self.topics = profile_rules(state.language), state.profile, state.topics
-        self.memory.load(state.exchanges, state.pending, state.turn_index)
+        self.memory.load(state.exchanges, state.pending, state.turn_index, state.before)
         self._governed.keep(self.profile, self.rules)
+
+
+def _check_version(state: ClientState) -> None:
+    if state.version != STATE_VERSION:
+        raise StateError(f"agent state has version {state.version}, not {STATE_VERSION}: replay the dialogue")
 
 
 def detect_language(text: str, default: Language) -> Language:

@@ -254,6 +254,7 @@ class HttpAgents:
 
     async def __call__(self, session: Session, observer: Observer) -> "HttpAgent":
         """Open a session of the service and return its agent; raises as `JsonService.call` does."""
+        session = session.replace(carried=None)  # a service keeps its memory itself
         request = OpenSession(protocol=PROTOCOL, session=session, turn_timeout=self._turn_timeout)
         opened = await self.service.call("POST", "sessions", request, SessionOpened, _Failure)
         if opened.protocol != PROTOCOL:

@@ -138,6 +138,7 @@ def openapi_document() -> dict[str, Any]:
     types = (OpenSession, SessionOpened, TurnRequest, TurnAnswer, CommitRequest, ErrorAnswer, Health)
     document = protocol_document("agent", CODES, types)
     document["components"]["schemas"]["OpenSession"]["properties"]["protocol"] = {"const": PROTOCOL}
+    del document["components"]["schemas"]["Session"]["properties"]["carried"]  # of agents in the process
     return document
 
 
