@@ -43,7 +43,7 @@ class CopiedSession(msgspec.Struct, frozen=True):
     pairs: Sequence[TurnPair]
 
 
-class _CopyFailed(Exception):
+class _CopyFailedError(Exception):
     """There is no copy that could be asked; ``turn`` is the one that failed in it, if one did."""
 
     def __init__(self, message: str, turn: TurnTrace | None = None) -> None:
@@ -97,7 +97,7 @@ class Prober:
                 latency_ms=turn.latency_ms,
                 recall=recall,
             )
-        except _CopyFailed as problem:
+        except _CopyFailedError as problem:
             status = problem.turn.turn_status if problem.turn is not None else "error"
             return asked.replace(status=status, error=str(problem))
         finally:
@@ -115,7 +115,7 @@ class Prober:
         if self._kind == "snapshot":
             state, why = await self._state()
             if state is None:
-                raise _CopyFailed(f"no snapshot: {why}")
+                raise _CopyFailedError(f"no snapshot: {why}")
             return await self._started(own, own.session, copies, state)
         if self._kind == "session":
             asked = own.session.replace(session_id=own.session.session_id + ending)
@@ -130,7 +130,7 @@ class Prober:
                 answered = not last or turns[heard.turn_pair_id - 1].turn_status == "ok"
                 if heard.turn_status != "ok" and answered:  # else the conversation lacks that turn, too
                     where = f"turn {heard.turn_pair_id} of {each.session.dialog_id}"
-                    raise _CopyFailed(f"the copy failed in {where}: {heard.error}", heard)
+                    raise _CopyFailedError(f"the copy failed in {where}: {heard.error}", heard)
             if not last:
                 left, _ = await copy.carry()
                 carried = carried if left is None else left
@@ -144,7 +144,7 @@ class Prober:
         copies.append(copy)
         await copy.start(own.factory, session, state)
         if (problem := copy.dialog_error or copy.refused) is not None:
-            raise _CopyFailed(problem)
+            raise _CopyFailedError(problem)
         return copy
 
 

@@ -31,8 +31,8 @@ from memfin.contracts import (
     DialogCheckpoint,
     DialogStatus,
     DialogTrace,
-    HistoryMode,
     ForkKind,
+    HistoryMode,
     ModelUsage,
     ProbeFork,
     ProbeMode,
@@ -126,7 +126,7 @@ def open_session(
     )
 
 
-async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
+async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     dialog: Dialog,
     dataset_index: int,
     factory: Callable[..., Any],
