@@ -412,6 +412,7 @@ class _Client:
         stored: ids of the facts that the agent's store has held, None where it reports none.
         again: the sessions whose words the agent is to hear again before the next one.
         next: the session after the one under way.
+        earlier: the sessions before it.
     """
 
     def __init__(self) -> None:
@@ -420,6 +421,7 @@ class _Client:
         self.stored: list[str] | None = None
         self.again: list[DialogTask] = []
         self.next: DialogTask | None = None
+        self.earlier: list[Dialog] = []
 
     def count(self, dialog: Dialog, trace: DialogTrace) -> None:
         """Add the facts that the store was reported to hold in a session."""
@@ -522,6 +524,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
                 if self._leaving:
                     return
             before = task
+            client.earlier.append(task.dialog)
         self._client = _Client()
 
     async def _hear_again(self) -> None:
@@ -541,7 +544,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
                 task.dialog,
                 task.dataset_index,
                 self._agents.factory_for(task.dialog),
-                self._options,
+                self._options.replace(probes="none"),
                 carried=client.carried,
                 attempt=client.attempt,
                 hand_over=True,
@@ -611,6 +614,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             leaving=lambda: self.draining,
             observer_factory=self._observer_factory,
             starts=self._starts,
+            earlier=[(each, self._agents.factory_for(each)) for each in self._client.earlier],
         )
         for problem, what in (
             ("calls ignored their cancellation and were abandoned", replay.abandoned),

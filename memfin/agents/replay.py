@@ -20,6 +20,7 @@ from memfin.agents.observer import (
     masked_observations,
     scrubber_of_replies,
 )
+from memfin.agents.probing import CopiedSession, Prober, failed_probe
 from memfin.agents.protocol import AgentReply, Session
 from memfin.client.limiter import StartLimiter
 from memfin.contracts import (
@@ -30,8 +31,11 @@ from memfin.contracts import (
     DialogCheckpoint,
     DialogStatus,
     DialogTrace,
+    ForkKind,
     HistoryMode,
     ModelUsage,
+    ProbeFork,
+    ProbeMode,
     Record,
     TraceVersion,
     TurnPair,
@@ -72,6 +76,8 @@ class ReplayOptions(Record):
     turn_retries: int = 2
     trace_version: TraceVersion = TRACE_VERSION
     judge: str | None = None
+    probes: ProbeMode = "dataset"
+    probe_fork: ProbeFork = "auto"
 
 
 class Replay(Record):
@@ -120,7 +126,7 @@ def open_session(
     )
 
 
-async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
+async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     dialog: Dialog,
     dataset_index: int,
     factory: Callable[..., Any],
@@ -137,6 +143,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     leaving: Callable[[], bool] | None = None,
     observer_factory: Callable[[], TurnObserver] | None = None,
     starts: StartLimiter | None = None,
+    earlier: Sequence[tuple[Dialog, Callable[..., Any]]] = (),
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return the trace.
 
@@ -149,7 +156,8 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     take its snapshot back is made anew, and the dialogue starts again. ``leaving`` is asked before each turn.
 
     ``carried`` is what the client's session before has left, ``attempt`` as for `open_session`. With
-    ``hand_over`` the agent is asked for what it keeps for the next session.
+    ``hand_over`` the agent is asked for what it keeps for the next session. ``earlier`` are the client's
+    sessions before, with the factories of their agents, for the copies that probes are asked to.
 
     Raises:
         DialogLeftError: ``leaving`` returned True.
@@ -161,6 +169,7 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
     replayer = _DialogReplayer(dialog.dialog_id, observer, options, starts)
     pairs = align_turn_pairs(dialog)
     turns = list(begun.turns) if begun is not None else []
+    probes = list(begun.probes) if begun is not None else []
     try:
         if begun is None:
             await replayer.start(factory, session)
@@ -168,17 +177,21 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
             await replayer.start(factory, session, begun.snapshot)
         if replayer.refused is not None:
             turns.clear()
+            probes.clear()
         elif begun is not None:
             replayer.count(begun)
         if on_resume is not None:
             await on_resume(tuple(turns), replayer.refused)
+        prober = _prober(dialog, replayer, (dialog, factory), session, earlier, attempt)
         for pair in _until_left(pairs[len(turns) :], leaving):
             turn = await replayer.turn(pair)
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
+            if prober is not None:
+                probes += await prober.ask(turns)
             if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
-                await on_begun(now.replace(carried=carried, attempt=attempt))
+                await on_begun(now.replace(carried=carried, attempt=attempt, probes=probes[:]))
         left, why = await replayer.carry() if hand_over else (None, None)
     except BaseException as problem:
         limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
@@ -187,6 +200,8 @@ async def replay_dialog(  # noqa: PLR0913 - each of them stands alone
         raise
     await replayer.close(CLOSE_LIMIT)
     trace = _trace(dialog, dataset_index, options, turns, replayer.dialog_error, worker_id, attempt)
+    if probes:
+        trace = trace.replace(probes=probes)
     return Replay(
         trace=trace,
         snapshot_error=replayer.snapshot_error,
@@ -202,7 +217,41 @@ def failed_trace(
     """Return the trace of a dialogue that failed in every turn with the same error."""
     pairs = align_turn_pairs(dialog)
     turns = [build_turn_trace(pair, None, Observed(), None, "error", error) for pair in pairs]
-    return _trace(dialog, dataset_index, options, turns, error, worker_id)
+    trace = _trace(dialog, dataset_index, options, turns, error, worker_id)
+    if not dialog.probes or options.probes == "none":
+        return trace
+    kind: ForkKind = "replay" if options.probe_fork == "auto" else options.probe_fork
+    return trace.replace(probes=[failed_probe(each, kind, error) for each in dialog.probes])
+
+
+def _prober(
+    dialog: Dialog,
+    replayer: "_DialogReplayer",
+    own: tuple[Dialog, Callable[..., Any]],
+    session: Session,
+    earlier: Sequence[tuple[Dialog, Callable[..., Any]]],
+    attempt: str,
+) -> Prober | None:
+    """Return what asks the probes of a session, None where there are none to ask."""
+    options = replayer.options
+    if not dialog.probes or options.probes == "none":
+        return None
+    kind = options.probe_fork
+    if kind == "auto":
+        kind = "snapshot" if replayer.calls.has_snapshots else "replay"
+    before = [
+        CopiedSession(open_session(each, options, attempt=attempt), factory, align_turn_pairs(each))
+        for each, factory in earlier
+    ]
+    return Prober(
+        dialog,
+        kind,
+        CopiedSession(session, own[1], align_turn_pairs(dialog)),
+        before,
+        replayer.copy,
+        replayer.take_counts,
+        replayer.state,
+    )
 
 
 def _trace(
@@ -263,13 +312,14 @@ class _DialogReplayer:
         self.refused: str | None = None  # why an agent could not go on from its snapshot
         self.snapshot_error: str | None = None  # why no snapshot is asked for any more
         self._name = name
-        self._options = options
+        self.options = options
         self._starts = starts
         self._held = 0.0  # seconds that turns have waited for their rate
         self._abandoned = 0
         self._hung_since = 0
         self._usage = UsageTotal()
         self._scrubber: Scrubber | None = None
+        self._state: tuple[bytes | None, str | None] | None = None  # after the last turn, if asked for
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of the dialogue so far, those of earlier processes included."""
@@ -287,6 +337,17 @@ class _DialogReplayer:
         self.observer.late += begun.late_observations
         if begun.usage is not None:
             self._usage.add(begun.usage)
+
+    def copy(self) -> "_DialogReplayer":
+        """Return a replayer under the same limits, without an agent and with an observer of its own."""
+        return _DialogReplayer(self._name, TurnObserver(), self.options, self._starts)
+
+    def take_counts(self, copy: "_DialogReplayer") -> None:
+        """Add what a copy took."""
+        self.retries += copy.retries
+        self._abandoned += copy._abandoned + copy.calls.abandoned  # noqa: SLF001 - of the same class
+        if (usage := copy._usage.of_run()) is not None:  # noqa: SLF001
+            self._usage.add(usage)
 
     async def start(
         self, factory: Callable[..., Any], session: Session, snapshot: bytes | None = None
@@ -307,7 +368,7 @@ class _DialogReplayer:
         await self._with_retries(
             lambda limit: self.calls.open(factory, session, self.observer, limit), TransportError
         )
-        if self._options.history == "forced" and not self.calls.has_commit:
+        if self.options.history == "forced" and not self.calls.has_commit:
             raise HistoryUnsupportedError(
                 "history mode 'forced' needs an agent with a commit method; use --history free or add one"
             )
@@ -317,20 +378,15 @@ class _DialogReplayer:
         if not self.calls.has_snapshots:
             return "it has no snapshot and restore methods any more"
         try:
-            await self.calls.restore(snapshot, self._options.turn_timeout)
+            await self.calls.restore(snapshot, self.options.turn_timeout)
         except (CallFailed, TransportError, ConnectionError) as problem:
             return _text(problem)
         return None
 
     async def begun(self, dataset_index: int, turns: Sequence[TurnTrace]) -> DialogCheckpoint | None:
         """Return a checkpoint if the last turn was answered; none follow a snapshot that failed."""
-        possible = self.calls.has_snapshots and self.snapshot_error is None and not self.calls.stuck
-        if turns[-1].turn_status != "ok" or not possible:
-            return None
-        try:
-            state = await self.calls.snapshot(min(SNAPSHOT_LIMIT, self._options.turn_timeout))
-        except (CallFailed, TransportError, ConnectionError) as problem:
-            self.snapshot_error = _text(problem)
+        state, _ = await self.state() if turns[-1].turn_status == "ok" else (None, None)
+        if state is None:
             return None
         return DialogCheckpoint(
             dataset_index=dataset_index,
@@ -340,6 +396,25 @@ class _DialogReplayer:
             **self.counts(),
         )
 
+    async def state(self) -> tuple[bytes | None, str | None]:
+        """Return the agent's snapshot after the last turn, taken once, or why there is none."""
+        if self._state is None:
+            self._state = await self._snapshot()
+        return self._state
+
+    async def _snapshot(self) -> tuple[bytes | None, str | None]:
+        if self.dialog_error is not None or self.snapshot_error is not None:
+            return None, self.dialog_error or self.snapshot_error
+        if not self.calls.has_snapshots:
+            return None, "the agent has no snapshot and restore methods"
+        if self.calls.stuck:
+            return None, f"the agent still hangs in turn {self._hung_since}"
+        try:
+            return await self.calls.snapshot(min(SNAPSHOT_LIMIT, self.options.turn_timeout)), None
+        except (CallFailed, TransportError, ConnectionError) as problem:
+            self.snapshot_error = _text(problem)
+            return None, self.snapshot_error
+
     async def carry(self) -> tuple[bytes | None, str | None]:
         """Return what the agent keeps for the client's next session, or why it gives nothing."""
         if not self.calls.has_carry or self.dialog_error is not None:
@@ -347,23 +422,24 @@ class _DialogReplayer:
         if self.calls.stuck:
             return None, f"the agent still hangs in turn {self._hung_since}"
         try:
-            return await self.calls.carry(min(SNAPSHOT_LIMIT, self._options.turn_timeout)), None
+            return await self.calls.carry(min(SNAPSHOT_LIMIT, self.options.turn_timeout)), None
         except (CallFailed, TransportError, ConnectionError) as problem:
             return None, _text(problem)
 
     async def close(self, limit: float, *, short_grace: bool = False) -> None:
         try:
-            await self.calls.close(min(limit, self._options.turn_timeout), short_grace=short_grace)
+            await self.calls.close(min(limit, self.options.turn_timeout), short_grace=short_grace)
         except (CallFailed, TransportError, ConnectionError):
             return  # the dialogue is over: its trace is complete without the agent's good-bye
 
-    async def turn(self, pair: TurnPair) -> TurnTrace:
+    async def turn(self, pair: TurnPair, *, commit: bool = True) -> TurnTrace:
+        self._state = None
         if self.dialog_error is not None:
             return build_turn_trace(pair, None, Observed(), None, "error", self.dialog_error)
         token = self.observer.begin(pair.turn_pair_id)
         try:
             reply, latency_ms, status, error = await self._ask(pair.user_text)
-            if commit_error := await self._commit(pair, reply if status == "ok" else None):
+            if commit and (commit_error := await self._commit(pair, reply if status == "ok" else None)):
                 status, error = ("error", commit_error) if status == "ok" else (status, error)
             observed = self.observer.collect(reply)
         finally:
@@ -376,12 +452,12 @@ class _DialogReplayer:
             self._usage.add(usage)
         text = self._scrubber.scrub(reply.text) if reply is not None else None
         trace = build_turn_trace(pair, text, observed, latency_ms, status, error)
-        extended = self._options.trace_version == TRACE_VERSION_EXTENDED
+        extended = self.options.trace_version == TRACE_VERSION_EXTENDED
         return trace.replace(usage=usage) if extended and usage is not None else trace
 
     async def _ask(self, user_text: str) -> tuple[AgentReply | None, float, TurnStatus, str | None]:
         """Return the reply, its latency in milliseconds, the turn's status and error."""
-        limit = self._options.turn_timeout
+        limit = self.options.turn_timeout
         start, held = time.perf_counter(), self._held
         ready = await self.calls.ready(min(HUNG_LIMIT, HUNG_SHARE * limit))
         waited = time.perf_counter() - start
@@ -422,8 +498,8 @@ class _DialogReplayer:
         return await with_retries(
             call,
             *retried,
-            limit=self._options.turn_timeout - waited,
-            retries=self._options.turn_retries,
+            limit=self.options.turn_timeout - waited,
+            retries=self.options.turn_retries,
             first_pause=FIRST_BACKOFF,
             on_retry=count,
             admit=admit,
@@ -438,7 +514,7 @@ class _DialogReplayer:
 
     async def _commit(self, pair: TurnPair, reply: AgentReply | None) -> str | None:
         """Put the turn's reply into the agent's history; return the error, if any."""
-        forced = self._options.history == "forced"
+        forced = self.options.history == "forced"
         text = pair.gt_assistant_text if forced else (reply.text if reply is not None else None)
         if text is None or not self.calls.has_commit or self.calls.stuck:
             return None

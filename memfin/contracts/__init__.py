@@ -11,6 +11,8 @@ from memfin.contracts.base import DialogStatus as DialogStatus
 from memfin.contracts.base import Difficulty as Difficulty
 from memfin.contracts.base import HistoryMode as HistoryMode
 from memfin.contracts.base import Language as Language
+from memfin.contracts.base import ProbeFork as ProbeFork
+from memfin.contracts.base import ProbeMode as ProbeMode
 from memfin.contracts.base import Record as Record
 from memfin.contracts.base import SkipReason as SkipReason
 from memfin.contracts.base import TraceVersion as TraceVersion

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from memfin.contracts.base import Count, Finite, HistoryMode, Record, TraceVersion
+from memfin.contracts.base import Count, Finite, HistoryMode, ProbeFork, ProbeMode, Record, TraceVersion
 from memfin.contracts.judgement import JudgeScope
 from memfin.contracts.rag import RagBaselineName, RagType
 from memfin.errors import UsageError
@@ -120,6 +120,18 @@ class RunConfig(Record):
             dialogs=True,
         ),
     ] = "free"
+    probes: Annotated[
+        ProbeMode,
+        _evaluation("Questions to copies of the conversation: the dataset's, or none.", dialogs=True),
+    ] = "dataset"
+    probe_fork: Annotated[
+        ProbeFork,
+        _evaluation(
+            "How a copy for a probe is made: from the agent's snapshot, by telling the client's words to a "
+            "new agent (replay), or as another session of the same user; auto takes the first that works.",
+            dialogs=True,
+        ),
+    ] = "auto"
     limit: Annotated[Positive | None, _evaluation("Evaluate only the first N dialogues.")] = None
     shard: Annotated[
         str | None,

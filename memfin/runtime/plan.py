@@ -232,6 +232,8 @@ def make_plan(
             turn_retries=config.turn_retries,
             trace_version=config.trace_version,
             judge=config.judge,
+            probes=config.probes,
+            probe_fork=config.probe_fork,
         )
         workers = range(config.workers_dialog)
         return [Replayer(worker, agents, options, wires, observer_factory, starts) for worker in workers]

@@ -1,0 +1,116 @@
+"""Probes: copies answer them, and the conversation does not notice."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+import pytest
+
+from memfin.agents.observer import TurnObserver
+from memfin.agents.protocol import Session
+from memfin.agents.replay import ReplayOptions, replay_dialog
+from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
+from memfin.dataset import normalize_dialog
+from tests.agents.test_snapshots import dialog, without_times
+
+PROBES = [Probe(id="p1", after=2, question="q1"), Probe(id="p2", after=2, question="q2")]
+PROBES += [Probe(id="p3", after=4, question="q3")]
+TALK = normalize_dialog(dialog("d", 4)).replace(probes=PROBES)
+
+
+class Hashing:
+    """Agent whose replies depend on all that it has heard."""
+
+    def __init__(self, session: Session, observer: TurnObserver) -> None:
+        self.heard: list[str] = []
+        self.user = session.user_id
+        self.observer = observer
+
+    def reply(self, text: str) -> str:
+        if text == "q2" and self.fails:
+            raise ValueError("no")
+        self.heard.append(text)
+        self.observer.recall(query=text, short_term_context=str(len(self.heard)))
+        return f"{len(self.heard)} {hashlib.sha256(repr(self.heard).encode()).hexdigest()}"
+
+    fails = False
+
+
+class Keeping(Hashing):
+    """The same with a state."""
+
+    def snapshot(self) -> bytes:
+        return msgspec.json.encode(self.heard)
+
+    def restore(self, state: bytes) -> None:
+        self.heard = msgspec.json.decode(state)
+
+
+class Failing(Keeping):
+    fails = True
+
+
+async def traced(factory: Any, talk: Dialog = TALK, **options: Any) -> DialogTrace:
+    replay = await replay_dialog(talk, 1, factory, ReplayOptions(run_id="r", **options))
+    return replay.trace
+
+
+def answers(trace: DialogTrace) -> list[tuple[str, str]]:
+    assert trace.probes is not msgspec.UNSET
+    return [(each.probe_id, (each.answer or each.status).split()[0]) for each in trace.probes]
+
+
+@pytest.mark.parametrize(
+    ("factory", "fork", "used", "counts"),
+    [
+        (Hashing, "auto", "replay", "335"),
+        (Keeping, "auto", "snapshot", "335"),
+        (Keeping, "replay", "replay", "335"),
+        (Keeping, "session", "session", "111"),
+    ],
+)
+async def test_copies_answer_and_the_conversation_stays_as_it_is(
+    factory: Any, fork: str, used: ForkKind, counts: str
+) -> None:
+    probed, plain = await traced(factory, probe_fork=fork), await traced(factory, probes="none")
+    assert plain.probes is msgspec.UNSET
+    assert probed.probes is not msgspec.UNSET
+    assert without_times(probed.replace(probes=msgspec.UNSET)) == without_times(plain)
+    assert answers(probed) == list(zip(("p1", "p2", "p3"), counts, strict=True))
+    assert {each.fork for each in probed.probes} == {used}
+    assert [each.recall["short_term_context"] for each in probed.probes if each.recall] == list(counts)
+
+
+async def test_failed_probes_are_recorded_as_failed() -> None:
+    assert answers(await traced(Failing)) == [("p1", "3"), ("p2", "error"), ("p3", "5")]
+    assert answers(await traced(Hashing, probe_fork="snapshot")) == [(f"p{n}", "error") for n in (1, 2, 3)]
+
+
+async def test_a_dialogue_that_goes_on_does_not_ask_its_probes_again() -> None:
+    kept: list[DialogCheckpoint] = []
+
+    async def keep(begun: DialogCheckpoint) -> None:
+        kept.append(begun)
+
+    options = ReplayOptions(run_id="r")
+    whole = (await replay_dialog(TALK, 1, Keeping, options, on_begun=keep)).trace
+    assert [len(begun.probes) for begun in kept] == [0, 2, 2, 3]
+    for begun in kept:
+        rest = (await replay_dialog(TALK, 1, Keeping, options, begun=begun)).trace
+        assert answers(rest) == answers(whole)
+        assert isinstance(rest.probes, list)
+        assert rest.probes[: len(begun.probes)] == begun.probes
+
+
+async def test_a_replayed_copy_hears_the_sessions_before_as_another_user() -> None:
+    opened: list[Session] = []
+
+    def factory(session: Session, observer: TurnObserver) -> Hashing:
+        opened.append(session)
+        return Hashing(session, observer)
+
+    earlier = normalize_dialog(dialog("e", 2)).replace(user_id="u")
+    talk = TALK.replace(user_id="u", probes=PROBES[:1])
+    await replay_dialog(talk, 1, factory, ReplayOptions(run_id="r"), earlier=[(earlier, factory)])
+    assert [each.dialog_id for each in opened] == ["d", "e", "d"]
+    assert opened[1].user_id == opened[2].user_id != opened[0].user_id
