@@ -35,7 +35,9 @@ class Memory(Protocol):
     """The memory of one dialogue.
 
     A class with ``snapshot``, ``restore`` and ``carry``, as agents have them, takes part in forks, resumed
-    dialogues and the client's next session. Methods may be plain functions, which then run in a thread of their own, or coroutine functions.
+    dialogues and the client's next session.
+
+    Methods may be plain functions, which then run in a thread, or coroutine functions.
     ``close()`` is optional. What a method raises is the turn's error.
     """
 

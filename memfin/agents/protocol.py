@@ -41,7 +41,8 @@ class Session(Record):
 
 
 _OF_MODELS: Final = (
-    "system", "history", "user", "headers", "metadata", "memory", "temperature", "max_tokens", "context_tokens",
+    "system", "history", "user", "headers", "metadata", "memory",
+    "temperature", "max_tokens", "context_tokens",
 )  # fmt: skip
 
 

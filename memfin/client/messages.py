@@ -10,9 +10,9 @@ from memfin.secrets import Scrubber
 
 
 class ChatRequest(Record):
-    """A request; fields that are None are not sent. ``extra`` are further fields of the server,
-    ``headers`` further headers.
+    """A request; fields that are None are not sent.
 
+    ``extra`` are further fields of the server, ``headers`` further headers.
     ``messages``, ``tools`` and ``response_format`` are in the protocol's form; messages may be JSON already.
     """
 

@@ -203,9 +203,7 @@ class RunConfig(Record):
     ] = []
     agent_metadata: Annotated[
         str | None,
-        _system(
-            "Field metadata of those requests: a JSON object of templates.", metavar="JSON", dialogs=True
-        ),
+        _system("Their field metadata: a JSON object of templates.", metavar="JSON", dialogs=True),
     ] = None
     agent_memory: Annotated[
         str,

@@ -395,9 +395,7 @@ class OpenAIAgents(ServedModel):
             # The first one compiles the rules; done here, no event loop waits for it.
             BuiltinMemory(Session(run_id="", dialog_id="", session_id="", user_id=""))
         if history == "none" and self.memory is not None:
-            raise UsageError(
-                "setting agent_history: none sends the client's words alone; leave out agent_memory"
-            )
+            raise UsageError("setting agent_history: none takes no agent_memory")
         self.tools = bind_tools(tools)
         self.settings: dict[str, Any] = {
             "temperature": temperature,

@@ -15,22 +15,8 @@ from memfin.secrets import scrubber_of_environment
 
 PLACEHOLDERS: Final = ("user_id", "session_id", "session_index", "dialog_id", "run_id", "now")
 _RESERVED: Final = frozenset(
-    [
-        "authorization",
-        "proxy-authorization",
-        "content-type",
-        "content-length",
-        "content-encoding",
-        "host",
-        "connection",
-        "transfer-encoding",
-        "accept",
-        "accept-encoding",
-        "expect",
-        "upgrade",
-        "te",
-        "trailer",
-    ]
+    {"authorization", "proxy-authorization", "content-type", "content-length", "content-encoding", "host"}
+    | {"connection", "transfer-encoding", "accept", "accept-encoding", "expect", "upgrade", "te", "trailer"}
 )
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _PLAIN: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) != "%")
