@@ -31,9 +31,9 @@ class Remembering:
 
     def __init__(self, session: Session, observer: Observer) -> None:
         self._session, self._observer = session, observer
-        self._words: list[str] = (
-            msgspec.msgpack.decode(session.carried, type=list[str]) if session.carried else []
-        )
+        self._words: list[str] = []
+        if session.carried:
+            self.restore(session.carried)
 
     def recalled(self, question: str) -> list[str]:
         """Return the earlier words that are looked into."""
@@ -137,7 +137,7 @@ class AlwaysRefusing(DoNothing):
 
 def _unavailable(name: str) -> Any:
     def create(session: Session, observer: Observer) -> Any:
-        raise NotImplementedError(f"{name} with a loopback model is not available here")
+        raise NotImplementedError(f"the leaderboard has no {name} with a loopback model yet")
 
     return create
 

@@ -17,9 +17,8 @@ from memfin.errors import UsageError
 
 
 def session(user: str, index: int) -> Session:
-    return Session(
-        run_id="r", dialog_id=f"d{index}", session_id=f"s{index}", user_id=user, session_index=index
-    )
+    ids = {"dialog_id": f"d{index}", "session_id": f"s{index}", "user_id": user}
+    return Session(run_id="r", session_index=index, **ids)
 
 
 async def test_a_server_with_memory_knows_client_and_session() -> None:
@@ -46,11 +45,8 @@ async def test_a_server_with_memory_knows_client_and_session() -> None:
     async with TestServer(app) as server:
         agents = OpenAIAgents.from_settings("m", settings, Endpoint(str(server.make_url("/v1"))))
         said = []
-        for user, index, words in (
-            ("王\r\nX: 1", 1, ["one", "two"]),
-            ("王\r\nX: 1", 2, ["three"]),
-            ("b", 1, ["four"]),
-        ):
+        wang = "王\r\nX: 1"
+        for user, index, words in ((wang, 1, ["one", "two"]), (wang, 2, ["three"]), ("b", 1, ["four"])):
             agent = agents(session(user, index), TurnObserver())
             for text in words:
                 said.append((await agent.reply(text)).text)
