@@ -140,6 +140,7 @@ def test_every_flag_has_its_variable() -> None:
     assert got.pop("forbidden_patterns") == {}
     assert got.pop("risk_tag_mapper") is None
     del values["detector"]
+    assert got.pop("agent_headers") == values.pop("agent_headers").split()
     assert got.pop("fail_under") == {GATE: 0.2}
     assert got.pop("fail_over") == {"m4_compliance.severe_violation_rate": 0.1}
     assert got.pop("gate") == [f"{GATE}>=0.1", f"{GATE}>=0.2@95"]
