@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from memfin.agents.builtin.memory import ClientFile
+import msgspec
+
+from memfin.agents.builtin.memory import ClientFile, ClientState, decode_state
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallTrace, Record, ShortTermTurn
 from memfin.errors import UsageError
@@ -32,7 +34,10 @@ class MemoryContext(Record):
 class Memory(Protocol):
     """The memory of one dialogue.
 
-    Methods may be plain functions, which then run in a thread of their own, or coroutine functions.
+    A class with ``snapshot``, ``restore`` and ``carry``, as agents have them, takes part in forks, resumed
+    dialogues and the client's next session.
+
+    Methods may be plain functions, which then run in a thread, or coroutine functions.
     ``close()`` is optional. What a method raises is the turn's error.
     """
 
@@ -62,6 +67,18 @@ class BuiltinMemory:
             recall=self._client.recall_observation(heard),
             profile=self._client.profile_observation(),
         )
+
+    def snapshot(self) -> bytes:
+        """Return the state between turns."""
+        return msgspec.msgpack.encode(self._client.state())
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot; raise `StateError` when the bytes are none."""
+        self._client.load(decode_state(state, ClientState))
+
+    def carry(self) -> bytes:
+        """Return the client file for the next session."""
+        return self._client.carry()
 
     async def record(self, user_text: str, assistant_text: str) -> None:
         """Complete the turn with its effective reply."""

@@ -13,7 +13,7 @@ An agent factory is called once a dialogue with that dialogue's `Session` and an
 ``memfin run --agent mypackage.mymodule:MyAgent`` then evaluates it.
 """
 
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from memfin.contracts import HistoryMode, MemoryTrace, Record, RunConfig
 from memfin.contracts.trace import ComplianceTrace, ModelUsage, RecallTrace, ToolTrace
@@ -40,17 +40,26 @@ class Session(Record):
     carried: bytes | None = None
 
 
-_OF_MODELS: Final = ("system", "memory", "temperature", "max_tokens", "context_tokens")
+_OF_MODELS: Final = (
+    "system", "history", "user", "headers", "metadata", "memory",
+    "temperature", "max_tokens", "context_tokens",
+)  # fmt: skip
 
 
 class AgentSettings(Record):
     """Settings of agents; the fields are those of `RunConfig` with ``agent_`` before their names.
 
     All but ``turn_timeout`` and ``seed`` are for models, ``openai:MODEL``: ``system`` is a file with the
-    system prompt, ``memory`` what is put before the model, ``context_tokens`` the budget of the prompt.
+    system prompt or ``none``, ``memory`` what is put before the model, ``context_tokens`` the budget of the
+    prompt. ``history`` ``none`` sends the client's current words alone. ``user``, ``headers`` and
+    ``metadata`` are templates: see `memfin.agents.openai.identity`.
     """
 
     system: str | None = None
+    history: Literal["full", "none"] = "full"
+    user: str | None = None
+    headers: list[str] = []
+    metadata: str | None = None
     memory: str = "none"
     temperature: float = 0.0
     max_tokens: int | None = None

@@ -132,11 +132,15 @@ class ChatClient:
         begun = time.perf_counter()
         fields = self.parameters.fitted(request, stream=stream)
         stream = fields.get("stream", False)
-        headers = self.endpoint.headers() | {
-            "Accept": "text/event-stream, application/json" if stream else "application/json",
-            "Accept-Encoding": ACCEPTED_ENCODING,
-            "Content-Type": "application/json",
-        }
+        headers = (
+            request.headers
+            | self.endpoint.headers()
+            | {
+                "Accept": "text/event-stream, application/json" if stream else "application/json",
+                "Accept-Encoding": ACCEPTED_ENCODING,
+                "Content-Type": "application/json",
+            }
+        )
         draft = AnswerDraft(scrubber)
         async with self._connections().post(
             self._url, data=_encoded(fields), headers=headers, allow_redirects=False

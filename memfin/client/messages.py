@@ -10,8 +10,9 @@ from memfin.secrets import Scrubber
 
 
 class ChatRequest(Record):
-    """A request; fields that are None are not sent. ``extra`` are further fields of the server.
+    """A request; fields that are None are not sent.
 
+    ``extra`` are further fields of the server, ``headers`` further headers.
     ``messages``, ``tools`` and ``response_format`` are in the protocol's form; messages may be JSON already.
     """
 
@@ -24,6 +25,7 @@ class ChatRequest(Record):
     tools: list[dict[str, Any]] | None = None
     tool_choice: Literal["auto", "none", "required"] | dict[str, Any] | None = None
     extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
 
     def body(self, *, stream: bool = False) -> dict[str, Any]:
         """Return the body to send; a stream reports its usage."""
@@ -33,7 +35,7 @@ class ChatRequest(Record):
         return fields | self.extra if self.extra else fields
 
 
-_SENT: Final = tuple(name for name in ChatRequest.__struct_fields__ if name != "extra")
+_SENT: Final = tuple(name for name in ChatRequest.__struct_fields__ if name not in {"extra", "headers"})
 
 
 class ToolCall(Record):

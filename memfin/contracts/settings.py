@@ -191,8 +191,31 @@ class RunConfig(Record):
     agent_system: Annotated[
         str | None,
         _system(
-            "System prompt of an openai:MODEL agent.", metavar="FILE", default="one that ships with MemFin"
+            "System prompt of an openai:MODEL agent; none sends none.",
+            metavar="FILE",
+            default="one that ships with MemFin",
         ),
+    ] = None
+    agent_history: Annotated[
+        Literal["full", "none"],
+        _system("Earlier turns sent to an openai:MODEL agent; none tests the server's memory.", dialogs=True),
+    ] = "full"
+    agent_user: Annotated[
+        str | None,
+        _system("Field user of requests to an openai:MODEL agent, such as {user_id}.", dialogs=True),
+    ] = None
+    agent_headers: Annotated[
+        list[str],
+        _system(
+            "Header of requests to an openai:MODEL agent, such as X-Session-Id={session_id}. Repeatable.",
+            metavar="NAME=TEMPLATE",
+            form="list",
+            dialogs=True,
+        ),
+    ] = []
+    agent_metadata: Annotated[
+        str | None,
+        _system("Their field metadata: a JSON object of templates.", metavar="JSON", dialogs=True),
     ] = None
     agent_memory: Annotated[
         str,

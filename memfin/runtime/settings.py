@@ -47,6 +47,10 @@ class CommonSettings(TypedDict, total=False):
     judge_cache: Literal["off", "read", "write"]
     judge_cache_dir: PathText | None
     agent_system: PathText | None
+    agent_history: Literal["full", "none"]
+    agent_user: str | None
+    agent_headers: list[str]
+    agent_metadata: str | None
     agent_memory: str
     agent_temperature: float
     agent_max_tokens: int | None

@@ -154,7 +154,7 @@ class SoakPlan:
         self._settings = {name: config[name] for name in config if name not in OF_THE_SOAK} | {
             "runs_dir": str(self._epochs),
             "judge_cache_dir": _absolute(config.judge_cache_dir or str(Path(config.runs_dir) / CACHE)),
-            **{name: _absolute(config[name]) for name in FILES if name in config},
+            **{name: _absolute(config[name]) for name in FILES if name in config and config[name] != "none"},
         }
         first = self._made(begins_at)
         self._first: Plan[Any] | None = first

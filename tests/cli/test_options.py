@@ -115,6 +115,10 @@ def test_every_flag_has_its_variable() -> None:
         "judge_cache": "off",
         "judge_cache_dir": "verdicts",
         "agent_system": "prompt.md",
+        "agent_history": "none",
+        "agent_user": "{user_id}",
+        "agent_headers": "X-User={user_id} X-Session-Id={session_id}",
+        "agent_metadata": '{"session": "{session_id}"}',
         "agent_memory": "builtin",
         "agent_temperature": "0.5",
         "agent_max_tokens": "300",
@@ -136,6 +140,7 @@ def test_every_flag_has_its_variable() -> None:
     assert got.pop("forbidden_patterns") == {}
     assert got.pop("risk_tag_mapper") is None
     del values["detector"]
+    assert got.pop("agent_headers") == values.pop("agent_headers").split()
     assert got.pop("fail_under") == {GATE: 0.2}
     assert got.pop("fail_over") == {"m4_compliance.severe_violation_rate": 0.1}
     assert got.pop("gate") == [f"{GATE}>=0.1", f"{GATE}>=0.2@95"]

@@ -4,11 +4,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
+from memfin.agents.builtin.memory import decode_state
 from memfin.agents.calls import TransportError, UsageTotal
 from memfin.agents.history import prompt_fields
 from memfin.agents.memory_context import BuiltinMemory, Memory, MemoryContext, MemoryFactory, resolve_memory
+from memfin.agents.openai.identity import Identity
 from memfin.agents.openai.model import ServedModel, refuse_incomplete, usage_of
 from memfin.agents.openai.prompts import SystemPrompt, prompt_from_file, prompt_of, shipped_prompt
 from memfin.agents.openai.tools import (
@@ -24,11 +28,13 @@ from memfin.agents.protocol import AgentReply, AgentSettings, Observer, Session
 from memfin.client.endpoint import Endpoint
 from memfin.client.errors import RequestError
 from memfin.client.messages import ChatAnswer, ChatRequest, ToolCall
-from memfin.contracts import RecallItem, ShortTermTurn
+from memfin.contracts import RecallItem, Record, ShortTermTurn
+from memfin.errors import UsageError
 from memfin.memory.tokens import estimate_tokens
 from memfin.sandbox.calls import CallFailed, UserCalls, is_async
 from memfin.sandbox.references import one_line, package_version, reference_of
 
+NO_SYSTEM: Final = "none"
 MAX_ROUNDS: Final = 8  # of tool calls per turn
 MAX_CALLS: Final = 16  # per round
 MESSAGE_TOKENS: Final = 4  # of a message besides its words: its role and its ends
@@ -53,8 +59,8 @@ def build_prompt(
     Whole turns are left out, the oldest first, until the rest fits; system prompt, context and question
     stay. Neighbouring messages of a role become one, since chat templates want the roles to alternate.
     """
-    head = f"{system}\n\n{context}" if context else system
-    room = budget - _tokens(head) - _tokens(question)
+    head = "\n\n".join(part for part in (system, context) if part)
+    room = budget - (_tokens(head) if head else 0) - _tokens(question)
     starts = [index for index, each in enumerate(history) if each.role == "user" or index == 0]
     first, end = len(history), len(history)
     trimmed = len(starts)
@@ -65,9 +71,9 @@ def build_prompt(
         first = end = start
         trimmed -= 1
     kept = list(history[first:])
-    messages: list[dict[str, Any]] = [{"role": "system", "content": head}]
+    messages: list[dict[str, Any]] = [{"role": "system", "content": head}] if head else []
     for role, content in [*((each.role, each.content) for each in kept), ("user", question)]:
-        if messages[-1]["role"] == role:
+        if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += f"\n\n{content}"
         else:
             messages.append({"role": role, "content": content})
@@ -91,6 +97,14 @@ def _tokens(text: str) -> int:
     return estimate_tokens(text) + MESSAGE_TOKENS
 
 
+class SavedHistory(Record):
+    """An agent between two turns; ``memory`` is what its memory's ``snapshot`` gave."""
+
+    history: list[ShortTermTurn]
+    open: str | None = None
+    memory: bytes | None = None
+
+
 class OpenAIAgent:
     """A model as the agent of one dialogue; the history is its own, or its memory's.
 
@@ -112,6 +126,13 @@ class OpenAIAgent:
         self._memory: Memory | None = None
         self._memory_calls = UserCalls("memory", session.dialog_id, _PASSING)
         self._tool_calls = UserCalls("tool", session.dialog_id, _PASSING)
+        self._extra = agents.identity.body(session)
+        self._headers = agents.identity.header_values(session)
+        # Only an agent that can does have these methods: a replay asks for them by their names.
+        if agents.memory is None or hasattr(agents.memory, "restore"):
+            self.snapshot, self.restore = self._snapshot, self._restore
+        if hasattr(agents.memory, "carry"):
+            self.carry = self._carry
 
     async def reply(self, user_text: str) -> AgentReply:
         """Return the model's answer with what it took; a refusal in the model's words is an answer.
@@ -155,6 +176,29 @@ class OpenAIAgent:
             self._memory_calls.stop()
             self._tool_calls.stop()
 
+    async def _snapshot(self) -> bytes:
+        memory: Any = await self._remembering()
+        state = None if memory is None else await self._ask_memory(memory.snapshot)
+        return msgspec.msgpack.encode(SavedHistory(history=self._history, open=self._open, memory=state))
+
+    async def _restore(self, state: bytes) -> None:
+        saved = decode_state(state, SavedHistory)
+        memory: Any = await self._remembering()
+        if memory is not None:
+            await self._ask_memory(memory.restore, saved.memory)
+        self._history, self._open = list(saved.history), saved.open
+
+    async def _carry(self) -> bytes:
+        memory: Any = await self._remembering()
+        carried: bytes = await self._ask_memory(memory.carry)
+        return carried
+
+    async def _remembering(self) -> Memory | None:
+        """Return the memory, which is made when it is first needed."""
+        if self._memory is None and self._agents.memory is not None:
+            self._memory = await self._ask_memory(self._agents.memory, self._session)
+        return self._memory
+
     async def _begin(self, user_text: str) -> "_Turn":
         """Open a turn: recall, and put the messages together."""
         if self._open is not None:  # the previous turn got no reply
@@ -162,16 +206,16 @@ class OpenAIAgent:
         self._open = user_text
         remembered = await self._recall(user_text)
         history = self._history if remembered.turns is None else remembered.turns
+        if self._agents.history == "none":
+            history = []
         budget = self._agents.settings["context_tokens"]
         prompt = build_prompt(self._system, remembered.context, history, user_text, budget)
         return _Turn(user_text, remembered, prompt)
 
     async def _recall(self, user_text: str) -> MemoryContext:
-        if self._agents.memory is None:
-            return MemoryContext()
-        memory = self._memory
+        memory = await self._remembering()
         if memory is None:
-            memory = self._memory = await self._ask_memory(self._agents.memory, self._session)
+            return MemoryContext()
         remembered = await self._ask_memory(memory.recall, user_text)
         if not isinstance(remembered, MemoryContext):
             raise CallFailed(f"memory: returned {type(remembered).__name__}; expected MemoryContext")
@@ -211,6 +255,8 @@ class OpenAIAgent:
             max_tokens=settings["max_tokens"],
             tools=offers,
             tool_choice="none" if offers and turn.rounds >= MAX_ROUNDS else None,
+            extra=self._extra,
+            headers=self._headers,
         )
         try:
             answer = await agents.asked(agents.chat.stream, request)
@@ -306,7 +352,10 @@ class OpenAIAgents(ServedModel):
         model: the model's name, as its server knows it.
         endpoint: where it is reached; None takes ``MEMFIN_AGENT_BASE_URL`` or ``OPENAI_BASE_URL``,
             and ``MEMFIN_AGENT_API_KEY`` or ``OPENAI_API_KEY``.
-        system: the system prompt's text; None for the one that ships with MemFin.
+        system: the system prompt's text; None for the one that ships with MemFin, empty for none.
+        history: ``none`` sends the client's current words alone, for servers with a memory.
+        user, headers, metadata: templates of a request's ``user``, headers (``NAME=TEMPLATE``) and
+            ``metadata`` (a JSON object); see `Identity`.
         memory: ``none``, ``builtin``, ``pkg.module:factory``, or a factory.
         tools: functions, or `Tool` records, by the name that the model is to call them by.
         temperature, max_tokens, seed: sent with every request; None is not sent.
@@ -324,6 +373,10 @@ class OpenAIAgents(ServedModel):
         *,
         endpoint: Endpoint | None = None,
         system: str | SystemPrompt | None = None,
+        history: Literal["full", "none"] = "full",
+        user: str | None = None,
+        headers: Sequence[str] = (),
+        metadata: str | None = None,
         memory: str | MemoryFactory = "none",
         tools: Mapping[str, Tool | Callable[..., Any]] | None = None,
         temperature: float | None = 0.0,
@@ -334,11 +387,15 @@ class OpenAIAgents(ServedModel):
     ) -> None:
         super().__init__("agent", model, endpoint, turn_timeout)
         self.system = prompt_of(system) if isinstance(system, str) else system or shipped_prompt()
+        self.history = history
+        self.identity = Identity.of(user, headers, metadata)
         self._memory_name = memory if isinstance(memory, str) else reference_of(memory)
         self.memory = resolve_memory(memory)
         if self.memory is BuiltinMemory:
             # The first one compiles the rules; done here, no event loop waits for it.
             BuiltinMemory(Session(run_id="", dialog_id="", session_id="", user_id=""))
+        if history == "none" and self.memory is not None:
+            raise UsageError("setting agent_history: none takes no agent_memory")
         self.tools = bind_tools(tools)
         self.settings: dict[str, Any] = {
             "temperature": temperature,
@@ -355,7 +412,8 @@ class OpenAIAgents(ServedModel):
         """Return the agents of ``--agent openai:MODEL``; raise `UsageError` when a setting is unusable."""
         given: dict[str, Any] = {**dict(settings), "endpoint": endpoint}
         if settings.system is not None:
-            given["system"] = prompt_from_file(Path(settings.system))
+            none = settings.system == NO_SYSTEM
+            given["system"] = prompt_of("") if none else prompt_from_file(Path(settings.system))
         return cls(model, **given)
 
     def __call__(self, session: Session, observer: Observer) -> OpenAIAgent:
@@ -372,4 +430,6 @@ class OpenAIAgents(ServedModel):
             "memory_version": package_version(self._memory_name.partition(":")[0]),
             "tools_sha256": tools_hash(self.tools),
             **self.settings,
+            **({} if self.history == "full" else {"history": self.history}),
+            **({"identity": msgspec.to_builtins(self.identity)} if self.identity != Identity() else {}),
         }

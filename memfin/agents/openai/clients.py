@@ -35,6 +35,8 @@ class ClientChat(ChatClient):
     async def stream(self, request: ChatRequest) -> ChatAnswer:
         """Request the answer as one document; raise `RequestError` or what `translated` returns."""
         fields = {**self.given, **self.parameters.fitted(request)}
+        if request.headers:
+            fields["extra_headers"] = {**(fields.get("extra_headers") or {}), **request.headers}
         scrubber, begun = self.endpoint.scrubber(), time.perf_counter()
         call = partial(self.create, **fields)
         try:
