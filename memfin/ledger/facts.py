@@ -1,8 +1,8 @@
 """States of a client's facts at a turn of a session.
 
-A fact told in turn t holds from turn t on: the reply of t may use it. Another one that ``replaces`` it ends it
-from the turn in which that is told, an empty value withdraws the whole chain before it. Facts of others and
-planted ones replace nothing. ``until`` is compared with the date of the session.
+A fact told in turn t holds from turn t on: the reply of t may use it. Another one that ``replaces`` it ends
+it from the turn in which that is told, an empty value withdraws the whole chain before it. Facts of others
+and planted ones replace nothing. ``until`` is compared with the date of the session.
 """
 
 from collections.abc import Iterator

@@ -57,14 +57,15 @@ _CHANGED_AFTER: Final = re.compile(
 _FROM_TO: Final = re.compile(r"(?:\bfrom\b|从|由)\s*([^,。;!?\n]{1,20}?)(?=\s*(?:\bto\b|[到至]))")
 
 _UNTOLD: Final = re.compile(
-    r"(?:没有?|未曾?|从未|从没)(?:有|曾)?(?:跟我|向我|和我)?(?:告诉|告知|提供|说|提|透露|提到|提及|讲|分享)(?:过|我|及)?"
+    r"(?:没有?|未曾?|从未|从没)(?:有|曾)?(?:跟我|向我|和我)?(?:告诉|告知|提供|说|提|透露|讲|分享)"
     r"|(?:没有|无|查不到|找不到|未保[存留])(?:你的?|任何|相关的?|这方面的?|这项|该项?|此项?|这个|这条)*(?:记录|信息|资料)"
     r"|[按照应据]你?的?(?:要求|请求|吩咐)[^。!?]{0,10}(?:删|清除|忘|移除|不再保[存留])"
     r"|已经?(?:把[^。,]{0,12})?(?:删除|清除|移除|忘[记掉])"
     r"|不(?:太)?(?:知道|清楚|记得|了解)|记不[得清]|无从得知|不再保[存留]"
     r"|\b(?:haven't|have not|hasn't|never|didn't|did not|not)\b(?: (?:yet|ever|been|actually))? ?"
     r"(?:told|tell|mention(?:ed)?|shared?|given?|provided?|said|say|stated?)\b"
-    r"|\b(?:don't|do not|doesn't|does not|no longer) (?:currently |actually )?(?:have|hold|keep|store|know|remember|recall)\b"
+    r"|\b(?:don't|do not|doesn't|does not|no longer) (?:currently |actually )?"
+    r"(?:have|hold|keep|store|know|remember|recall)\b"
     r"|\bno (?:record|information|note|memory) (?:of|on|about)\b|\b(?:can't|cannot) (?:recall|remember|tell)\b"
     r"|\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)"
     r"|\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b"

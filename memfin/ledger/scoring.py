@@ -42,6 +42,7 @@ from memfin.contracts import (
     ProbeTrace,
     RecallTrace,
     Stage,
+    TurnEvalRow,
     TurnTrace,
 )
 from memfin.ledger import matching
@@ -69,6 +70,26 @@ def fact_readings(dialog: Dialog, trace: DialogTrace) -> list[list[FactReading]]
         else []
         for place, turn in enumerate(trace.turns)
     ]
+
+
+def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> list[TurnEvalRow]:
+    """Return the rows of a dialogue with its readings; those without facts, probes and sessions are the same.
+
+    A probe is in the row of the turn after which it was asked.
+    """
+    if dialog.session_index is not None:
+        rows = [row.replace(session_index=dialog.session_index) for row in rows]
+    if dialog.facts or any(session.facts for session in dialog.earlier):
+        facts = fact_readings(dialog, trace)
+        rows = [row.replace(facts=facts[row.turn_pair_id - 1]) for row in rows]
+    if dialog.probes:
+        after = {probe.id: probe.after for probe in dialog.probes}
+        readings = probe_readings(dialog, trace)
+        rows = [
+            row.replace(probes=[each for each in readings if after[each.probe] == row.turn_pair_id])
+            for row in rows
+        ]
+    return [*rows]
 
 
 def stored_facts(dialog: Dialog, trace: DialogTrace) -> list[str]:
@@ -218,6 +239,7 @@ def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace) -> ProbeRead
         days=days,
         evidence_any=any_found,
         evidence_all=all_found,
+        known=right is not None,
     )
 
 
