@@ -7,6 +7,7 @@ does not give.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from memfin.contracts import AnswerKind
@@ -26,6 +27,10 @@ _MEASURES: Final[dict[AnswerKind, QuantityKind]] = {
 _CLAUSE_END: Final = re.compile(r"[,。;!?:\n]|\.(?=\s|$)|(?:但是?|不过|而是|\bbut\b)")
 _SENTENCE_END: Final = re.compile(r"[。!?\n]|\.(?=\s|$)")
 
+_FULL_STOP: Final = re.compile(r"\.(?=\s|$)")
+_SCRIPTS: Final = re.compile(r"(?<=[a-z]{3})(?=[一-鿿])|(?<=[一-鿿])(?=[a-z]{3})")
+"""Places where Latin words touch Chinese ones, which hides their ends."""
+
 _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
     r"|\b(?:not|never|no) (?:be )?(?:to )?(?:only|just|more than|less than|exceed|over|above|below|under)"
@@ -36,7 +41,7 @@ _DENIED: Final = re.compile(
     r"(?:不是|并非|而非|不再|没有|不用|不要|别再?|不按|不能按|不会按|不等于|不采[用信纳]|不相信|拒绝|忽略|无视|取消)"
     r"[^,。;]{0,8}$"
     r"|\b(?:not|never|isn't|wasn't|aren't|don't|no longer|rather than|instead of|ignor(?:e|ed|ing)|disregard"
-    r"(?:ed|ing)?|reject(?:ed|ing)?|won't|cannot|can't|cancelled|withdrew)\b(?:\s+[\w']+){0,5}\s*$"
+    r"(?:ed|ing)?|reject(?:ed|ing)?|won't|cannot|can't|cancelled|withdrew)\b(?:\s+[\w']+){0,5}\W*$"
 )
 _FORMER: Final = re.compile(
     r"(?:之前|以前|原来|原先|原本|曾经|过去|先前|此前|最初|起初|旧)(?![^,。;]*(?:说|提|告诉|讲|告知))[^,。;]{0,12}$"
@@ -66,7 +71,8 @@ _UNTOLD: Final = re.compile(
     r"(?:told|tell|mention(?:ed)?|shared?|given?|provided?|said|say|stated?)\b"
     r"|\b(?:don't|do not|doesn't|does not|no longer) (?:currently |actually )?"
     r"(?:have|hold|keep|store|know|remember|recall)\b"
-    r"|\bno (?:record|information|note|memory) (?:of|on|about)\b|\b(?:can't|cannot) (?:recall|remember|tell)\b"
+    r"|\bno (?:record|information|note|memory) (?:of|on|about)\b"
+    r"|\b(?:can't|cannot) (?:recall|remember|tell)\b"
     r"|\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)"
     r"|\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b"
 )
@@ -103,8 +109,10 @@ def names_any(text: str, kind: AnswerKind, question: str = "") -> bool:
     return any(found not in asked for found, _, _ in _values(_shown(text), kind))
 
 
+@lru_cache(maxsize=256)
 def _shown(text: str) -> str:
-    return ordering_masked(normalize(text))
+    ended = _FULL_STOP.sub("。", ordering_masked(normalize(text)))
+    return _SCRIPTS.sub(" ", ended)
 
 
 def _yes(value: str) -> bool | None:
@@ -132,8 +140,13 @@ def _places(text: str, value: str, kind: AnswerKind) -> Iterator[tuple[int, int]
             yield start, end
 
 
-def _values(text: str, kind: AnswerKind) -> Iterator[tuple[Any, int, int]]:
-    """Yield the values of a kind with their places."""
+@lru_cache(maxsize=256)
+def _values(text: str, kind: AnswerKind) -> tuple[tuple[Any, int, int], ...]:
+    """Return the values of a kind with their places; a reply is asked for those of many facts."""
+    return tuple(_found(text, kind))
+
+
+def _found(text: str, kind: AnswerKind) -> Iterator[tuple[Any, int, int]]:
     measure = _MEASURES.get(kind)
     if measure is not None:
         for each in quantities(text):

@@ -15,10 +15,11 @@ updated                               that of the new one, see below
 ====================================  ====================================================
 A needed value is not used and is     Stage
 ====================================  ====================================================
-in the recall, or told in this turn   ``not_used``
+in the recall                         ``not_used``
+not in the store, an old one is used  ``not_updated``
+told in this turn                     ``not_used``
 in the store, not in the recall       ``not_retrieved``
 in the store, no recall is reported   ``unknown``
-not in the store, an old one is used  ``not_updated``
 not in the store, was in it before    ``overwritten``
 not in the store                      ``not_stored``
 in no report                          ``unknown``
@@ -193,14 +194,17 @@ class _Turn:
     def _missing(self, fact: Fact, stale: set[str]) -> Stage:
         """Return the stage of a needed value that is not used."""
         stored, retrieved = self._stored(fact), self._retrieved(fact)
-        if retrieved or self._ledger.is_told_in(fact.id, self._number):
+        replaced = any(old.id in stale for old in self._ledger.chain(fact.id, self._number))
+        if retrieved:
+            return "not_used"
+        if stored is False and replaced:
+            return "not_updated"
+        if self._ledger.is_told_in(fact.id, self._number):
             return "not_used"
         if stored is None or (stored and retrieved is None):
             return "unknown"
         if stored:
             return "not_retrieved"
-        if any(old.id in stale for old in self._ledger.chain(fact.id, self._number)):
-            return "not_updated"
         was = fact.id in self._stored_before or any(_mentions(text, fact) for text in self._reports)
         return "overwritten" if was else "not_stored"
 
