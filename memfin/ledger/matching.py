@@ -31,7 +31,8 @@ _FULL_STOP: Final = re.compile(r"\.(?=\s|$)")
 _SCRIPTS: Final = re.compile(r"(?<=[a-z]{3})(?=[一-鿿])|(?<=[一-鿿])(?=[a-z]{3})")
 """Places where Latin words touch Chinese ones, which hides their ends."""
 
-_ISO: Final = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+_BY: Final = re.compile(r"\bby (?=\d{4})")
+"""A word with which the year of a date would be read alone."""
 
 _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
@@ -155,9 +156,7 @@ def _found(text: str, kind: AnswerKind) -> Iterator[tuple[Any, int, int]]:
             if each.kind == measure:
                 yield (each.low, each.high), each.start, each.end
     if kind == "date":
-        for match in _ISO.finditer(text):  # which words before it (by 2026-03-05) may hide
-            yield PartialDate(*map(int, match.groups())), *match.span()
-        for date in find_dates(text):
+        for date in find_dates(_BY.sub("\0\0\0", text)):
             yield date.value, date.start, date.end
     elif kind in ("amount", "number"):
         kinds = ("amount",) if kind == "amount" else ("count", "number")

@@ -13,8 +13,8 @@ import msgspec
 from memfin.contracts import CorrectedValue, EvalSummary, MetricResult, RunConfig, RunStats
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
-from memfin.metrics.memory import MemoryState
 from memfin.metrics.corrected import RATES
+from memfin.metrics.memory import MemoryState
 
 _GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
 _NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")

@@ -33,7 +33,7 @@ TOPICS = {
 
 
 def sessions_of(user: int) -> Iterator[Dialog]:
-    """Yield five sessions: facts told, the limit updated in the third, the reserve withdrawn in the fourth."""
+    """Yield five sessions: facts told, the limit updated in the third, then the reserve withdrawn."""
 
     def fact(topic: str, change: int, told_at: int | None = 1, **fields: object) -> Fact:
         kind, form, values = TOPICS[topic]
@@ -141,8 +141,10 @@ def readings(agent: Twin, user: int) -> Iterator[FactReading]:
             recalled = contents if getattr(agent, "recalls", True) else []
             turns.append(
                 TurnTrace(
-                    turn_pair_id=place, user_turn_abs_idx=0, gt_assistant_abs_idx=1, user_text="请按我的情况安排。",
-                    gt_assistant_text="", gt_turn_tags=TurnTags(facts_required_gt=[required[topic]] if topic else []),
+                    turn_pair_id=place, user_turn_abs_idx=0, gt_assistant_abs_idx=1,
+                    user_text="请按我的情况安排。",
+                    gt_assistant_text="",
+                    gt_turn_tags=TurnTags(facts_required_gt=[required[topic]] if topic else []),
                     turn_status="ok", pred_assistant_text=agent.reply(topic),
                     recall=RecallTrace(items=[RecallItem(content=each) for each in recalled]),
                     memory=MemoryTrace(items=[MemoryEntry(content=each) for each in contents]),
