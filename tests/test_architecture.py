@@ -34,6 +34,7 @@ RANKS: Mapping[str, int] = {
     "judges": 2,
     "journal": 2,
     "memory": 2,
+    "ledger": 2,
     "rag": 2,
     "report": 2,
     "validation": 2,

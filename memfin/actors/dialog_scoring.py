@@ -36,6 +36,7 @@ from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import heuristic_verdict
 from memfin.judges.stats import ReplyVoteStats
+from memfin.ledger.scoring import with_memory
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.custom import CustomMetric
 from memfin.sandbox.references import describe
@@ -146,7 +147,7 @@ class Scorer(Stage[DialogResult]):
         rows = await self._pool.rows(job)
         for row in rows:
             self._warn_of(row)
-        rows = complete_rows(dialog, trace, rows)
+        rows = with_memory(dialog, trace, complete_rows(dialog, trace, rows))
         return rows if replayed.keys_known else [row.replace(eligible_m1=False) for row in rows]
 
     def _warn_of(self, row: TurnEvalRow) -> None:

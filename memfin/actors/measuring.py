@@ -28,7 +28,7 @@ MAX_OF: Final = 2**53
 """Bound of a denominator, up to which floats are exact."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-_OWN: Final = re.compile(r"[mM][1-5](_|\Z)")
+_OWN: Final = re.compile(r"[mM][1-5](_|\Z)|memory\Z")
 _FORMS: Final = "pkg.module:Name"
 _EXPECTED: Final = "a subclass of memfin.TurnMetric or memfin.DialogMetric"
 

@@ -149,6 +149,7 @@ class ProbeReading(Record):
     (``foreign``), another ``wrong`` one, ``abstained``, or ``failed`` where there is no answer. ``correct``
     is the verdict: abstaining is right where nothing is to be known. ``evidence_any`` and ``evidence_all``
     say whether the reported recall has one or all places of the evidence, None where nothing was reported.
+    ``known`` is False where abstaining is right.
     """
 
     probe: str
@@ -161,3 +162,4 @@ class ProbeReading(Record):
     days: int | None = None
     evidence_any: bool | None = None
     evidence_all: bool | None = None
+    known: bool = True

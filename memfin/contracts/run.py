@@ -60,7 +60,8 @@ class MetricResult(Record):
     ``ci95`` maps a headline value to the bounds of its 95 % confidence interval, clustered by
     dialogue; a value that too few dialogues carry has no interval. In ``by_dialog`` dialogues with equal
     values may share one dictionary. ``not_measured`` gives the reason of each value whose 0.0 says nothing
-    about the agent. Custom metrics have ``lower_is_better`` and ``description``.
+    about the agent. Custom metrics have ``lower_is_better`` and ``description``. ``groups`` of the metric
+    ``memory`` are the hits and the denominator of a value by group, such as ``days:8-30``.
     """
 
     metric_name: str
@@ -72,6 +73,7 @@ class MetricResult(Record):
     not_measured: dict[str, str] = {}
     lower_is_better: bool | msgspec.UnsetType = msgspec.UNSET
     description: str | msgspec.UnsetType = msgspec.UNSET
+    groups: dict[str, dict[str, tuple[int, int]]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DetectorResult(Record):

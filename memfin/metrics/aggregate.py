@@ -25,6 +25,7 @@ from memfin.metrics.m2_profile import M2State
 from memfin.metrics.m3_risk import M3State
 from memfin.metrics.m4_compliance import M4State
 from memfin.metrics.m5_explainability import M5State
+from memfin.metrics.memory import MemoryState, has_memory
 from memfin.metrics.state import MetricState, RowState, read_row
 
 PIECE: Final = 1_000
@@ -44,17 +45,20 @@ class MetricsState:
         self.custom = {
             name: CustomState(name, metric.blank(), metric.description()) for name, metric in metrics.items()
         }
+        self.memory = MemoryState()
         self.detectors = DetectorStats()
 
     @property
     def states(self) -> tuple[MetricState[Any], ...]:
         """The states of the metrics in order."""
         own = (self.m1, self.m2, self.m3, self.m4, self.m5)
-        return *own, *(self.custom[name] for name in sorted(self.custom))
+        memory = (self.memory,) if self.memory.is_there else ()
+        return *own, *memory, *(self.custom[name] for name in sorted(self.custom))
 
     def row_states(self, row: TurnEvalRow) -> list[RowState[Any]]:
         """Return the states that count a row."""
-        return [self.m1, self.m3, self.m4, self.m5, *custom_states(row, self.custom)]
+        memory = [self.memory] if has_memory(row) else []
+        return [self.m1, self.m3, self.m4, self.m5, *memory, *custom_states(row, self.custom)]
 
     @property
     def bad_rows(self) -> int:
@@ -91,6 +95,7 @@ class MetricsState:
         self.m3.merge(other.m3)
         self.m4.merge(other.m4)
         self.m5.merge(other.m5)
+        self.memory.merge(other.memory)
         for name, state in other.custom.items():
             self.custom.setdefault(name, state.new()).merge(state)
         self.detectors.merge(other.detectors)

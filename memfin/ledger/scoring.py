@@ -1,0 +1,308 @@
+"""Readings of facts and probes, without a judge.
+
+A failure is blamed by this table; the first row that fits decides:
+
+====================================  ====================================================
+A value is used that is               Stage
+====================================  ====================================================
+planted, foreign, untold              ``believed``, ``leaked``, ``invented``
+withdrawn, expired                    ``not_forgotten``
+updated, nothing of its chain holds   ``not_forgotten``
+updated, the new one is used too      ``not_updated``
+updated                               that of the new one, see below
+====================================  ====================================================
+
+====================================  ====================================================
+A needed value is not used and is     Stage
+====================================  ====================================================
+in the recall                         ``not_used``
+not in the store, an old one is used  ``not_updated``
+told in this turn                     ``not_used``
+in the store, not in the recall       ``not_retrieved``
+in the store, no recall is reported   ``unknown``
+not in the store, was in it before    ``overwritten``
+not in the store                      ``not_stored``
+in no report                          ``unknown``
+====================================  ====================================================
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from memfin.contracts import (
+    Dialog,
+    DialogTrace,
+    Fact,
+    FactReading,
+    FactState,
+    MemoryTrace,
+    Probe,
+    ProbeReading,
+    ProbeTrace,
+    RecallTrace,
+    Stage,
+    TurnEvalRow,
+    TurnTrace,
+)
+from memfin.ledger import matching
+from memfin.ledger.facts import Ledger
+
+_MISUSED: Final[dict[FactState, Stage]] = {
+    "planted": "believed",
+    "foreign": "leaked",
+    "untold": "invented",
+    "withdrawn": "not_forgotten",
+    "expired": "not_forgotten",
+}
+
+
+def fact_readings(dialog: Dialog, trace: DialogTrace) -> list[list[FactReading]]:
+    """Return the readings of each turn: of its required facts, and of those that its reply must not use.
+
+    A turn without an answer has none. A value that equals one that holds never counts against a reply.
+    """
+    ledger = Ledger.of(dialog)
+    stored_before = [] if trace.stored_before is msgspec.UNSET else trace.stored_before
+    return [
+        [*_Turn(ledger, trace.turns[: place + 1], stored_before).readings()]
+        if turn.turn_status == "ok"
+        else []
+        for place, turn in enumerate(trace.turns)
+    ]
+
+
+def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> list[TurnEvalRow]:
+    """Return the rows of a dialogue with its readings; those without facts, probes and sessions are the same.
+
+    A probe is in the row of the turn after which it was asked.
+    """
+    if dialog.session_index is not None:
+        rows = [row.replace(session_index=dialog.session_index) for row in rows]
+    if dialog.facts or any(session.facts for session in dialog.earlier):
+        facts = fact_readings(dialog, trace)
+        rows = [row.replace(facts=facts[row.turn_pair_id - 1]) for row in rows]
+    if dialog.probes:
+        after = {probe.id: probe.after for probe in dialog.probes}
+        readings = probe_readings(dialog, trace)
+        rows = [
+            row.replace(probes=[each for each in readings if after[each.probe] == row.turn_pair_id])
+            for row in rows
+        ]
+    return [*rows]
+
+
+def stored_facts(dialog: Dialog, trace: DialogTrace) -> list[str]:
+    """Return the ids of the facts that the agent's store was reported to hold, up to this session's end."""
+    found = dict.fromkeys([] if trace.stored_before is msgspec.UNSET else trace.stored_before)
+    ledger = Ledger.of(dialog)
+    for turn in trace.turns:
+        if turn.memory is not msgspec.UNSET:
+            text = _store(turn.memory)
+            facts = (fact for fact, _ in ledger.at(turn.turn_pair_id))
+            found |= dict.fromkeys(fact.id for fact in facts if _mentions(text, fact))
+    return [*found]
+
+
+def probe_readings(dialog: Dialog, trace: DialogTrace) -> list[ProbeReading]:
+    """Return the scores of the probes that were asked, in the order of the trace."""
+    ledger, probes = Ledger.of(dialog), {probe.id: probe for probe in dialog.probes}
+    asked = [] if trace.probes is msgspec.UNSET else trace.probes
+    return [_probe_reading(ledger, probes[each.probe_id], each) for each in asked if each.probe_id in probes]
+
+
+class _Turn:
+    """The evidence of one answered turn, the last of the ``turns`` so far."""
+
+    def __init__(self, ledger: Ledger, turns: Sequence[TurnTrace], stored_before: Sequence[str]) -> None:
+        self._ledger = ledger
+        self._turn = turns[-1]
+        self._number = self._turn.turn_pair_id
+        self._reply = self._turn.pred_assistant_text or ""
+        reports = [_store(turn.memory) for turn in turns if turn.memory is not msgspec.UNSET]
+        self._reports = reports
+        self._profile = _flat(self._turn.profile_snapshot) if self._turn.profile_snapshot else ""
+        self._recall = None if self._turn.recall is None else _recalled(self._turn.recall)
+        self._stored_before = stored_before
+        self._facts = ledger.at(self._number)
+        self._active = [fact for fact, state in self._facts if state == "active"]
+
+    def readings(self) -> Iterator[FactReading]:
+        """Yield the readings of the turn."""
+        seen: set[str] = set()
+        misused = [fact for fact, state in self._facts if state not in ("active", "untold")]
+        misused = [fact for fact in misused if self._gives(fact) and not self._holds(fact)]
+        stale = {fact.id for fact in misused}
+        for required in dict.fromkeys(self._turn.gt_turn_tags.facts_required_gt):
+            fact = self._ledger.right(required, self._number) or self._last(required)
+            if (fact_id := fact.id if fact else required) in seen:
+                continue
+            seen.add(fact_id)
+            yield self._needed(fact_id, fact, stale)
+        for fact in misused:
+            if fact.id not in seen:
+                state = self._ledger.state(fact.id, self._number)
+                yield self._reading(
+                    fact.id, fact, state, needed=False, used=True, stage=self._blame(fact, state)
+                )
+
+    def _last(self, required: str) -> Fact | None:
+        chain = self._ledger.chain(required, self._number)
+        return chain[-1] if chain else self._ledger.fact(required)
+
+    def _needed(self, fact_id: str, fact: Fact | None, stale: set[str]) -> FactReading:
+        state = self._ledger.state(fact_id, self._number)
+        if state == "active" and fact is not None:
+            used = self._gives(fact)
+            stage = None if used else self._missing(fact, stale)
+            return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
+        used = fact is not None and not self._holds(fact) and self._gives(fact)
+        abstained = not used and matching.abstains(self._reply, self._turn.user_text)
+        if state == "untold" and fact is not None and not used and not abstained:
+            used = matching.names_any(self._reply, fact.kind, self._turn.user_text)
+        stage = self._blame(fact, state) if used and fact is not None else None
+        return self._reading(fact_id, fact, state, needed=True, used=used, abstained=abstained, stage=stage)
+
+    def _reading(
+        self, fact_id: str, fact: Fact | None, state: FactState, *,
+        needed: bool, used: bool, stage: Stage | None, abstained: bool = False,
+    ) -> FactReading:  # fmt: skip
+        sessions, days = self._ledger.distance(fact_id)
+        return FactReading(
+            fact=fact_id,
+            state=state,
+            needed=needed,
+            used=used,
+            abstained=abstained,
+            stored=None if fact is None else self._stored(fact),
+            retrieved=None if fact is None else self._retrieved(fact),
+            sessions=sessions,
+            days=days,
+            stage=stage,
+        )
+
+    def _blame(self, fact: Fact, state: FactState) -> Stage:
+        """Return the stage of a value that is used and must not be."""
+        if state != "updated":
+            return _MISUSED[state]
+        new = self._ledger.right(fact.id, self._number)
+        if new is None:
+            return "not_forgotten"
+        return "not_updated" if self._gives(new) else self._missing(new, {fact.id})
+
+    def _missing(self, fact: Fact, stale: set[str]) -> Stage:
+        """Return the stage of a needed value that is not used."""
+        stored, retrieved = self._stored(fact), self._retrieved(fact)
+        replaced = any(old.id in stale for old in self._ledger.chain(fact.id, self._number))
+        if retrieved:
+            return "not_used"
+        if stored is False and replaced:
+            return "not_updated"
+        if self._ledger.is_told_in(fact.id, self._number):
+            return "not_used"
+        if stored is None or (stored and retrieved is None):
+            return "unknown"
+        if stored:
+            return "not_retrieved"
+        was = fact.id in self._stored_before or any(_mentions(text, fact) for text in self._reports)
+        return "overwritten" if was else "not_stored"
+
+    def _gives(self, fact: Fact) -> bool:
+        return matching.gives(self._reply, fact.value, fact.kind, fact.aliases, self._turn.user_text)
+
+    def _holds(self, fact: Fact) -> bool:
+        return any(_same(fact, active) for active in self._active)
+
+    def _stored(self, fact: Fact) -> bool | None:
+        if self._profile and _mentions(self._profile, fact):
+            return True
+        return _mentions(self._reports[-1], fact) if self._reports else None
+
+    def _retrieved(self, fact: Fact) -> bool | None:
+        return None if self._recall is None else _mentions(self._recall, fact)
+
+
+def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace) -> ProbeReading:
+    fact = ledger.fact(probe.fact) if probe.fact is not None else None
+    right = ledger.right(probe.fact, probe.after) if probe.fact is not None else None
+    if probe.fact is None and probe.answer is not None:
+        right = Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
+    outcome = _outcome(ledger, probe, right, asked)
+    told = right or fact
+    sessions, days = ledger.distance(told.id) if told is not None and probe.fact is not None else (None, None)
+    any_found, all_found = _evidence(probe, asked)
+    return ProbeReading(
+        probe=probe.id,
+        outcome=outcome,
+        correct=outcome == ("abstained" if right is None else "right"),
+        fact=probe.fact,
+        field=None if fact is None else fact.field,
+        category=probe.category,
+        sessions=sessions,
+        days=days,
+        evidence_any=any_found,
+        evidence_all=all_found,
+        known=right is not None,
+    )
+
+
+def _outcome(ledger: Ledger, probe: Probe, right: Fact | None, asked: ProbeTrace) -> Any:
+    """Return the outcome of a probe: an old value beside the right one is no answer."""
+    answer = asked.answer
+    if asked.status != "ok" or answer is None:
+        return "failed"
+
+    def given(fact: Fact) -> bool:
+        return matching.gives(answer, fact.value, fact.kind, fact.aliases, probe.question)
+
+    old = ledger.chain(probe.fact, probe.after) if probe.fact is not None else []
+    if any(given(fact) for fact in old if right is None or not _same(fact, right)):
+        return "stale"
+    if right is not None and given(right):
+        return "right"
+    facts = ledger.at(probe.after)
+    active = [fact for fact, state in facts if state == "active"]
+    foreign = (fact for fact, state in facts if state == "foreign")
+    if any(given(fact) for fact in foreign if not any(_same(fact, each) for each in active)):
+        return "foreign"
+    return "abstained" if matching.abstains(answer, probe.question) else "wrong"
+
+
+def _evidence(probe: Probe, asked: ProbeTrace) -> tuple[bool | None, bool | None]:
+    """Return whether the recall has any and all places of the evidence."""
+    if not probe.evidence or asked.recall is None:
+        return None, None
+    recall = msgspec.convert(asked.recall, RecallTrace)
+    found: set[str | None] = set()
+    for item in recall.items:
+        found |= {item.item_id, item.source, item.session_id, f"{item.session_id}#{item.turn_index}"}
+    hits = [place in found for place in probe.evidence]
+    return any(hits), all(hits)
+
+
+def _same(fact: Fact, other: Fact) -> bool:
+    """Return True if two facts have one value."""
+    return matching.mentions(other.value, fact.value, fact.kind, fact.aliases)
+
+
+def _mentions(text: str, fact: Fact) -> bool:
+    return matching.mentions(text, fact.value, fact.kind, fact.aliases)
+
+
+def _store(memory: MemoryTrace) -> str:
+    return "\n".join(item.content for item in memory.items)
+
+
+def _recalled(recall: RecallTrace) -> str:
+    parts = [recall.packed_context, recall.profile_context, recall.short_term_context]
+    parts += (item.content for item in recall.items)
+    parts += (turn.content for turn in recall.short_term_turns)
+    return "\n".join(parts)
+
+
+def _flat(value: object) -> str:
+    """Return the words of plain JSON data, one a line."""
+    if isinstance(value, dict):
+        return "\n".join(map(_flat, value.values()))
+    return "\n".join(map(_flat, value)) if isinstance(value, list) else str(value)
