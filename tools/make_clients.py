@@ -60,6 +60,7 @@ class Client:
         self.probed: dict[str, int] = {}
         self.questions = self.random.sample(words["chat"]["questions"], len(words["chat"]["questions"]))
         self.used: set[str] = set()
+        self.heard = ""
         self.session = 0
         self.pairs: list[Row] = []
         self.facts: list[Row] = []
@@ -116,12 +117,12 @@ class Client:
             "memory_required_keys_gt": [*keys],
             "risk_disclosure_required_gt": [*dict.fromkeys(tag for tag in tags if tag not in RUBRIC)],
             "compliance_label_gt": "compliant",
-            "explainability_rubric_gt": [*dict.fromkeys(tag for tag in tags if tag in RUBRIC)]
-            or ["与画像匹配"],
+            "explainability_rubric_gt": [*dict.fromkeys(tag for tag in tags if tag in RUBRIC)],
             "facts_required_gt": [*needs],
         }
         marks = {name: mark for name, mark in marks.items() if mark}
         text = ("" if self.language == "zh" else " ").join(body for body, _, _ in said)
+        self.heard += user
         self.pairs.append({"user": user, "reply": text, "tags": marks})
 
     def _open(self) -> None:
@@ -272,12 +273,13 @@ class Client:
         if self._expired(slot):
             self._say(user, self._pick(abstain["expired"]), needs=[told.id])
             return
-        lists = self._lists()
-        keys = [
-            f"profile_gt.{LISTS[field]}[{lists[LISTS[field]].index(told.value)}]"
-            for field in [texts.get("field")]
-            if field in LISTS
-        ]
+        field = LISTS.get(texts.get("field"))
+        entry = self._entry(slot, told.value)
+        keys = (
+            [f"profile_gt.{field}[{self._lists()[field].index(entry)}]"]
+            if field and entry in self.heard
+            else []
+        )
         if told.session == self.session:
             keys.append(f"history_turn_index:{told.turn}")
         reply = self._pick(texts["answer"], v=self._shown(slot, told.value))
@@ -286,9 +288,17 @@ class Client:
     def _lists(self) -> dict[str, list[str]]:
         """Return the constraints and preferences that hold by now."""
         return {
-            name: [told.value for slot, told in self.active.items() if self.slots[slot].get("field") == field]
+            name: [
+                self._entry(slot, told.value)
+                for slot, told in self.active.items()
+                if self.slots[slot].get("field") == field
+            ]
             for field, name in LISTS.items()
         }
+
+    def _entry(self, slot: str, value: str) -> str:
+        """Return the wording of a value in the profile, by which detectors read a constraint."""
+        return str(self.slots[slot].get("entry", "{v}").format(v=value))
 
     def _canaries(self) -> Iterator[Row]:
         for other in self.random.sample(self.others, 2):
