@@ -23,7 +23,10 @@ from memfin.contracts.ledger import FactReading, ProbeReading
 from memfin.dataset import CLIENTS
 
 HERE: Final = Path(__file__).parent
-PAGES: Final = {"en": HERE.parent / "docs" / "leaderboard.md", "zh": HERE.parent / "docs" / "zh" / "leaderboard.md"}
+PAGES: Final = {
+    "en": HERE.parent / "docs" / "leaderboard.md",
+    "zh": HERE.parent / "docs" / "zh" / "leaderboard.md",
+}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 AGENTS: Final = {
     "echo": "echo",

@@ -11,6 +11,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -316,7 +317,7 @@ class Client:
         near = [
             [slot for slot in known if self.session - self.active[slot].session == far] for far in range(3)
         ]
-        far = [slot for slot in known if slot not in sum(near, [])]
+        far = [slot for slot in known if slot not in {*chain(*near)}]
         for group in (*near, far):
             group.sort(key=lambda slot: (self.probed.get(slot, 0), self.random.random()))
             for slot in group[: 2 if group is far else 1]:
@@ -350,8 +351,12 @@ class Client:
         self.probed[slot] = self.probed.get(slot, 0) + 1
         question = self._pick(self.slots[slot]["probe"])
         return {
-            "after": after, "question": question, **more, "kind": self.slots[slot]["kind"], "category": category,
-        }  # fmt: skip
+            "after": after,
+            "question": question,
+            **more,
+            "kind": self.slots[slot]["kind"],
+            "category": category,
+        }
 
     def _row(self) -> Row:
         while len(self.pairs) < 3:  # noqa: PLR2004
