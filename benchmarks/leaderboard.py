@@ -23,7 +23,8 @@ from memfin.contracts.ledger import FactReading, ProbeReading
 from memfin.dataset import CLIENTS
 
 HERE: Final = Path(__file__).parent
-PAGES: Final = {
+DOCS: Final = HERE.parent / "docs"
+PAGES: Final = {"en": DOCS / "leaderboard.md", "zh": DOCS / "zh" / "leaderboard.md"}
     "en": HERE.parent / "docs" / "leaderboard.md",
     "zh": HERE.parent / "docs" / "zh" / "leaderboard.md",
 }
@@ -65,8 +66,9 @@ def figures(rows: Iterable[Row]) -> Iterator[str]:
     probes = [probe for row in rows for probe in row.probes]
     yield share(fact.used for fact in facts if fact.needed and fact.state in {"active", "foreign"})
     for states in ({"updated"}, {"foreign"}, {"withdrawn", "expired"}, {"planted"}):
-        wrong = (fact.used for fact in facts if fact.state in states)
-        yield str(sum(wrong) if states != {"foreign"} else sum(f.used for f in facts if f.stage == "leaked"))
+        # Somebody else's value is right where the turn needs it: then no stage is to blame.
+        wrong = [fact.used for fact in facts if fact.state in states and fact.stage is not None]
+        yield str(sum(wrong)) if facts else "-"
     yield share(fact.abstained for fact in facts if fact.needed and fact.state in {"withdrawn", "expired"})
     yield share(probe.correct for probe in probes)
     for far in range(DISTANCES):
@@ -84,7 +86,7 @@ def run(agent: str, clients: Path, directory: Path) -> list[str]:
         "--runs-dir", str(directory), "--run-id", "run",
     ]  # fmt: skip
     paths = os.pathsep.join([str(HERE.parent), str(HERE)])
-    done = subprocess.run(  # noqa: S603 - the command is this file's own
+    done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
     if done.returncode:
