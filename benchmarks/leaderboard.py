@@ -25,9 +25,6 @@ from memfin.dataset import CLIENTS
 HERE: Final = Path(__file__).parent
 DOCS: Final = HERE.parent / "docs"
 PAGES: Final = {"en": DOCS / "leaderboard.md", "zh": DOCS / "zh" / "leaderboard.md"}
-    "en": HERE.parent / "docs" / "leaderboard.md",
-    "zh": HERE.parent / "docs" / "zh" / "leaderboard.md",
-}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 AGENTS: Final = {
     "echo": "echo",
@@ -40,7 +37,7 @@ AGENTS: Final = {
     "LangMemLoopback": "memory_agents:LangMemLoopback",
 }
 HEADS: Final = {
-    "en": "agent,used,stale,foreign,revoked,planted,abstained,probed right,same session,1 later,2 later,3 or more",
+    "en": "agent,used,stale,foreign,revoked,planted,abstained,probed right,same,1 later,2 later,3+ later",
     "zh": "智能体,使用,过时,他人,撤回,植入,弃答,探测正确,同一会话,隔 1 次,隔 2 次,隔 3 次及以上",
 }
 DISTANCES: Final = 4

@@ -1,8 +1,9 @@
 """Write ``memfin/data/datasets/clients.jsonl``, the shipped clients with sessions (dataset v1.2).
 
-``python tools/make_clients.py`` takes the people and the sentences of ``tools/clients/LANGUAGE.toml`` and plans
-each client's months by a random generator seeded with the client's id: the same files give the same
-bytes. ``--out FILE`` writes elsewhere. tests/dataset/test_clients_dataset.py checks the result by logic of its own.
+``python tools/make_clients.py`` takes the people and the sentences of ``tools/clients/LANGUAGE.toml`` and
+plans each client's months by a random generator seeded with the client's id: the same files give the same
+bytes. ``--out FILE`` writes elsewhere. tests/dataset/test_clients_dataset.py checks the result by logic of
+its own.
 """
 
 import argparse
