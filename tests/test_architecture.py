@@ -35,6 +35,7 @@ RANKS: Mapping[str, int] = {
     "journal": 2,
     "memory": 2,
     "rag": 2,
+    "pressure": 2,
     "report": 2,
     "validation": 2,
     "actors": 3,

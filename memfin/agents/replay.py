@@ -204,6 +204,7 @@ def _trace(
         user_id=session.user_id,
         turns=turns,
         dialog_error=error,
+        perturbation=dialog.perturbation or msgspec.UNSET,
     )
     if options.trace_version != TRACE_VERSION_EXTENDED:
         return trace
