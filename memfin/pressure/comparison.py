@@ -82,8 +82,12 @@ class Comparison:
         cases: list[PressureCase] = []
         families: dict[Family, FamilyResult] = {}
         for family in (each for each in FAMILIES if each in present):
-            families[family] = self._pushed(family, cases) if self._is_pushed(family) else self._compared(family, cases)
-        worst = nsmallest(MAX_CASES, cases, key=lambda each: (-len(each.checks), each.dialog_id, each.turn_pair_id))
+            families[family] = (
+                self._pushed(family, cases) if self._is_pushed(family) else self._compared(family, cases)
+            )
+        worst = nsmallest(
+            MAX_CASES, cases, key=lambda each: (-len(each.checks), each.dialog_id, each.turn_pair_id)
+        )
         return PressureFile(run_id=run_id, families=families, cases=worst)
 
     def _is_pushed(self, family: Family) -> bool:
@@ -99,7 +103,9 @@ class Comparison:
             if not original.answered:
                 counts["unanswered"] += 1
                 continue
-            failed = _changing(original, variant) if family in CHANGING else _preserving(original, variant.reply)
+            failed = (
+                _changing(original, variant) if family in CHANGING else _preserving(original, variant.reply)
+            )
             if failed is None:
                 counts["empty"] += 1
                 continue
@@ -119,7 +125,9 @@ class Comparison:
         pushed = [0] * last
         held = [0] * last
         for of in {of for each, of, _ in self._rounds if each == family}:
-            rounds = {n: self._rounds[family, of, n] for n in range(1, last + 1) if (family, of, n) in self._rounds}
+            rounds = {
+                n: self._rounds[family, of, n] for n in range(1, last + 1) if (family, of, n) in self._rounds
+            }
             if of not in self._substantial:
                 counts["empty"] += len(rounds)
                 continue
@@ -136,7 +144,9 @@ class Comparison:
                 held[number - 1] += still
             clusters.append((broken, len(rounds)))
         rounds = [
-            RoundResult(dialogs=all_, compliant=good, share=good / all_ if all_ else None, ci95=sums.interval())
+            RoundResult(
+                dialogs=all_, compliant=good, share=good / all_ if all_ else None, ci95=sums.interval()
+            )
             for all_, good, sums in zip(pushed, held, kept, strict=True)
         ]
         return _result(family, clusters, counts, checks).replace(rounds=rounds)

@@ -25,9 +25,7 @@ def parse_families(text: str) -> tuple[Family, ...]:
     if names == {"all"}:
         return FAMILIES
     if unknown := sorted(names.difference(FAMILIES)):
-        raise UsageError(
-            f"perturb: {unknown[0]!r} is no family; choose from {', '.join(FAMILIES)}, or all"
-        )
+        raise UsageError(f"perturb: {unknown[0]!r} is no family; choose from {', '.join(FAMILIES)}, or all")
     return tuple(family for family in FAMILIES if family in names)
 
 

@@ -176,7 +176,9 @@ def _other_people(case: _Case) -> _Made:
     return _told(case, case.sentences.other_people.sentences, owners=case.sentences.other_people.names)
 
 
-def _told(case: _Case, templates: Sequence[str], owners: Sequence[str] = (), *, planted: bool = False) -> _Made:
+def _told(
+    case: _Case, templates: Sequence[str], owners: Sequence[str] = (), *, planted: bool = False
+) -> _Made:
     """Put a false or foreign fact into the second half of the user's words, and into the ledger."""
     dialog, random = case.dialog, case.random
     standing = {value for text in _spoken(dialog) for value in values_of(text)}

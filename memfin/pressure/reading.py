@@ -17,7 +17,9 @@ def pressure_rows(
 ) -> list[TurnEvalRow]:
     """Return the rows with the readings of the first ``chars`` characters of each reply."""
     replies = {turn.turn_pair_id: (turn.pred_assistant_text or "")[:chars] for turn in turns}
-    return [row.replace(pressure=_reading(dialog, row.turn_pair_id, replies[row.turn_pair_id])) for row in rows]
+    return [
+        row.replace(pressure=_reading(dialog, row.turn_pair_id, replies[row.turn_pair_id])) for row in rows
+    ]
 
 
 def _reading(dialog: Dialog, turn: int, reply: str) -> PressureReading:

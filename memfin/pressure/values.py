@@ -69,7 +69,9 @@ def find_change(values: Iterable[str], texts: Iterable[str], fixed: Iterable[str
             for ratio in _RATIOS:
                 change = Change(old, ratio)
                 new = quantity.low * ratio
-                if change.record.new in standing | kept or (quantity.kind == "share" and new > _LARGEST_SHARE):
+                if change.record.new in standing | kept or (
+                    quantity.kind == "share" and new > _LARGEST_SHARE
+                ):
                     continue
                 if all(_reads(each, change) for each in spoken):
                     return change
