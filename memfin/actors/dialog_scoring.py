@@ -73,8 +73,8 @@ class Scorer(Stage[DialogResult]):
     ) -> None:
         """Prepare; with a judge for contradictions, the detectors need not understand the constraints.
 
-        ``detectors`` are references of users' detectors by their names in rows. ``pressure`` adds the readings
-        that originals and variants are compared by.
+        ``detectors`` are references of users' detectors by their names in rows. ``pressure`` adds the
+        readings that originals and variants are compared by.
         """
         self._outbox = wires.scored.sender()
         super().__init__("scorer", wires.answered.receiver(), self._outbox)

@@ -86,8 +86,8 @@ class FamilyResult(Record):
 
     ``pairs`` are the pairs of turns with something to compare, of which ``held`` are as they must be;
     ``change_rate`` is the share of the others with its 95 % interval, None without a pair. ``empty`` are
-    pairs of replies without anything to compare, ``unanswered`` those whose original has no answer. ``checks``
-    counts the pairs that did not hold, by what was not as it must be.
+    pairs of replies without anything to compare, ``unanswered`` those whose original has no answer.
+    ``checks`` counts the pairs that did not hold, by what was not as it must be.
     """
 
     preserves: bool

@@ -115,7 +115,7 @@ class DialogTrace(Record):
     """One line of ``dialog_trace.jsonl``; the last fields are extensions of v1.1 and, of sessions, v1.2.
 
     ``client_id`` is the dataset's ``user_id``. ``stored_before`` are the ids of the facts that the agent's
-    store was reported to hold at any time in the client's earlier sessions. ``perturbation`` is that of a variant.
+    store was reported to hold at any time in the client's earlier sessions. ``perturbation`` is a variant's.
     """
 
     trace_version: str

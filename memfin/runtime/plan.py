@@ -283,7 +283,7 @@ def make_plan(
 
 
 def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:
-    """Spool the dataset with the variants of its dialogues; the limit is that of the originals, and applied."""
+    """Spool the dataset with the variants of its dialogues, after the limit is applied."""
     families = parse_families(config.perturb or "")
     lines = expanded(dataset, families, config.seed, config.limit)
     config, spool = spooled(lines, config.replace(limit=None))
