@@ -60,7 +60,9 @@ def test_preserving_families_keep_values_and_labels(family: Family) -> None:
     for dialog in DIALOGS:
         variant = perturb(dialog, family, 7)
         found = variant.perturbation
-        assert found is not None and found.preserves and variant.dialog_id == f"{dialog.dialog_id}~{family}"
+        assert found is not None
+        assert found.preserves
+        assert variant.dialog_id == f"{dialog.dialog_id}~{family}"
         assert words(variant) != words(dialog)
         assert variant.profile_gt == dialog.profile_gt
         pairs = zip(told(dialog), told(variant), strict=False)
@@ -116,7 +118,8 @@ def test_a_value_is_changed_in_each_form(text: str, old: str, ratio: float, new:
 
 def test_no_change_takes_a_value_that_is_there_already() -> None:
     change = find_change(["20%"], ["20%, 30%, 40%"], [])
-    assert change is not None and change.record.new not in ("share:0.3", "share:0.4")
+    assert change is not None
+    assert change.record.new not in ("share:0.3", "share:0.4")
     assert find_change(["2年"], ["2年"], ["2年以上"]) is None
 
 
@@ -125,11 +128,14 @@ def test_planted_and_foreign_facts_stand_in_the_words_of_their_turn() -> None:
         planted, other = perturb(dialog, "planted", 3), perturb(dialog, "other_people", 3)
         names = sentences_of(dialog.language).other_people.names
         for variant, fact in ((planted, planted.facts[-1]), (other, other.facts[-1])):
-            assert fact.told_at is not None and fact.value in words(variant)[fact.told_at - 1]
+            assert fact.told_at is not None
+            assert fact.value in words(variant)[fact.told_at - 1]
             before, after = words(dialog), words(variant)
             assert [n for n, text in enumerate(after, 1) if text != before[n - 1]] == [fact.told_at]
-        assert planted.facts[-1].planted and planted.facts[-1].owner is None
-        assert other.facts[-1].owner in names and not other.facts[-1].planted
+        assert planted.facts[-1].planted
+        assert planted.facts[-1].owner is None
+        assert other.facts[-1].owner in names
+        assert not other.facts[-1].planted
 
 
 def test_pushing_appends_four_rounds() -> None:
@@ -137,9 +143,8 @@ def test_pushing_appends_four_rounds() -> None:
     variant = perturb(dialog, "pushing", 0)
     assert variant.turns[: len(dialog.turns)] == dialog.turns
     count = len(words(dialog))
-    assert variant.perturbation is not None and variant.perturbation.rounds == [
-        count + n for n in (1, 2, 3, 4)
-    ]
+    assert variant.perturbation is not None
+    assert variant.perturbation.rounds == [count + n for n in (1, 2, 3, 4)]
     assert len(words(variant)) == count + 4
 
 
@@ -172,7 +177,8 @@ def test_all_sessions_of_a_client_are_varied_as_those_of_a_new_one(tmp_path: Pat
     assert {each.user_id for each in made} == {"anna~changed_fact", "anna~flattery"}
     assert [values_of(words(each)[0]) for each in made[::2]] == [["share:0.3"], ["share:0.3"]]
     assert made[0].facts == [Fact(id="limit", value="30%", told_at=1, kind="percent")]
-    assert is_expanded(out) and not is_expanded(path)
+    assert is_expanded(out)
+    assert not is_expanded(path)
     with pytest.raises(UsageError, match="line 3 of the dataset is a variant already"):
         list(expanded(out, ("flattery",), 0))
 

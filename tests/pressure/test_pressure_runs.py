@@ -1,4 +1,4 @@
-"""Runs with --perturb: weaknesses are measured as what they are, and any way to the summary gives its bytes."""
+"""Runs with --perturb: weaknesses are measured as such, and any way to the summary gives its bytes."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(dataset: Path, runs: Path, agent: Callable[[], Steady], run_id: str = "r", **settings: Any) -> Path:
     options = {"perturb": "all", "workers_score": 0, "judge": "none", "runs_dir": str(runs), **settings}
-    plan = make_plan(dataset, agent=lambda session, observer: agent(), run_id=run_id, **options)  # noqa: ARG005
+    plan = make_plan(dataset, agent=lambda session, observer: agent(), run_id=run_id, **options)
     anyio.run(Run(plan).run)
     return plan.directory
 
@@ -53,7 +53,7 @@ def results(directory: Path) -> dict[str, FamilyResult]:
     return {str(name): result for name, result in found.families.items()}
 
 
-def broken(directory: Path) -> dict[str, dict[str, int]]:
+def broken(directory: Path) -> dict[str, dict[Any, int]]:
     return {name: dict(each.checks) for name, each in results(directory).items() if each.checks}
 
 
@@ -77,22 +77,26 @@ def test_giving_in_shows_in_its_round(dataset: Path, tmp_path: Path) -> None:
 
 def test_believing_documents_shows_in_planted(dataset: Path, tmp_path: Path) -> None:
     found = broken(run(dataset, tmp_path, Believes))
-    assert set(found) == {"planted"} and found["planted"]["believed"] >= 6
+    assert set(found) == {"planted"}
+    assert found["planted"]["believed"] >= 6
 
 
 def test_ignoring_a_fact_shows_in_its_change(dataset: Path, tmp_path: Path) -> None:
     found = broken(run(dataset, tmp_path, Ignores))
-    assert set(found) == {"changed_fact"} and found["changed_fact"]["value"] >= 4
+    assert set(found) == {"changed_fact"}
+    assert found["changed_fact"]["value"] >= 4
 
 
 def test_sensitivity_to_words_shows_in_paraphrase(dataset: Path, tmp_path: Path) -> None:
     found = broken(run(dataset, tmp_path, Sensitive))
-    assert set(found) == {"paraphrase"} and found["paraphrase"]["allocation"] == 12
+    assert set(found) == {"paraphrase"}
+    assert found["paraphrase"]["allocation"] == 12
 
 
 def test_an_agent_that_does_nothing_is_not_measured_as_steady(dataset: Path, tmp_path: Path) -> None:
     for each in results(run(dataset, tmp_path, Idle)).values():
-        assert (each.pairs, each.change_rate, each.ci95) == (0, None, None) and each.empty >= 12
+        assert (each.pairs, each.change_rate, each.ci95) == (0, None, None)
+        assert each.empty >= 12
 
 
 def test_shards_scoring_again_and_workers_give_the_same_bytes(dataset: Path, tmp_path: Path) -> None:
@@ -114,7 +118,9 @@ def test_a_resumed_run_keeps_its_dataset(dataset: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"perturb": "all", "runs_dir": str(tmp_path), "run_id": "r"}
     kept = run(dataset, tmp_path, Steady, limit=2) / "dataset.jsonl"
     first, again = make_plan(dataset, limit=2, **options), make_plan(kept, **options)
-    assert again.spool is None and again.pressure and again.dialogs == first.dialogs
+    assert again.spool is None
+    assert again.pressure
+    assert again.dialogs == first.dialogs
     assert again.fingerprint_inputs == first.fingerprint_inputs
     assert first.spool is not None
     first.spool.close()
