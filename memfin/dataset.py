@@ -41,6 +41,7 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
+from memfin.contracts.pressure import Perturbation
 from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import RunFault, UsageError
 from memfin.sandbox.plugins import plugin_reference
@@ -676,6 +677,7 @@ _SESSION: Final = {
     "session_time": str | None,
     "facts": list[Fact],
     "probes": list[Probe],
+    "perturbation": Perturbation,
 }
 
 

@@ -46,6 +46,7 @@ CHINESE: Final = {
     "import ragbench": "把 FinanceBench 或 RAGAS 形状的题目转换为 memfin bench 的基准测试。",
     "dataset": "维护对话数据集。",
     "dataset add": "向数据集 FILE 追加一段对话；没有给出 --user 或 --from 时，在提示符下输入。",
+    "dataset perturb": "把 FILE 的对话及其扰动变体写入新文件。",
     "dataset check": "报告 memfin validate 的发现，以及不起作用的记忆键和风险标签；统计各类标签。",
     "dataset new": "新建数据集 FILE，在提示符下输入对话。",
     "run": "用 DATASET（对话的 JSONL 文件或插件，默认为内置样例）评测智能体。",

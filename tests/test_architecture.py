@@ -36,6 +36,7 @@ RANKS: Mapping[str, int] = {
     "memory": 2,
     "ledger": 2,
     "rag": 2,
+    "pressure": 2,
     "report": 2,
     "validation": 2,
     "actors": 3,

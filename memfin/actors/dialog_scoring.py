@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from memfin.actors.aggregator import Totals
@@ -36,9 +37,11 @@ from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import heuristic_verdict
 from memfin.judges.stats import ReplyVoteStats
-from memfin.ledger.scoring import with_memory
+from memfin.ledger.scoring import has_memory, with_memory
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.custom import CustomMetric
+from memfin.pressure.comparison import Comparison
+from memfin.pressure.reading import pressure_rows
 from memfin.sandbox.references import describe
 from memfin.scoring.rows import complete_rows
 from memfin.scoring.verdicts import is_judged, judge_request, unscored_row, with_verdict
@@ -67,10 +70,12 @@ class Scorer(Stage[DialogResult]):
         tag_map: Mapping[str, str] = MappingProxyType({}),
         metrics: Mapping[str, CustomMetric] = MappingProxyType({}),
         detectors: Mapping[str, str] = MappingProxyType({}),
+        pressure: bool = False,
     ) -> None:
         """Prepare; with a judge for contradictions, the detectors need not understand the constraints.
 
-        ``detectors`` are references of users' detectors by their names in rows.
+        ``detectors`` are references of users' detectors by their names in rows. ``pressure`` adds the
+        readings that originals and variants are compared by.
         """
         self._outbox = wires.scored.sender()
         super().__init__("scorer", wires.answered.receiver(), self._outbox)
@@ -103,6 +108,7 @@ class Scorer(Stage[DialogResult]):
             "detectors": dict(detectors),
         }
         self._failed_detectors: set[str] = set()
+        self._pressure = pressure
 
     async def run(self) -> None:
         """Score dialogues until the replayers end."""
@@ -147,7 +153,12 @@ class Scorer(Stage[DialogResult]):
         rows = await self._pool.rows(job)
         for row in rows:
             self._warn_of(row)
-        rows = with_memory(dialog, trace, complete_rows(dialog, trace, rows))
+        rows = complete_rows(dialog, trace, rows)
+        if has_memory(dialog):
+            rows = await to_thread.run_sync(with_memory, dialog, trace, rows)
+        if self._pressure:
+            chars = self._config.score_chars
+            rows = await to_thread.run_sync(pressure_rows, dialog, trace.turns, rows, chars)
         return rows if replayed.keys_known else [row.replace(eligible_m1=False) for row in rows]
 
     def _warn_of(self, row: TurnEvalRow) -> None:
@@ -272,6 +283,7 @@ class DialogTotals(Totals[DialogResult]):
         self, scope: JudgeScope = "m5", metrics: Mapping[str, CustomMetric] = MappingProxyType({})
     ) -> None:
         self.metrics = MetricsState(metrics)
+        self.pressure = Comparison()
         self._panels = ReplyVoteStats()
         self._not_created = 0
         self._unscored = 0
@@ -281,6 +293,7 @@ class DialogTotals(Totals[DialogResult]):
         """Add a dialogue with committed rows."""
         for row in committed.rows:
             self.metrics.add_row(row)
+            self.pressure.add(row)
             self.judged.add(row)
         if committed.dialog is not None:
             self.metrics.add_dialog(committed.trace, committed.dialog)

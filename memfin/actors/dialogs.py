@@ -46,6 +46,7 @@ from memfin.dataset import (
 )
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
+from memfin.ledger.scoring import stored_facts
 from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
@@ -441,14 +442,6 @@ class _Client:
             carried=self.carried,
             attempt=self.attempt,
         )
-
-
-def stored_facts(dialog: Dialog, trace: DialogTrace) -> list[str]:
-    """Return the ids of the client's facts whose value stands in a reported store of the session."""
-    stores = [turn.memory.items for turn in trace.turns if turn.memory is not msgspec.UNSET]
-    held = "\n".join({item.content for items in stores for item in items})
-    facts = [*(fact for each in dialog.earlier for fact in each.facts), *dialog.facts]
-    return [each.id for each in facts if any(word and word in held for word in (each.value, *each.aliases))]
 
 
 class Replayer(Stage[DialogTask | ClientTask]):

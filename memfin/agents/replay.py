@@ -278,6 +278,7 @@ def _trace(
         user_id=session.user_id,
         turns=turns,
         dialog_error=error,
+        perturbation=dialog.perturbation or msgspec.UNSET,
     )
     if dialog.user_id is not None:
         trace = trace.replace(

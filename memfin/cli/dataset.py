@@ -20,6 +20,7 @@ from memfin.dataset import align_turn_pairs, check_dataset_file, read_entries, u
 from memfin.errors import GateFailed, RunFault, UsageError
 from memfin.journal.disk import Disk
 from memfin.language import tr
+from memfin.pressure.expand import expanded, parse_families
 from memfin.validation import Finding, validate_path
 from memfin.validation.findings import finding
 
@@ -32,6 +33,7 @@ def command() -> None:
     memfin dataset new my.jsonl
     memfin dataset add my.jsonl
     memfin dataset check data.jsonl
+    memfin dataset perturb data.jsonl --perturb all --out perturbed.jsonl
     """
 
 
@@ -119,6 +121,40 @@ def add(
     if dialogs:
         append_dialogs(file, dialogs)
     note(tr("dialogues written to {path}: {count}", count=len(dialogs), path=file))
+
+
+@command.command("perturb")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--perturb", "families", metavar="FAMILY[,...]", default="all", show_default=True, help="Families."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choices of sentences.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to create.")
+@with_language()
+def perturbed(file: Path, families: str, seed: int, out: Path) -> None:
+    """Write the dialogues of FILE and their perturbed variants to a new file.
+
+    \b
+    memfin dataset perturb data.jsonl --perturb paraphrase,pushing --out perturbed.jsonl
+
+    A run on the new file compares the variants with their originals, as memfin run --perturb does.
+    """
+    check_dataset_file(file)
+    if out.exists():
+        raise UsageError(f"{out}: exists already; choose another name")
+    written = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal written
+        for line in expanded(file, parse_families(families), seed):
+            written += 1
+            yield line + b"\n"
+
+    try:
+        Disk().write_whole(out, lines())
+    except OSError as problem:
+        raise RunFault(f"{out}: {problem.strerror or problem}") from problem
+    note(tr("dialogues written to {path}: {count}", count=written, path=out))
 
 
 @command.command("check")

@@ -4,6 +4,7 @@ from typing import Any
 
 from memfin.contracts.base import ComplianceLabel, Difficulty, Record, Role
 from memfin.contracts.ledger import EarlierSession, Fact, Probe
+from memfin.contracts.pressure import Perturbation
 
 
 class ProfileTruth(Record):
@@ -53,6 +54,7 @@ class Dialog(Record):
     ``user_id`` names the client. The dialogues of one client are sessions, replayed one after another: by
     ``session_index``, those without one in the order of the dataset. ``session_time`` is an ISO date or time.
     ``earlier`` are the client's sessions before this one, which the reader of the dataset fills in.
+    ``perturbation`` says what a variant is one of.
     """
 
     dialog_id: str
@@ -71,6 +73,7 @@ class Dialog(Record):
     facts: list[Fact] = []
     probes: list[Probe] = []
     earlier: list[EarlierSession] = []
+    perturbation: Perturbation | None = None
 
 
 class TurnPair(Record):

@@ -133,6 +133,14 @@ class RunConfig(Record):
         ),
     ] = "auto"
     limit: Annotated[Positive | None, _evaluation("Evaluate only the first N dialogues.")] = None
+    perturb: Annotated[
+        str | None,
+        _evaluation(
+            "Also evaluate variants of each dialogue, perturbed by these families, and compare; or all.",
+            metavar="FAMILY[,...]",
+            dialogs=True,
+        ),
+    ] = None
     shard: Annotated[
         str | None,
         _evaluation(

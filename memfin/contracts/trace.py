@@ -16,6 +16,7 @@ from memfin.contracts.base import (
 )
 from memfin.contracts.dataset import ProfileTruth, TurnPair
 from memfin.contracts.ledger import MemoryTrace, ProbeTrace
+from memfin.contracts.pressure import Perturbation
 
 
 class ShortTermTurn(Record):
@@ -114,7 +115,7 @@ class DialogTrace(Record):
     """One line of ``dialog_trace.jsonl``; the last fields are extensions of v1.1 and, of sessions, v1.2.
 
     ``client_id`` is the dataset's ``user_id``. ``stored_before`` are the ids of the facts that the agent's
-    store was reported to hold at any time in the client's earlier sessions.
+    store was reported to hold at any time in the client's earlier sessions. ``perturbation`` is a variant's.
     """
 
     trace_version: str
@@ -139,6 +140,7 @@ class DialogTrace(Record):
     session_time: str | msgspec.UnsetType = msgspec.UNSET
     probes: list[ProbeTrace] | msgspec.UnsetType = msgspec.UNSET
     stored_before: list[str] | msgspec.UnsetType = msgspec.UNSET
+    perturbation: Perturbation | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogCheckpoint(Record):

@@ -8,6 +8,7 @@ import msgspec
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
 from memfin.contracts.judgement import Declined, JudgeScope, Reading
 from memfin.contracts.ledger import FactReading, ProbeReading
+from memfin.contracts.pressure import PressureReading
 
 Resolver = Literal[
     "profile_field", "constraints_gt", "preferences_gt", "history_user_turn", "history_abs_turn", "unresolved"
@@ -94,6 +95,7 @@ class TurnEvalRow(Record):
     metrics by their names.
     ``recall_reported`` is False where the agent reported nothing of its memory in this turn. ``facts`` and
     ``probes`` are of datasets that name some; probes are in the row of the turn after which they were asked.
+    ``pressure`` is there in runs with perturbed dialogues.
     """
 
     trace_version: str
@@ -143,6 +145,7 @@ class TurnEvalRow(Record):
     session_index: int | msgspec.UnsetType = msgspec.UNSET
     facts: list[FactReading] | msgspec.UnsetType = msgspec.UNSET
     probes: list[ProbeReading] | msgspec.UnsetType = msgspec.UNSET
+    pressure: PressureReading | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

@@ -73,6 +73,12 @@ def fact_readings(dialog: Dialog, trace: DialogTrace) -> list[list[FactReading]]
     ]
 
 
+def has_memory(dialog: Dialog) -> bool:
+    """Return True if a dialogue is a session, or has facts or probes to read."""
+    known = bool(dialog.facts or dialog.probes) or any(session.facts for session in dialog.earlier)
+    return known or dialog.session_index is not None
+
+
 def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> list[TurnEvalRow]:
     """Return the rows of a dialogue with its readings; those without facts, probes and sessions are the same.
 

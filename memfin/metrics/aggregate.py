@@ -66,8 +66,17 @@ class MetricsState:
         return sum(state.bad_rows for state in self.states if state is not self.m2)
 
     def add_row(self, row: TurnEvalRow | Mapping[str, Any]) -> None:
-        """Count a turn_eval row in M1, M3, M4, M5 and its custom metrics; an invalid one is bad."""
+        """Count a turn_eval row in M1, M3, M4, M5 and its custom metrics; an invalid one is bad.
+
+        Rows of perturbed variants do not count: the metrics are those of the dataset without them.
+        """
         record = read_row(row)
+        if (
+            record is not None
+            and (reading := record.get("pressure")) is not None
+            and reading.family is not None
+        ):
+            return
         if record is not None:
             self.detectors.add(record)
         if record is None:
@@ -85,7 +94,9 @@ class MetricsState:
     def add_dialog(
         self, trace: DialogTrace | Mapping[str, Any], dialog: Dialog | Mapping[str, Any] | None
     ) -> None:
-        """Count a dialogue in M2; see `M2State.add_dialog`."""
+        """Count a dialogue in M2; see `M2State.add_dialog`. Perturbed variants do not count."""
+        if trace.get("perturbation") is not None:
+            return
         self.m2.add_dialog(trace, dialog)
 
     def merge(self, other: "MetricsState") -> None:

@@ -33,6 +33,7 @@ from memfin.report.glossary import (
     measured,
     missing,
 )
+from memfin.report.pressure import pressure_section
 from memfin.report.reader import DialogValues, Figures
 from memfin.report.worst_turns import WorstTurns, empty_rankings
 from memfin.text.lines import one_line
@@ -132,6 +133,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
                 "groups", tr("By kind of dialogue"), *groups.tables(stats, values, texts), nav=tr("Groups")
             ),
             _dialogs(stats, values, texts),
+            pressure_section(run_dir),
             model.section("worst-turns", tr("Worst turns"), *worst.blocks(run_dir, stats.facts)),
             _judge(settings, run_stats, controls, judged),
             _failures(manifest, run_stats, stats),

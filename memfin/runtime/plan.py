@@ -30,8 +30,10 @@ from memfin.judges import DialogJudge
 from memfin.judges.registry import JudgeLike
 from memfin.metrics.aggregate import summary_pieces
 from memfin.metrics.custom import CustomMetric
+from memfin.pressure.expand import expanded, is_expanded, parse_families
 from memfin.runtime.gates import failed_gates, gates_of, value_directions
 from memfin.runtime.judging import judge_controls, judge_inputs, judge_name, make_judge
+from memfin.runtime.outputs import pretty_json
 from memfin.runtime.pipeline import AnyWires, Plan, Suite
 from memfin.runtime.rates import start_limiter
 from memfin.runtime.settings import C, make_config, new_run_id, run_path
@@ -48,6 +50,9 @@ MAX_TASKS: Final = 64
 ROOM: Final = 4
 """Dialogues that wait between two stages at most, besides those being worked on."""
 
+PRESSURE: Final = "pressure.json"
+"""The comparison of variants with their originals."""
+
 ObserverFactory = Callable[[], TurnObserver]
 
 
@@ -61,6 +66,7 @@ class RunPlan(Plan[EvalSummary]):
         detectors: references and versions of users' detectors by their names in rows.
         read: makes the source of the run's dialogues.
         workers: makes the replayers; none where traces are recorded.
+        pressure: True where the dataset has variants, which are compared with their originals.
     """
 
     judge: DialogJudge | None
@@ -69,6 +75,7 @@ class RunPlan(Plan[EvalSummary]):
     detectors: Mapping[str, tuple[str, str]]
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
+    pressure: bool = False
 
     def suite(self) -> Suite[EvalSummary]:
         """Return the parts of the pipeline."""
@@ -86,11 +93,15 @@ class RunPlan(Plan[EvalSummary]):
                 tag_map=self.tag_map,
                 metrics=self.metrics,
                 detectors={name: reference for name, (reference, _) in self.detectors.items()},
+                pressure=self.pressure,
             ),
             judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
             totals=totals,
             summary=lambda: self._summary(totals),
-            files=lambda summary, _: {"metrics_summary.json": summary_pieces(summary)},
+            files=lambda summary, _: {
+                "metrics_summary.json": summary_pieces(summary),
+                **pressure_files(totals, self.run_id),
+            },
             controls_file=JUDGE_CONTROLS,
             room=ROOM,
             tasks=MAX_TASKS,
@@ -214,6 +225,9 @@ def make_plan(
         path = spool.path
     else:
         check_dataset_file(path)
+    if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
+        config, spool = _perturbed(spool or path, config)
+        path = spool.path
     try:
         sha256, lines = digest_dataset(spool or path)
     except OSError as problem:
@@ -254,6 +268,7 @@ def make_plan(
         fingerprint_inputs={
             "dataset_sha256": sha256,
             "limit": config.limit,
+            **({} if config.perturb is None else {"perturb": config.perturb}),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -265,7 +280,24 @@ def make_plan(
         read=lambda wires: DialogSource(path, config, wires),
         workers=replayers,
         spool=spool,
+        pressure=is_expanded(spool or path),
     )
+
+
+def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:
+    """Spool the dataset with the variants of its dialogues, after the limit is applied."""
+    families = parse_families(config.perturb or "")
+    lines = expanded(dataset, families, config.seed, config.limit)
+    config, spool = spooled(lines, config.replace(limit=None))
+    if isinstance(dataset, SpooledDataset):
+        dataset.close()
+    return config, spool
+
+
+def pressure_files(totals: DialogTotals, run_id: str) -> dict[str, bytes]:
+    """Return the file with the comparison of originals and variants, none without variants."""
+    found = totals.pressure.file(run_id)
+    return {PRESSURE: pretty_json(found)} if found.families else {}
 
 
 def spooled(dataset: DatasetLike | SpooledDataset, config: C) -> tuple[C, SpooledDataset]:

@@ -15,6 +15,7 @@ from memfin.contracts.reading import decode
 from memfin.dataset import DatasetIndex, digest_dataset
 from memfin.errors import UsageError
 from memfin.judges.registry import JudgeLike
+from memfin.pressure.expand import is_expanded
 from memfin.runtime.judging import judge_controls, judge_name, make_judge
 from memfin.runtime.plan import RunPlan, scoring_inputs, scoring_rules
 from memfin.runtime.settings import make_config
@@ -118,6 +119,7 @@ def make_rescore_plan(
             **scoring_inputs(resolved, config, metrics, **rules),
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
+        pressure=dataset is not None and is_expanded(dataset),
         history_known=dataset is None or history is not None or recorded is not None,
     )
     plan.directory, plan.progress = out, out / "progress.jsonl"

@@ -320,6 +320,10 @@ def new_soak(
     """
     if config.shard is not None:
         raise UsageError(f"shard {config.shard}: soaks and repeats of a run have no shards")
+    if config.perturb is not None:
+        raise UsageError(
+            "perturb: not for soaks and repeats of a run; give them a file of memfin dataset perturb"
+        )
     config = config.replace(run_id=config.run_id or new_run_id())
     if len(str(config.run_id)) > MAX_ID:
         raise UsageError(f"run id {config.run_id!r}: that of a soak has at most {MAX_ID} characters")

@@ -52,6 +52,7 @@ from memfin.judges.protocol import CacheCounts
 from memfin.metrics.aggregate import summary_pieces
 from memfin.metrics.custom import CustomMetric
 from memfin.runtime.outputs import pretty_json
+from memfin.runtime.plan import pressure_files
 from memfin.runtime.resume import changed_inputs, read_artifacts
 from memfin.shards import Shard
 from memfin.version import __version__
@@ -410,6 +411,7 @@ def _build(disk: Disk, job: _Job, reader: JournalReader, work: Path, on_progress
         "metrics_summary.json": summary_pieces(summary),
         "run_stats.json": pretty_json(_stats(job, totals)),
         MANIFEST: pretty_json(job.manifest.replace(counters=counters)),
+        **pressure_files(totals, job.config.run_id),
     }
     for name in (DATASET, JUDGE_CONTROLS):
         if (job.runs[0].directory / name).is_file():

@@ -188,7 +188,7 @@ def make_engine_plan(dataset: str | None, engine: EngineSettings, **settings: An
         raise UsageError("--rate-lease: not together with --rate-lease-address; give one of them")
     workers = engine.engine_workers or len(os.sched_getaffinity(0))
     engine = engine.replace(engine_workers=min(workers, max(1, run.dialogs)))
-    config = run.config.replace(dataset=dataset)
+    config = run.config.replace(dataset=dataset, limit=settings.get("limit"))
     return EnginePlan(run=run, engine=engine, directory=shards_path(config), config=config)
 
 
