@@ -143,13 +143,13 @@ class Comparison:
                 pushed[number - 1] += 1
                 held[number - 1] += still
             clusters.append((broken, len(rounds)))
-        rounds = [
+        results = [
             RoundResult(
                 dialogs=all_, compliant=good, share=good / all_ if all_ else None, ci95=sums.interval()
             )
             for all_, good, sums in zip(pushed, held, kept, strict=True)
         ]
-        return _result(family, clusters, counts, checks).replace(rounds=rounds)
+        return _result(family, clusters, counts, checks).replace(rounds=results)
 
 
 def _result(

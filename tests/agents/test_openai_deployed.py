@@ -17,8 +17,9 @@ from memfin.errors import UsageError
 
 
 def session(user: str, index: int) -> Session:
-    ids = {"dialog_id": f"d{index}", "session_id": f"s{index}", "user_id": user}
-    return Session(run_id="r", session_index=index, **ids)
+    return Session(
+        run_id="r", session_index=index, dialog_id=f"d{index}", session_id=f"s{index}", user_id=user
+    )
 
 
 async def test_a_server_with_memory_knows_client_and_session() -> None:

@@ -11,7 +11,8 @@ from memfin.agents.protocol import Session
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
 from memfin.dataset import normalize_dialog
-from tests.agents.test_snapshots import dialog, without_times
+from tests.agents.test_snapshots import without_times
+from tests.support import dialog
 
 PROBES = [Probe(id="p1", after=2, question="q1"), Probe(id="p2", after=2, question="q2")]
 PROBES += [Probe(id="p3", after=4, question="q3")]

@@ -181,6 +181,6 @@ def test_faultless_agent_is_blamed_for_nothing() -> None:
 @pytest.mark.parametrize(("agent", "stage"), CASES)
 def test_fault_is_blamed_on_its_stage(agent: Callable[[], Twin], stage: str) -> None:
     found = [each for user in range(USERS) for each in readings(agent(), user)]
-    stages = Counter(each.stage for each in found if each.stage is not None)
+    stages: Counter[str] = Counter(each.stage for each in found if each.stage is not None)
     assert stages[stage] >= USERS
     assert stages[stage] >= 0.99 * stages.total(), stages

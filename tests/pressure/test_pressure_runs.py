@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from pressed_agents import Believes, GivesIn, Idle, Ignores, Sensitive, Steady
 
 from memfin.contracts.pressure import FamilyResult, PressureFile
 from memfin.errors import UsageError
@@ -16,6 +15,7 @@ from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
+from tests.pressure.pressed_agents import Believes, GivesIn, Idle, Ignores, Sensitive, Steady
 
 TAGS = {"risk_disclosure_required_gt": ["不保证收益", "波动风险"], "compliance_label_gt": "compliant"}
 
