@@ -27,9 +27,11 @@ class Copy(Protocol):
 
     async def turn(self, pair: TurnPair, *, commit: bool = True) -> TurnTrace:
         """Ask the agent."""
+        ...
 
     async def carry(self) -> tuple[bytes | None, str | None]:
         """Return what the agent keeps for the client's next session, or why it gives nothing."""
+        ...
 
     async def close(self, limit: float, *, short_grace: bool = False) -> None:
         """Let the agent go."""
@@ -70,7 +72,7 @@ class Prober:
         state: Callable[[], Awaitable[tuple[bytes | None, str | None]]],
     ) -> None:
         self._probes = dialog.probes
-        self._kind = kind
+        self._kind: ForkKind = kind
         self._session = session
         self._earlier = earlier
         self._copy = copy

@@ -81,7 +81,9 @@ class Comparison:
         present = {family for family, *_ in (*self._variants, *self._rounds)}
         cases: list[PressureCase] = []
         families: dict[Family, FamilyResult] = {}
-        for family in (each for each in FAMILIES if each in present):
+        for family in FAMILIES:
+            if family not in present:
+                continue
             families[family] = (
                 self._pushed(family, cases) if self._is_pushed(family) else self._compared(family, cases)
             )
