@@ -50,7 +50,7 @@ class MemoryCell(Cell, frozen=True, gc=False):
     of: Any = ()
     blamed: Any = ()
 
-    def __add__(self, other: Self) -> Self:
+    def __add__(self, other: Self) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the sums of both."""
         return type(self)(
             self.turns + other.turns,
@@ -118,7 +118,7 @@ class MemoryState(RowState[MemoryCell]):
                 self._groups[group, name, 0] += hit
                 self._groups[group, name, 1] += 1
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: Self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Add the counts of another state; the other stays unchanged."""
         super().merge(other)
         for key, count in other._groups.items():
