@@ -170,7 +170,11 @@ class M1State(RowState[ContextCell]):
         if total(lambda cell: cell.turns - cell.unreported):
             named = total(lambda cell: cell.short_term + cell.long_term + cell.profile)
             return {} if named or not total(lambda cell: cell.hits) else dict.fromkeys(_SOURCES, _NO_SOURCE)
-        return {share.name: NO_RECALL for share in self.shares if share.name not in ("contradiction_rate", "probed")}
+        return {
+            share.name: NO_RECALL
+            for share in self.shares
+            if share.name not in ("contradiction_rate", "probed")
+        }
 
     def _counts(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, int]:
         probes = total(lambda cell: cell.probes)
