@@ -93,21 +93,24 @@ class M2State(MetricState[ProfileCell]):
     """
 
     name: MetricName = "m2_profile_accuracy"
-    shares: tuple[Share[ProfileCell], ...] = tuple(
-        Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
-        for name, hits, broken_down in (
-            ("risk_level_acc", lambda cell: cell.risk, True),
-            ("horizon_acc", lambda cell: cell.horizon, True),
-            ("liquidity_acc", lambda cell: cell.liquidity, True),
-            ("constraints_f1", lambda cell: cell.constraints_f1, True),
-            ("preferences_f1", lambda cell: cell.preferences_f1, True),
-            ("profile_score", _profile_score, True),
-            ("constraints_precision", lambda cell: cell.constraints_precision, False),
-            ("constraints_recall", lambda cell: cell.constraints_recall, False),
-            ("preferences_precision", lambda cell: cell.preferences_precision, False),
-            ("preferences_recall", lambda cell: cell.preferences_recall, False),
-        )
-    ) + (Share("probed", lambda cell: cell.probes_right, lambda cell: cell.probes, optional=True),)
+    shares: tuple[Share[ProfileCell], ...] = (
+        *(
+            Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
+            for name, hits, broken_down in (
+                ("risk_level_acc", lambda cell: cell.risk, True),
+                ("horizon_acc", lambda cell: cell.horizon, True),
+                ("liquidity_acc", lambda cell: cell.liquidity, True),
+                ("constraints_f1", lambda cell: cell.constraints_f1, True),
+                ("preferences_f1", lambda cell: cell.preferences_f1, True),
+                ("profile_score", _profile_score, True),
+                ("constraints_precision", lambda cell: cell.constraints_precision, False),
+                ("constraints_recall", lambda cell: cell.constraints_recall, False),
+                ("preferences_precision", lambda cell: cell.preferences_precision, False),
+                ("preferences_recall", lambda cell: cell.preferences_recall, False),
+            )
+        ),
+        Share("probed", lambda cell: cell.probes_right, lambda cell: cell.probes, optional=True),
+    )
 
     def add_probes(self, row: TurnEvalRow) -> None:
         """Count the probes of a row with an answer to know that is a field of the profile."""
