@@ -83,6 +83,7 @@ class MetricsState:
             for state in (self.m1, self.m3, self.m4, self.m5):
                 state.count_bad()
         else:
+            self.m2.add_probes(record)
             for counting in self.row_states(record):
                 counting.add_record(record)
 

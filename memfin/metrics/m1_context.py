@@ -42,6 +42,8 @@ class ContextCell(Cell, frozen=True, gc=False):
     self_reference: int = 0
     unresolvable: int = 0
     unreported: int = 0
+    probes: int = 0
+    probes_right: int = 0
 
 
 def _source_hits(row: TurnEvalRow) -> SourceHits:
@@ -110,7 +112,15 @@ class M1State(RowState[ContextCell]):
                 ),
             )
         ),
+        Share("probed", lambda cell: cell.probes_right, lambda cell: cell.probes, optional=True),
     )
+
+    def add_record(self, row: TurnEvalRow) -> None:
+        """Count one row, and the probes with an answer to know, whatever became of their turn."""
+        super().add_record(row)
+        right = [probe.correct for probe in row.probes or () if probe.known]
+        if right:
+            self._put(row.dialog_id, ContextCell(probes=len(right), probes_right=sum(right)))
 
     def _contribution(self, row: TurnEvalRow) -> ContextCell:
         keys = row.resolved_keys
@@ -160,9 +170,14 @@ class M1State(RowState[ContextCell]):
         if total(lambda cell: cell.turns - cell.unreported):
             named = total(lambda cell: cell.short_term + cell.long_term + cell.profile)
             return {} if named or not total(lambda cell: cell.hits) else dict.fromkeys(_SOURCES, _NO_SOURCE)
-        return {share.name: NO_RECALL for share in self.shares if share.name != "contradiction_rate"}
+        return {
+            share.name: NO_RECALL
+            for share in self.shares
+            if share.name not in ("contradiction_rate", "probed")
+        }
 
     def _counts(self, total: Callable[[Callable[[ContextCell], int]], int]) -> dict[str, int]:
+        probes = total(lambda cell: cell.probes)
         return {
             "eligible_turns": total(lambda cell: cell.turns),
             "required_key_total": total(lambda cell: cell.required),
@@ -181,6 +196,7 @@ class M1State(RowState[ContextCell]):
             "contradiction_undecided": total(lambda cell: cell.undecided),
             "contradictions_outside": total(lambda cell: cell.contradictions_outside),
             "judge_failed_turns": total(lambda cell: cell.turns - cell.contradiction_of),
+            **({"probed_total": probes} if probes else {}),
         }
 
 

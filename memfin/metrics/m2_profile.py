@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth
+from memfin.contracts import Dialog, DialogTrace, MetricResult, ProfileTruth, TurnEvalRow
 from memfin.contracts.reading import check_trace_version, convert, upgrade
 from memfin.contracts.run import MetricName
 from memfin.language import marked
@@ -32,6 +32,8 @@ class ProfileCell(Cell, frozen=True, gc=False):
     preferences_recall: Fraction = Fraction(0)
     preferences_f1: Fraction = Fraction(0)
     without_snapshot: int = 0
+    probes: int = 0
+    probes_right: int = 0
 
 
 class SetAgreement(NamedTuple):
@@ -91,21 +93,30 @@ class M2State(MetricState[ProfileCell]):
     """
 
     name: MetricName = "m2_profile_accuracy"
-    shares: tuple[Share[ProfileCell], ...] = tuple(
-        Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
-        for name, hits, broken_down in (
-            ("risk_level_acc", lambda cell: cell.risk, True),
-            ("horizon_acc", lambda cell: cell.horizon, True),
-            ("liquidity_acc", lambda cell: cell.liquidity, True),
-            ("constraints_f1", lambda cell: cell.constraints_f1, True),
-            ("preferences_f1", lambda cell: cell.preferences_f1, True),
-            ("profile_score", _profile_score, True),
-            ("constraints_precision", lambda cell: cell.constraints_precision, False),
-            ("constraints_recall", lambda cell: cell.constraints_recall, False),
-            ("preferences_precision", lambda cell: cell.preferences_precision, False),
-            ("preferences_recall", lambda cell: cell.preferences_recall, False),
-        )
+    shares: tuple[Share[ProfileCell], ...] = (
+        *(
+            Share(name, hits, _replays, broken_down=broken_down, graded=True, empty=_NO_TRUTH)
+            for name, hits, broken_down in (
+                ("risk_level_acc", lambda cell: cell.risk, True),
+                ("horizon_acc", lambda cell: cell.horizon, True),
+                ("liquidity_acc", lambda cell: cell.liquidity, True),
+                ("constraints_f1", lambda cell: cell.constraints_f1, True),
+                ("preferences_f1", lambda cell: cell.preferences_f1, True),
+                ("profile_score", _profile_score, True),
+                ("constraints_precision", lambda cell: cell.constraints_precision, False),
+                ("constraints_recall", lambda cell: cell.constraints_recall, False),
+                ("preferences_precision", lambda cell: cell.preferences_precision, False),
+                ("preferences_recall", lambda cell: cell.preferences_recall, False),
+            )
+        ),
+        Share("probed", lambda cell: cell.probes_right, lambda cell: cell.probes, optional=True),
     )
+
+    def add_probes(self, row: TurnEvalRow) -> None:
+        """Count the probes of a row with an answer to know that is a field of the profile."""
+        right = [probe.correct for probe in row.probes or () if probe.known and probe.field is not None]
+        if right:
+            self._put(row.dialog_id, ProfileCell(probes=len(right), probes_right=sum(right)))
 
     def add_dialog(
         self, trace: DialogTrace | Mapping[str, Any], dialog: Dialog | Mapping[str, Any] | None
@@ -161,10 +172,12 @@ class M2State(MetricState[ProfileCell]):
     def _unreported(self, total: Callable[[Callable[[ProfileCell], int]], int]) -> dict[str, str]:
         if total(lambda cell: cell.turns - cell.without_snapshot):
             return {}
-        return {share.name: NO_PROFILE for share in self.shares}
+        return {share.name: NO_PROFILE for share in self.shares if share.name != "probed"}
 
     def _counts(self, total: Callable[[Callable[[ProfileCell], int]], int]) -> dict[str, int]:
-        return {"no_snapshot_count": total(lambda cell: cell.without_snapshot)}
+        probes = total(lambda cell: cell.probes)
+        counts = {"no_snapshot_count": total(lambda cell: cell.without_snapshot)}
+        return counts | ({"probed_total": probes} if probes else {})
 
 
 def compute_m2_profile_accuracy(

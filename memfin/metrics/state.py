@@ -61,7 +61,7 @@ class Share(NamedTuple, Generic[CellT]):
     ``broken_down`` values appear in ``macro`` and ``by_dialog`` as well as in ``micro``. ``low`` and
     ``high`` are the bounds of the value's range, which its interval may not leave; ``graded`` values are
     means of marks, not shares of hits; of a value with ``lower_is_better`` less is good. ``empty`` is the
-    reason why a value without a denominator was not measured.
+    reason why a value without a denominator was not measured; one that is ``optional`` is left out instead.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Share(NamedTuple, Generic[CellT]):
     graded: bool = False
     lower_is_better: bool = False
     empty: str = marked("no answered turn has it")
+    optional: bool = False
 
     def sums(self) -> RatioSums:
         """Return empty sums for the interval of the value."""
@@ -136,10 +137,15 @@ class MetricState(ABC, Generic[CellT]):
         whose denominator it carries, and ``macro`` is the mean over those dialogues.
         """
         cells = sorted(self._cells.items())
+
+        def total(number: Callable[[CellT], int]) -> int:
+            return sum(number(cell) for _, cell in cells)
+
+        shares = [share for share in self.shares if not share.optional or total(share.of)]
         micro: dict[str, float] = {}
         macro: dict[str, float] = {}
         ci95: dict[str, tuple[float, float]] = {}
-        for share in self.shares:
+        for share in shares:
             carrying = [(float(share.hits(cell)), float(of)) for _, cell in cells if (of := share.of(cell))]
             denominator = math.fsum(of for _, of in carrying)
             micro[share.name] = math.fsum(hits for hits, _ in carrying) / denominator if carrying else 0.0
@@ -149,9 +155,6 @@ class MetricState(ABC, Generic[CellT]):
             if share.broken_down:
                 values = [hits / of for hits, of in carrying]
                 macro[share.name] = math.fsum(values) / len(values) if values else 0.0
-
-        def total(number: Callable[[CellT], int]) -> int:
-            return sum(number(cell) for _, cell in cells)
 
         eligible = total(lambda cell: cell.turns)
         counts = {
@@ -163,7 +166,7 @@ class MetricState(ABC, Generic[CellT]):
         }
         answered = bool(eligible or self._skipped or not self._failed)
         not_measured = {
-            share.name: share.empty if answered else NO_ANSWER for share in self.shares if not total(share.of)
+            share.name: share.empty if answered else NO_ANSWER for share in shares if not total(share.of)
         } | (self._unreported(total) if eligible else {})
         return MetricResult(
             metric_name=self.name,

@@ -20,7 +20,7 @@ from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smalles
 from memfin.metrics.reliability import all_pass, count_passes
 from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
-from memfin.report.glossary import MARK_SCALE, MARKS, METRICS, is_custom
+from memfin.report.glossary import ALL_METRICS, MARK_SCALE, MARKS, is_custom
 from memfin.report.inspect_log import is_log, read_log, same_samples, settings_changed, span
 from memfin.report.model import percent
 from memfin.report.rag_report import RESULTS
@@ -34,7 +34,7 @@ PASS_K: Final = "pass_k"  # noqa: S105 - the name of a value
 """The probability that as many repeats of a dialogue, or question, as both runs have all pass."""
 
 HEADLINES: Final = frozenset(
-    {FAILED, PASS_K, "score", *(f"{metric.name}.{metric.values[0].key}" for metric in METRICS)}
+    {FAILED, PASS_K, "score", *(f"{metric.name}.{metric.values[0].key}" for metric in ALL_METRICS)}
 )
 """Headline values of a run: failures, pass^k, one of each metric, and the score of a benchmark."""
 

@@ -33,6 +33,7 @@ from memfin.report.glossary import (
     measured,
     missing,
 )
+from memfin.report.memory import memory_section
 from memfin.report.pressure import pressure_section
 from memfin.report.reader import DialogValues, Figures
 from memfin.report.worst_turns import WorstTurns, empty_rankings
@@ -51,6 +52,7 @@ def summary_report(summary: EvalSummary) -> model.Report:
     warnings = dialogs.summary_warnings(part.metrics, part.counters.valid_dialogs)
     sections = (
         *_figures(part, _headline_values(Path(), part), warnings),
+        memory_section(part.metrics),
         _values(part.metrics),
         common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
@@ -133,6 +135,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
                 "groups", tr("By kind of dialogue"), *groups.tables(stats, values, texts), nav=tr("Groups")
             ),
             _dialogs(stats, values, texts),
+            memory_section(summary.metrics),
             pressure_section(run_dir),
             model.section("worst-turns", tr("Worst turns"), *worst.blocks(run_dir, stats.facts)),
             _judge(settings, run_stats, controls, judged),

@@ -111,6 +111,7 @@ class _Warning(msgspec.Struct):
 class _Glossary(msgspec.Struct):
     warnings: dict[str, _Warning]
     metrics: tuple[MetricText, ...]
+    memory: MetricText
     types: tuple[TypeText, ...]
     labels: dict[str, dict[str, str]]
     notes: dict[str, dict[str, str]]
@@ -120,14 +121,17 @@ _GLOSSARY: Final = msgspec.toml.decode(
     (files("memfin") / "data" / "templates" / "report.toml").read_text("utf-8"), type=_Glossary
 )
 METRICS: Final = _GLOSSARY.metrics
+ALL_METRICS: Final = (*METRICS, _GLOSSARY.memory)
+"""MemFin's metrics with ``memory``, which only runs with facts or probes have."""
+
 TYPES: Final = _GLOSSARY.types
 MARKS: Final = tuple(_GLOSSARY.labels["marks"])
 """Names of a judge's marks for answers of a benchmark."""
 
 NOT_MEASURED: Final = marked("not measured")
 MARK_SCALE: Final = (1.0, 5.0)
-VALUE_LABELS: Final = {value.key: value.label_text for metric in METRICS for value in metric.values}
-_DENOMINATORS: Final = {value.key: value.denominator for metric in METRICS for value in metric.values}
+VALUE_LABELS: Final = {value.key: value.label_text for metric in ALL_METRICS for value in metric.values}
+_DENOMINATORS: Final = {value.key: value.denominator for metric in ALL_METRICS for value in metric.values}
 
 
 def is_score(key: str) -> bool:
@@ -137,12 +141,12 @@ def is_score(key: str) -> bool:
 
 def is_custom(name: str) -> bool:
     """Return True if ``metric.value`` of a run of dialogues is a value of a custom metric."""
-    return "." in name and name.partition(".")[0] not in {metric.name for metric in METRICS}
+    return "." in name and name.partition(".")[0] not in {metric.name for metric in ALL_METRICS}
 
 
 def texts_of(metrics: Mapping[str, Figures]) -> Iterator[MetricText]:
     """Yield the texts of MemFin's metrics, and of the custom ones among results."""
-    yield from METRICS
+    yield from (text for text in ALL_METRICS if text in METRICS or text.name in metrics)
     for name, figures in metrics.items():
         if figures.lower_is_better is not msgspec.UNSET:
             values = tuple(

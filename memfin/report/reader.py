@@ -57,6 +57,7 @@ class SummaryMetric(msgspec.Struct, kw_only=True):
     not_measured: dict[str, str] = {}
     lower_is_better: bool | msgspec.UnsetType = msgspec.UNSET
     description: str | msgspec.UnsetType = msgspec.UNSET
+    groups: dict[str, dict[str, tuple[int, int]]] | msgspec.UnsetType = msgspec.UNSET
 
 
 Figures = MetricResult | SummaryMetric

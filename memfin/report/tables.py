@@ -15,8 +15,8 @@ from memfin.language import marked, tr, tr_counted
 from memfin.report import glossary
 from memfin.report.common import agent_facts
 from memfin.report.glossary import (
+    ALL_METRICS,
     MARKS,
-    METRICS,
     TYPES,
     format_corrected,
     format_interval,
@@ -427,7 +427,7 @@ def _labels() -> dict[str, str]:
         {"failed": tr("Failed"), "pass_k": "pass^k"}
         | {
             f"{metric.name}.{each.key}": f"{metric.code} {each.label}"
-            for metric in METRICS
+            for metric in ALL_METRICS
             for each in metric.values
         }
         | {"score": tr("All questions"), "pass_rate": tr("Questions passed")}
@@ -444,7 +444,7 @@ def label(name: str, suite: str) -> str:
     if suite == "samples":
         return tr("Failed") if name == "failed" else one_line(name, 60)
     metric, _, value = name.partition(".")
-    codes = {metric.name: metric.code for metric in METRICS}
+    codes = {metric.name: metric.code for metric in ALL_METRICS}
     return _labels().get(name) or f"{codes.get(metric, metric)} {glossary.value_label(value)}"
 
 

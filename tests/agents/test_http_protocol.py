@@ -50,6 +50,7 @@ class Agent:
             recall={"query": user_text, "items": [{"content": "c", "rank": 1}]},
             compliance={"is_compliant": True},
             profile_snapshot={"risk_level": "low"},
+            memory={"items": [{"content": "m"}]},
             usage={"calls": 1},
         )
 

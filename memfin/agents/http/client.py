@@ -214,6 +214,7 @@ class _Observed(Record):
     tools: Any = None
     compliance: Any = None
     profile_snapshot: Any = None
+    memory: Any = None
     observation_error: Any = None
 
 
@@ -319,6 +320,7 @@ class HttpAgent:
             *((observer.tool, call) for call in tools),
             (observer.compliance, failed.compliance),
             (observer.profile, failed.profile_snapshot),
+            (observer.memory, failed.memory),
         ):
             if isinstance(fields, dict):
                 record(**fields)

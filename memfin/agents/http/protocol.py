@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from memfin.agents.protocol import Session
-from memfin.contracts import ComplianceTrace, ModelUsage, RecallTrace, Record, ToolTrace
+from memfin.contracts import ComplianceTrace, MemoryTrace, ModelUsage, RecallTrace, Record, ToolTrace
 
 PROTOCOL: Final = 1
 
@@ -69,7 +69,7 @@ class CommitRequest(Record):
 
 
 class Observations(Record, omit_defaults=True):
-    """The agent's recall, tool calls and checks during a turn, in the contract's form.
+    """The agent's recall, tool calls, checks and store during a turn, in the contract's form.
 
     ``observation_error`` reports an observation that was malformed and left out.
     """
@@ -78,6 +78,7 @@ class Observations(Record, omit_defaults=True):
     tools: list[ToolTrace] = []
     compliance: ComplianceTrace | None = None
     profile_snapshot: dict[str, Any] | None = None
+    memory: MemoryTrace | None = None
     observation_error: str | None = None
 
 

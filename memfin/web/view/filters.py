@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlencode
 
 from memfin.language import marked, tr
-from memfin.report.glossary import METRICS, labels, value_label, word
+from memfin.report.glossary import ALL_METRICS, labels, value_label, word
 from memfin.text.lines import one_line
 
 Query = Mapping[str, str]
@@ -155,7 +155,7 @@ def turn_label(kind: str, value: str) -> str:
         if value == ANSWER:
             return tr("No answer")
         metric, _, key = value.partition(".")
-        code = next((text.code for text in METRICS if text.name == metric), metric)
+        code = next((text.code for text in ALL_METRICS if text.name == metric), metric)
         return one_line(f"{code} {value_label(key)}", 80)
     if kind in RANGES:
         return range_words(value)

@@ -31,7 +31,7 @@ from memfin.journal import COMMITS, layout
 from memfin.journal.commits import decode_line, digest
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.m1_context import hit_flags
-from memfin.report.glossary import METRICS, VALUE_LABELS
+from memfin.report.glossary import ALL_METRICS, VALUE_LABELS
 from memfin.report.reader import SUMMARY, ScannedDialog
 from memfin.report.worst_turns import missed_tags
 from memfin.version import __version__
@@ -72,7 +72,7 @@ _SOURCES: Final = (layout.DIALOG_TRACE, layout.TURN_EVAL, layout.JUDGEMENTS)
 _BEGINNINGS: Final = "substr(x.user, 1, 400) AS user, substr(x.reply, 1, 600) AS reply"
 _IN_ORDER: Final = "ORDER BY d.place, d.id, t.number"
 
-_OWN: Final = {metric.name for metric in METRICS}
+_OWN: Final = {metric.name for metric in ALL_METRICS}
 _MAX_INTEGER: Final = 2**63 - 1
 
 T = TypeVar("T")
