@@ -10,7 +10,9 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import Session
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
+from memfin.contracts.reading import Line
 from memfin.dataset import normalize_dialog
+from memfin.validation.rules import DatasetRules
 from tests.agents.test_snapshots import without_times
 from tests.support import dialog
 
@@ -85,6 +87,18 @@ async def test_copies_answer_and_the_conversation_stays_as_it_is(
 async def test_failed_probes_are_recorded_as_failed() -> None:
     assert answers(await traced(Failing)) == [("p1", "3"), ("p2", "error"), ("p3", "5")]
     assert answers(await traced(Hashing, probe_fork="snapshot")) == [(f"p{n}", "error") for n in (1, 2, 3)]
+
+
+async def test_a_probe_after_the_end_is_recorded_as_failed() -> None:
+    late = Probe(id="late", after=5, question="q")
+    trace = await traced(Hashing, TALK.replace(probes=[late, *PROBES[:1]]))
+    assert answers(trace) == [("p1", "3"), ("late", "error")]
+    assert isinstance(trace.probes, list)
+    assert trace.probes[1].error == "not asked: the session ends with turn pair 4"
+    line = {**dialog("d", 4), "probes": [msgspec.to_builtins(late)]}
+    read = Line(1, msgspec.json.encode(line))
+    found = list(DatasetRules().violations(read, line, [], Dialog))
+    assert [each.steps for each in found] == [("probes", 0, "after")]
 
 
 async def test_a_dialogue_that_goes_on_does_not_ask_its_probes_again() -> None:
