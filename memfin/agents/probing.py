@@ -84,6 +84,12 @@ class Prober:
         due = [(place, each) for place, each in enumerate(self._probes, 1) if each.after == len(turns)]
         return [await self._ask(place, probe, turns) for place, probe in due]
 
+    def never_due(self) -> list[ProbeTrace]:
+        """Return those that come after a turn pair that the session does not have, as failed."""
+        last = len(self._session.pairs)
+        error = f"not asked: the session ends with turn pair {last}"
+        return [failed_probe(each, self._kind, error) for each in self._probes if each.after > last]
+
     async def _ask(self, place: int, probe: Probe, turns: Sequence[TurnTrace]) -> ProbeTrace:
         copies: list[Copy] = []
         asked = failed_probe(probe, self._kind, "")

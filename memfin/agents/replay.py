@@ -192,6 +192,7 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
                 probes += await prober.ask(turns)
             if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
                 await on_begun(now.replace(carried=carried, attempt=attempt, probes=probes[:]))
+        probes += prober.never_due() if prober is not None else []
         left, why = await replayer.carry() if hand_over else (None, None)
     except BaseException as problem:
         limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT

@@ -234,6 +234,9 @@ def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace) -> ProbeRead
     right = ledger.right(probe.fact, probe.after) if probe.fact is not None else None
     if probe.fact is None and probe.answer is not None:
         right = Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
+    is_of_another = probe.fact is not None and ledger.state(probe.fact, probe.after) == "foreign"
+    if fact is not None and is_of_another and fact.told_at is not None:
+        right = fact  # the client has told it and asks for it
     outcome = _outcome(ledger, probe, right, asked)
     told = right or fact
     sessions, days = ledger.distance(told.id) if told is not None and probe.fact is not None else (None, None)

@@ -30,7 +30,7 @@ from memfin.contracts.soak import SoakEpoch, SoakSummary
 from memfin.contracts.trace import DialogTrace
 from memfin.contracts.turn_eval import TurnEvalRow, met_risk_tags
 from memfin.contracts.validity import LabelledReply
-from memfin.dataset import read_entry
+from memfin.dataset import align_turn_pairs, read_entry
 from memfin.metrics import M1State, M3State, M4State, M5State
 from memfin.metrics.custom import custom_states
 from memfin.metrics.m5_explainability import HIGHEST_SCORE, LOWEST_SCORE
@@ -517,6 +517,11 @@ class DatasetRules(RunRules):
 
     def _session(self, line: int, dialog: Dialog) -> Iterator[Violation]:
         """Yield contradictions to the order of the client's sessions on earlier lines."""
+        pairs = len(align_turn_pairs(dialog)) if dialog.probes else 0
+        for place, probe in enumerate(dialog.probes):
+            if probe.after > pairs:
+                message = f"{probe.after} is past the last turn pair, {pairs}; the probe fails"
+                yield Violation(("probes", place, "after"), message)
         index, user = dialog.session_index, dialog.user_id
         if user is None:
             if index is not None:

@@ -5,12 +5,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from memfin.agents.observer import TurnObserver
-from memfin.agents.protocol import Session
+from memfin.agents.openai import OpenAIAgents
+from memfin.agents.protocol import AgentSettings, Session
 from memfin.agents.replay import ReplayOptions, replay_dialog
+from memfin.client.endpoint import Endpoint
 from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
+from memfin.contracts.reading import Line
 from memfin.dataset import normalize_dialog
+from memfin.validation.rules import DatasetRules
 from tests.agents.test_snapshots import without_times
 from tests.support import dialog
 
@@ -87,6 +93,18 @@ async def test_failed_probes_are_recorded_as_failed() -> None:
     assert answers(await traced(Hashing, probe_fork="snapshot")) == [(f"p{n}", "error") for n in (1, 2, 3)]
 
 
+async def test_a_probe_after_the_end_is_recorded_as_failed() -> None:
+    late = Probe(id="late", after=5, question="q")
+    trace = await traced(Hashing, TALK.replace(probes=[late, *PROBES[:1]]))
+    assert answers(trace) == [("p1", "3"), ("late", "error")]
+    assert isinstance(trace.probes, list)
+    assert trace.probes[1].error == "not asked: the session ends with turn pair 4"
+    line = {**dialog("d", 4), "probes": [msgspec.to_builtins(late)]}
+    read = Line(1, msgspec.json.encode(line))
+    found = list(DatasetRules().violations(read, line, [], Dialog))
+    assert [each.steps for each in found] == [("probes", 0, "after")]
+
+
 async def test_a_dialogue_that_goes_on_does_not_ask_its_probes_again() -> None:
     kept: list[DialogCheckpoint] = []
 
@@ -115,3 +133,36 @@ async def test_a_replayed_copy_hears_the_sessions_before_as_another_user() -> No
     await replay_dialog(talk, 1, factory, ReplayOptions(run_id="r"), earlier=[(earlier, factory)])
     assert [each.dialog_id for each in opened] == ["d", "e", "d"]
     assert opened[1].user_id == opened[2].user_id != opened[0].user_id
+
+
+@pytest.mark.parametrize(
+    ("options", "counts", "users"),
+    [
+        ({"probe_fork": "replay"}, "335", 4),
+        ({"probe_fork": "session"}, "347", 1),
+        ({"probes": "none"}, "", 1),
+    ],
+)
+async def test_probes_of_a_model_with_memory_on_its_server(options: Any, counts: str, users: int) -> None:
+    memory: dict[str, int] = {}
+
+    async def chat(request: web.Request) -> web.Response:
+        user = (await request.json())["user"]
+        memory[user] = memory.get(user, 0) + 1
+        message = {"role": "assistant", "content": str(memory[user])}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return web.json_response({"model": "m", "choices": [choice]})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    settings = AgentSettings(system="none", history="none", user="{user_id}")
+    async with TestServer(app) as server:
+        agents = OpenAIAgents.from_settings("m", settings, Endpoint(str(server.make_url("/v1"))))
+        trace = await traced(agents, **options)
+        await agents.close()
+    assert len(memory) == users
+    if not counts:
+        assert trace.probes is msgspec.UNSET
+        assert [*memory.values()] == [4]
+        return
+    assert answers(trace) == list(zip(("p1", "p2", "p3"), counts, strict=True))
