@@ -103,9 +103,8 @@ def _probed(dialog: Dialog, probe: Probe) -> str | None:
     told += [fact for fact in _in_order(dialog.facts) if (fact.told_at or 0) <= probe.after]
     held = None
     for fact in told:
-        if fact.planted or fact.owner not in (None, dialog.user_id):
-            continue
-        if fact.id == probe.fact or (held is not None and fact.replaces == held.id):
+        own = fact.owner in (None, dialog.user_id)
+        if not fact.planted and (fact.id == probe.fact or (held and own and fact.replaces == held.id)):
             held = fact
     if held is None or (held.until and dialog.session_time and dialog.session_time[:10] > held.until):
         return None
