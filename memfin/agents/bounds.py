@@ -12,7 +12,6 @@ from memfin.agents.protocol import Observer, Session
 from memfin.contracts import Dialog, Fact, Probe, Record
 from memfin.errors import MemfinError
 
-
 _UNTOLD: Final = MappingProxyType({"zh": "您没有告诉过我这一点。", "en": "You have not told me that."})
 
 
