@@ -1,6 +1,7 @@
 """Readings of facts and probes, without a judge.
 
-A failure is blamed by this table; the first row that fits decides:
+A failure is blamed by this table; the first row that fits decides. What the client has told about
+somebody else is needed like any other fact where the turn requires it.
 
 ====================================  ====================================================
 A value is used that is               Stage
