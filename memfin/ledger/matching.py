@@ -77,7 +77,7 @@ _UNTOLD: Final = re.compile(
     r"|\b(?:don't|do not|doesn't|does not|no longer) (?:currently |actually )?"
     r"(?:have|hold|keep|store|know|remember|recall)\b"
     r"|\bno (?:record|information|note|memory) (?:of|on|about)\b"
-    r"|\b(?:can't|cannot) (?:recall|remember|tell)\b"
+    r"|\b(?:can't|cannot) (?:recall|remember|tell|answer)\b"
     r"|\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)"
     r"|\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b"
 )
@@ -87,7 +87,7 @@ def gives(text: str, value: str, kind: AnswerKind, aliases: Sequence[str] = (), 
     """Return True if a text goes by a value; one that it denies or calls a former one does not count."""
     if kind == "yes_no":
         wanted = _yes(value)
-        return wanted is not None and polarity(text, question) is wanted
+        return polarity(text, question) is wanted is not None and not abstains(text, question)
     shown = _shown(text)
     for wanted_words in (value, *aliases):
         read = _changes_blanked(shown) if _is_single(wanted_words, kind) else shown
