@@ -33,8 +33,8 @@ AGENTS: Final = {
     "EveryWord": "memory_agents:EveryWord",
     "Window": "memory_agents:Window",
     "Bm25": "memory_agents:Bm25",
-    "Mem0Loopback": "memory_agents:Mem0Loopback",
-    "LangMemLoopback": "memory_agents:LangMemLoopback",
+    "DoNothing": "memory_agents:DoNothing",
+    "AlwaysRefusing": "memory_agents:AlwaysRefusing",
 }
 HEADS: Final = {
     "en": "agent,used,stale,foreign,revoked,planted,abstained,probed right,same,1 later,2 later,3+ later",

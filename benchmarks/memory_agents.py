@@ -1,20 +1,17 @@
-"""Agents for the leaderboard of memory: they answer with the sentence of the client that fits best.
+"""Agents for the leaderboard of memory: they answer with the words of the client that they recall.
 
 No model is asked, so that a figure is that of the memory alone. The state of `Remembering` agents goes from a
 client's session to the next; ``memfin run --agent memory_agents:EveryWord`` evaluates one.
 """
 
-import re
 from collections import Counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from memfin.agents.protocol import Observer, Session
 from memfin.text.bm25 import IncrementalBM25, terms
 
-_SENTENCE = re.compile(r"[^。！？!?；;\n]+?(?:[。！？!?；;\n]+|\.\s|$)")
-_QUESTION = re.compile(r"[?？]\s*\Z")
 UNKNOWN = {"zh": "您没有告诉过我这一点。", "en": "You have not told me that."}
 
 
@@ -44,17 +41,14 @@ class Remembering:
         return self._words
 
     async def reply(self, user_text: str) -> str:
-        """Return the sentence that fits the client's words best."""
+        """Return the words that are recalled."""
         found = self.recalled(user_text)
         self._words.append(user_text)
         self._words = self.kept()
         self._observer.recall(query=user_text, items=[{"content": text} for text in found])
         self._observer.memory(items=[{"content": text} for text in self._words])
-        sentences = [part.strip() for text in found for part in _SENTENCE.findall(text) if part.strip()]
-        told = [part for part in sentences if not _QUESTION.search(part)]
-        best = ranked(user_text, told, 1)
         language = "en" if self._session.language.startswith("en") else "zh"
-        return told[best[0]] if best else UNKNOWN[language]
+        return "\n".join(found) or UNKNOWN[language]
 
     async def commit(self, assistant_text: str) -> None:
         """Keep nothing of the reply."""
@@ -133,14 +127,3 @@ class AlwaysRefusing(DoNothing):
     """Refuses whatever it is asked."""
 
     TEXT: ClassVar = {"zh": "抱歉，我无法回答这个问题。", "en": "Sorry, I cannot answer that."}
-
-
-def _unavailable(name: str) -> Any:
-    def create(session: Session, observer: Observer) -> Any:
-        raise NotImplementedError(f"the leaderboard has no {name} with a loopback model yet")
-
-    return create
-
-
-Mem0Loopback = _unavailable("mem0")
-LangMemLoopback = _unavailable("LangMem")

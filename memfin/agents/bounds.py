@@ -1,14 +1,18 @@
 """Bounds of a score: an agent that gives the reference replies, and one that echoes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from memfin.agents.builtin.compliance import compliance_rules, find_violations
 from memfin.agents.builtin.memory import ClientFile, ClientState, decode_state
 from memfin.agents.protocol import Observer, Session
-from memfin.contracts import Record
+from memfin.contracts import Dialog, Fact, Probe, Record
 from memfin.errors import MemfinError
+
+_UNTOLD: Final = MappingProxyType({"zh": "您没有告诉过我这一点。", "en": "You have not told me that."})
 
 
 class NoReferenceError(MemfinError):
@@ -26,12 +30,20 @@ class OracleAgent:
     """Gives the reference replies of one dialogue, in order.
 
     `replies` are the dialogue's turn pairs as ``(user_text, reference_text)``. A user turn that is
-    not the next one is looked for further on, so that a host may leave turns out.
+    not the next one is looked for further on, so that a host may leave turns out. `probes` are the right
+    answers to the dialogue's probes by place and question, None where the client has not told one.
     """
 
-    def __init__(self, session: Session, observer: Observer, replies: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        observer: Observer,
+        replies: Sequence[tuple[str, str]],
+        probes: Mapping[tuple[int, str], str | None] = MappingProxyType({}),
+    ) -> None:
         self._observer = observer
         self._replies = tuple(replies)
+        self._probes = probes
         self._position = 0
         self._client = ClientFile(session)
         for language in ("zh", "en"):
@@ -66,6 +78,8 @@ class OracleAgent:
         self._position = restored.position
 
     def _reference(self, user_text: str) -> str:
+        if (asked := (self._position, user_text)) in self._probes:
+            return self._probes[asked] or _UNTOLD["en" if self._client.language == "en" else "zh"]
         for at in range(self._position, len(self._replies)):
             if self._replies[at][0] == user_text:
                 self._position = at + 1
@@ -74,6 +88,31 @@ class OracleAgent:
             f"oracle has no reference reply for user turn {self._client.memory.turn_index}: "
             "give it the turn pairs of the dialogue that is replayed"
         )
+
+
+def probe_answers(dialog: Dialog) -> dict[tuple[int, str], str | None]:
+    """Return the right answers to a dialogue's probes, for `OracleAgent`."""
+    return {(probe.after, probe.question): _probed(dialog, probe) for probe in dialog.probes}
+
+
+def _probed(dialog: Dialog, probe: Probe) -> str | None:
+    if probe.fact is None:
+        return probe.answer
+    told = [fact for session in dialog.earlier for fact in _in_order(session.facts)]
+    told += [fact for fact in _in_order(dialog.facts) if (fact.told_at or 0) <= probe.after]
+    held = None
+    for fact in told:
+        own = fact.owner in (None, dialog.user_id)
+        if not fact.planted and (fact.id == probe.fact or (held and own and fact.replaces == held.id)):
+            held = fact
+    if held is None or (held.until and dialog.session_time and dialog.session_time[:10] > held.until):
+        return None
+    return held.value or None
+
+
+def _in_order(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that the client tells, in the order of telling."""
+    return sorted((fact for fact in facts if fact.told_at is not None), key=lambda fact: fact.told_at or 0)
 
 
 class EchoAgent:

@@ -158,16 +158,17 @@ def _shipped(agent: str) -> Callable[[Dialog], Factory]:
         # The first one compiles the rules; done here, no event loop waits for it.
         BuiltinAgent(Session(run_id="", dialog_id="", session_id="", user_id=""), TurnObserver())
         return lambda _: BuiltinAgent
-    from memfin.agents.bounds import EchoAgent, OracleAgent  # noqa: PLC0415
+    from memfin.agents.bounds import EchoAgent, OracleAgent, probe_answers  # noqa: PLC0415
 
     if agent == "echo":
         return lambda _: EchoAgent
 
     def factory_for(dialog: Dialog) -> Factory:
         replies = [(pair.user_text, pair.gt_assistant_text) for pair in align_turn_pairs(dialog)]
+        probes = probe_answers(dialog)
 
         async def create(session: Session, observer: Observer) -> OracleAgent:
-            return OracleAgent(session, observer, replies)
+            return OracleAgent(session, observer, replies, probes)
 
         return create
 

@@ -79,8 +79,14 @@ class Ledger:
         return "expired" if until and self._today and self._today > until else "active"
 
     def right(self, fact_id: str, turn: int) -> Fact | None:
-        """Return the active fact at the end of the chain that an id belongs to, None if nothing holds."""
-        if self.state(fact_id, turn) in ("untold", "foreign", "planted"):
+        """Return the active fact at the end of the chain that an id belongs to, None if nothing holds.
+
+        Of what the client has told about somebody else it is that fact: it is right where it is asked for.
+        """
+        state = self.state(fact_id, turn)
+        if state == "foreign" and (fact := self._told[fact_id].fact).told_at is not None:
+            return fact
+        if state in ("untold", "foreign", "planted"):
             return None
         end = self._end(fact_id, turn)
         return end if self.state(end.id, turn) == "active" else None

@@ -36,9 +36,10 @@ _BY: Final = re.compile(r"\bby (?=\d{4})")
 
 _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
+    r"|有没有|说过?(?:不要|不碰|不买|别买)|\byou (?:said|told me) (?:no|not|never)\b"
     r"|\b(?:not|never|no) (?:be )?(?:to )?(?:only|just|more than|less than|exceed|over|above|below|under)"
 )
-"""Negated words that make a bound and no denial."""
+"""Negated words that make a bound, a question or what the client has said, and no denial."""
 
 _DENIED: Final = re.compile(
     r"(?:不是|并非|而非|不再|没有|不用|不要|别再?|不按|不能按|不会按|不等于|不采[用信纳]|不相信|拒绝|忽略|无视|取消)"
@@ -57,7 +58,8 @@ _DENIED_AFTER: Final = re.compile(
     r"|(?:is|was) (?:wrong|outdated|expired|withdrawn|cancell?ed|revoked|replaced|not))"
 )
 _CHANGED_AFTER: Final = re.compile(
-    r"^[^。!?\n]{0,24}?(?:(?:改|换|变|调整|更新|修改|调|降|升)(?:为|成|到|至)|现在(?:是|为|改)|如今(?:是|为)"
+    r"^[^,。!?\n]{0,24}?变(?:为|成|到|至)"
+    r"|^[^。!?\n]{0,24}?(?:(?:改|换|调整|更新|修改|调|降|升)(?:为|成|到|至)|现在(?:是|为|改)|如今(?:是|为)"
     r"|目前(?:是|为)|后来(?:是|改)|→|->"
     r"|\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|is now|now (?:it )?is|now it's"
     r"|but now|replaced (?:by|with))\b)"
@@ -75,7 +77,7 @@ _UNTOLD: Final = re.compile(
     r"|\b(?:don't|do not|doesn't|does not|no longer) (?:currently |actually )?"
     r"(?:have|hold|keep|store|know|remember|recall)\b"
     r"|\bno (?:record|information|note|memory) (?:of|on|about)\b"
-    r"|\b(?:can't|cannot) (?:recall|remember|tell)\b"
+    r"|\b(?:can't|cannot) (?:recall|remember|tell|answer)\b"
     r"|\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)"
     r"|\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b"
 )
@@ -85,7 +87,7 @@ def gives(text: str, value: str, kind: AnswerKind, aliases: Sequence[str] = (), 
     """Return True if a text goes by a value; one that it denies or calls a former one does not count."""
     if kind == "yes_no":
         wanted = _yes(value)
-        return wanted is not None and polarity(text, question) is wanted
+        return polarity(text, question) is wanted is not None and not abstains(text, question)
     shown = _shown(text)
     for wanted_words in (value, *aliases):
         read = _changes_blanked(shown) if _is_single(wanted_words, kind) else shown

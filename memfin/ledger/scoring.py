@@ -1,6 +1,7 @@
 """Readings of facts and probes, without a judge.
 
-A failure is blamed by this table; the first row that fits decides:
+A failure is blamed by this table; the first row that fits decides. What the client has told about
+somebody else is needed like any other fact where the turn requires it.
 
 ====================================  ====================================================
 A value is used that is               Stage
@@ -61,7 +62,8 @@ _MISUSED: Final[dict[FactState, Stage]] = {
 def fact_readings(dialog: Dialog, trace: DialogTrace) -> list[list[FactReading]]:
     """Return the readings of each turn: of its required facts, and of those that its reply must not use.
 
-    A turn without an answer has none. A value that equals one that holds never counts against a reply.
+    A turn without an answer has none. A value that equals one that holds never counts against a reply, nor
+    does somebody else's in the turn that tells it, or a yes or no that the turn does not ask for.
     """
     ledger = Ledger.of(dialog)
     stored_before = [] if trace.stored_before is msgspec.UNSET else trace.stored_before
@@ -137,10 +139,19 @@ class _Turn:
     def readings(self) -> Iterator[FactReading]:
         """Yield the readings of the turn."""
         seen: set[str] = set()
-        misused = [fact for fact, state in self._facts if state not in ("active", "untold")]
-        misused = [fact for fact in misused if self._gives(fact) and not self._holds(fact)]
+        needed = dict.fromkeys(self._turn.gt_turn_tags.facts_required_gt)
+        asked = {fact.id for each in needed for fact in self._ledger.chain(each, self._number)}
+        misused = [
+            fact
+            for fact, state in self._facts
+            if state not in ("active", "untold")
+            and not (state == "foreign" and self._ledger.is_told_in(fact.id, self._number))
+            and (fact.kind != "yes_no" or fact.id in asked)
+            and self._gives(fact)
+            and not self._holds(fact)
+        ]
         stale = {fact.id for fact in misused}
-        for required in dict.fromkeys(self._turn.gt_turn_tags.facts_required_gt):
+        for required in needed:
             fact = self._ledger.right(required, self._number) or self._last(required)
             if (fact_id := fact.id if fact else required) in seen:
                 continue
@@ -159,7 +170,7 @@ class _Turn:
 
     def _needed(self, fact_id: str, fact: Fact | None, stale: set[str]) -> FactReading:
         state = self._ledger.state(fact_id, self._number)
-        if state == "active" and fact is not None:
+        if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
             stage = None if used else self._missing(fact, stale)
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)

@@ -162,7 +162,7 @@ def _units(row: TurnEvalRow) -> Iterator[tuple[str, bool]]:
         yield from _of_fact(fact)
     if row.facts is not msgspec.UNSET and not is_failed(row):
         for name, states in _MISUSES.items():
-            yield name, any(fact.used and fact.state in states for fact in facts)
+            yield name, any(fact.used and fact.state in states and fact.stage is not None for fact in facts)
     for probe in row.probes or ():
         yield from _of_probe(probe)
 
@@ -170,7 +170,8 @@ def _units(row: TurnEvalRow) -> Iterator[tuple[str, bool]]:
 def _of_fact(fact: FactReading) -> Iterator[tuple[str, bool]]:
     if not fact.needed:
         return
-    if fact.state != "active":
+    told_of_others = fact.state == "foreign" and fact.sessions is not None
+    if fact.state != "active" and not told_of_others:
         yield "abstained", fact.abstained
         return
     yield "used", fact.used

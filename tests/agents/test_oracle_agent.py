@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from memfin.agents.bounds import NoReferenceError, OracleAgent
+from memfin.agents.bounds import NoReferenceError, OracleAgent, probe_answers
 from memfin.agents.builtin.memory import StateError
 from memfin.agents.protocol import Agent, Session
+from memfin.contracts import Dialog, EarlierSession, Fact, Probe, ProfileTruth
 
 REPLIES = [
     ("我比较保守，不使用杠杆", "明白了，收益没有保证。"),
@@ -102,3 +103,44 @@ def test_bytes_that_are_no_state_are_refused_with_a_clear_error() -> None:
     agent, _ = oracle()
     with pytest.raises(StateError, match="cannot be restored"):
         agent.restore(b"\x93garbage")
+
+
+@pytest.mark.parametrize(
+    ("fact", "after", "right"),
+    [
+        ("limit", 1, "20%"),
+        ("limit", 2, "10%"),
+        ("gift", 1, "5万元"),
+        ("gift", 2, None),
+        ("offer", 1, None),
+        ("wife", 1, "30%"),
+        ("claim", 1, None),
+    ],
+)
+async def test_probes_are_answered_by_the_facts_that_hold(fact: str, after: int, right: str | None) -> None:
+    earlier = [
+        Fact(id="limit", value="20%", told_at=1),
+        Fact(id="gift", value="5万元", told_at=1),
+        Fact(id="offer", value="3%", told_at=1, until="2025-01-31"),
+        Fact(id="wife", value="30%", told_at=1, owner="妻子"),
+        Fact(id="claim", value="50%", told_at=1, planted=True),
+    ]
+    dialog = Dialog(
+        dialog_id="d",
+        profile_gt=ProfileTruth(),
+        turns=[],
+        user_id="u",
+        session_time="2025-02-01",
+        earlier=[EarlierSession(dialog_id="c", session_index=0, facts=earlier)],
+        facts=[
+            Fact(id="limit.2", value="10%", told_at=2, replaces="limit"),
+            Fact(id="gone", value="", told_at=2, replaces="gift"),
+        ],
+        probes=[Probe(id="p", after=after, question="是多少？", fact=fact)],
+    )
+    assert probe_answers(dialog) == {(after, "是多少？"): right}
+    session = Session(run_id="r", dialog_id="d", session_id="s", user_id="u")
+    agent = OracleAgent(session, RecordingObserver(), REPLIES, probe_answers(dialog))
+    for user, _ in REPLIES[:after]:
+        await agent.reply(user)
+    assert await agent.reply("是多少？") == (right or "您没有告诉过我这一点。")

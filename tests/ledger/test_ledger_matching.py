@@ -55,6 +55,11 @@ def test_forms_in_frames(kind: AnswerKind) -> None:
         ("your annual review", "Ann", "name", False),
         ("是的", "yes", "yes_no", True),
         ("没有", "yes", "yes_no", False),
+        ("Sorry, I cannot answer that.", "yes", "yes_no", False),
+        ("您说过不要邮币卡，含有它的组合不适合。", "邮币卡", "name", True),
+        ("要看的是有没有邮币卡。", "邮币卡", "name", True),
+        ("这里没有邮币卡。", "邮币卡", "name", False),
+        ("您打算2029年6月买房，钱要提前变成现金。", "2029年6月", "date", True),
     ],
 )
 def test_single_cases(text: str, value: str, kind: AnswerKind, given: bool) -> None:
