@@ -190,6 +190,9 @@ async def test_the_agent_is_given_nothing_of_the_ground_truth() -> None:
         "language",
         "history_mode",
         "seed",
+        "session_index",
+        "now",
+        "carried",
     }
 
 

@@ -220,7 +220,7 @@ def closed_fields() -> Iterator[tuple[type[Record], str]]:
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_sets_of_values_are_closed(struct: type[Record], field: str) -> None:
-    for foreign in ("foreign", 2):
+    for foreign in ("in no set", 2):
         with pytest.raises(msgspec.ValidationError, match=rf"\$\.{field}"):
             msgspec.convert({**minimal(struct_type(struct)), field: foreign}, struct)
 

@@ -125,8 +125,9 @@ async def test_a_stream_shows_the_epochs_of_a_soak_as_they_end(tmp_path: Path) -
             await until(messages, "interrupted", "memfin resume runs/r")
             assert "interrupted</span>" in (await viewer.get("/")).text
             run.resume()
-            run.answer(4)
+            run.answer(2)
             await until(messages, "2 of 3", '<th scope="col">2</th><th scope="col">1</th>')
+            run.answer(2)
             await until(messages, "The run has finished.")
 
 
