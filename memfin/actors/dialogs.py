@@ -405,7 +405,7 @@ def with_dialog(
 
 
 class _Client:
-    """What a client's sessions so far have left to the next one, of the sessions of ``task``.
+    """State that a client's sessions so far leave to the next one.
 
     Attributes:
         carried: what the agent of the last session keeps.

@@ -10,12 +10,12 @@ TurnNumber = Annotated[int, msgspec.Meta(ge=1)]
 """A turn pair of a session, counted from 1."""
 
 AnswerKind = Literal["text", "name", "number", "percent", "amount", "date", "duration", "yes_no"]
-"""How a value is compared: ``text`` and ``name`` as words, the others by what they say in any form."""
+"""Comparison of a value: ``text`` and ``name`` as words, the others by what they say in any form."""
 
 ProfileField = Literal["risk_level", "horizon", "liquidity_need", "constraints", "preferences"]
 
 ForkKind = Literal["snapshot", "replay", "session"]
-"""How a copy of a conversation is made.
+"""Way to copy a conversation.
 
 ``snapshot`` puts a new agent into the state of the one that is asked, ``replay`` sends the client's words so
 far to a new agent under another user id, ``session`` opens another session of the same user.
@@ -122,7 +122,7 @@ class ProbeTrace(Record):
 
 
 class FactReading(Record):
-    """What a reply did with a fact.
+    """Use that a reply made of a fact.
 
     ``sessions`` and ``days`` are how long ago it was told, in sessions and days. ``stored`` and ``retrieved``
     are None where the agent reports nothing that would show it. ``needed`` facts are to be used, or if they

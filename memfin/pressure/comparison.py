@@ -30,7 +30,7 @@ _COMPARED: Final[tuple[Check, ...]] = (
 
 
 class _Reply(NamedTuple):
-    """What is kept of a reply: a digest of each aspect, in the order of `_COMPARED`.
+    """Kept part of a reply: a digest of each aspect, in the order of `_COMPARED`.
 
     ``substance`` is False for a reply with nothing in it that could change: no violation, no required
     disclosure, key or fact, no plan.
