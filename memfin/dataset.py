@@ -46,6 +46,7 @@ from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines
 from memfin.errors import RunFault, UsageError
 from memfin.sandbox.plugins import plugin_reference
 from memfin.sandbox.references import describe, import_object
+from memfin.shards import Shard
 
 SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 """The dataset that ships with MemFin."""
@@ -118,6 +119,11 @@ class DatasetEntry(Record):
     detail: str | None = None
     scenario_type: str | None = None
     difficulty: Difficulty | None = None
+
+    @property
+    def user_id(self) -> str | None:
+        """The client of a valid dialogue that is a session."""
+        return None if self.dialog is None else self.dialog.user_id
 
 
 def load_dataset_jsonl(dataset_path: str | Path) -> list[dict[str, Any]]:
@@ -287,8 +293,8 @@ class ClientSessions:
         start = 0
         for entry in read_entries(file, limit):
             end = file.tell()
-            if entry.dialog is not None and (user := entry.dialog.user_id) is not None:
-                before = found.setdefault(user, [])
+            if entry.dialog is not None and entry.user_id is not None:
+                before = found.setdefault(entry.user_id, [])
                 place = before[-1][0] if before else 0
                 given = entry.dialog.session_index
                 before.append((place if given is None else given, entry.dataset_index, start))
@@ -315,7 +321,7 @@ class ClientSessions:
             file.seek(start)
             line = next(iter_lines(file), None)
             entry = None if line is None else read_entry(line._replace(number=number))
-            if entry is None or entry.dialog is None or entry.dialog.user_id != user_id:
+            if entry is None or entry.dialog is None or entry.user_id != user_id:
                 raise RunFault(f"dataset: line {number} is not as it was when the dataset was opened")
             dialog = entry.dialog.replace(session_index=index, earlier=[*earlier])
             yield entry.replace(dialog=dialog)
@@ -331,15 +337,14 @@ class ClientSessions:
 
     def completed(self, entry: DatasetEntry, file: BinaryIO) -> DatasetEntry:
         """Return an entry with the place of its session and the ones before; others as they are."""
-        user = None if entry.dialog is None else entry.dialog.user_id
-        if user is None or user not in self._places:
-            return entry
-        return next(each for each in self.of(user, file) if each.dataset_index == entry.dataset_index)
+        user, line = entry.user_id, entry.dataset_index
+        sessions = self.of(user, file) if user is not None and user in self._places else ()
+        return next((each for each in sessions if each.dataset_index == line), entry)
 
     def batches(self, entries: Iterable[DatasetEntry], file: BinaryIO) -> Iterator[list[DatasetEntry]]:
         """Yield the entries one by one, but a client's sessions together where their first line stands."""
         for entry in entries:
-            user = None if entry.dialog is None else entry.dialog.user_id
+            user = entry.user_id
             if user is None or user not in self._places:
                 yield [entry]
             elif entry.dataset_index == min(self._places[user][::2]):
@@ -349,17 +354,19 @@ class ClientSessions:
 class DatasetIndex:
     """Index of the dialogues of a dataset by id, with their places in the file.
 
+    Sessions of clients have their places among the first ``limit`` lines, as in a run with that limit.
+
     Raises:
         UsageError: on construction, if the file is not a usable dataset.
         OSError: if the file cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limit: int | None = None) -> None:
         check_dataset_file(path)
         self.path = path
         self._places: dict[str, tuple[int, int, int]] = {}
         with path.open("rb") as file:
-            self._sessions = ClientSessions(file)
+            self._sessions = ClientSessions(file, limit)
             start = 0
             for line in iter_lines(file):
                 end = file.tell()
@@ -571,6 +578,24 @@ def digest_dataset(path: Path | SpooledDataset) -> tuple[str, int]:
                 lines += not blank
                 blank = not part.strip(b" \t\r")
     return sha256.hexdigest(), lines + (not blank)
+
+
+def shard_lines(dataset: Path | SpooledDataset, shard: Shard, limit: int | None = None) -> int:
+    """Return the number of lines that a shard holds of the first ``limit`` ones.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    held = 0
+    with dataset.open("rb") as file:
+        for line in islice(iter_lines(file), limit):
+            if _USER in line.data:
+                break
+            held += shard.holds(line.number)
+        else:
+            return held
+        file.seek(0)
+        return sum(shard.holds(entry.dataset_index, entry.user_id) for entry in read_entries(file, limit))
 
 
 def detect_language(text: str) -> str:

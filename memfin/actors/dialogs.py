@@ -221,7 +221,7 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
         sessions = ClientSessions(file, self._config.limit)
         entries, shard = read_entries(file, self._config.limit), self._shard
         if shard is not None:
-            entries = (entry for entry in entries if shard.holds(entry.dataset_index, _user_of(entry)))
+            entries = (entry for entry in entries if shard.holds(entry.dataset_index, entry.user_id))
         return sessions.batches(entries, file)
 
     async def _send_entry(self, entry: list[DatasetEntry]) -> None:
@@ -240,7 +240,7 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
             lines = await self._directory.read(known)
             result = await self._thread.finish(recorded_result, entry, known, lines, self._path)
             await send(self._committed if known.judged else self._answered, result)
-            if entry.dialog is None or entry.dialog.user_id is None:
+            if entry.dialog is None or entry.user_id is None:
                 return None
             return DialogTask(dataset_index=index, dialog=entry.dialog, done=result.trace)
         if entry.dialog is not None:
@@ -315,10 +315,6 @@ def recorded_result(
         judge_failures=known.judge_failures,
         judgements=[decode(line, Judgement) for line in lines.judgements],
     )
-
-
-def _user_of(entry: DatasetEntry) -> str | None:
-    return entry.dialog.user_id if entry.dialog is not None else None
 
 
 def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:

@@ -22,6 +22,7 @@ from memfin.dataset import (
     SpooledDataset,
     check_dataset_file,
     digest_dataset,
+    shard_lines,
     named_dataset,
 )
 from memfin.errors import UsageError
@@ -230,6 +231,7 @@ def make_plan(
         path = spool.path
     try:
         sha256, lines = digest_dataset(spool or path)
+        held = None if shard is None else shard_lines(spool or path, shard, config.limit)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
@@ -256,7 +258,7 @@ def make_plan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
         dataset_path=config.dataset or "builtin:sample.jsonl",
-        dialogs=dialogs if shard is None else shard.lines(dialogs),
+        dialogs=dialogs if held is None else held,
         model_name=agents.model_name,
         judge=resolved_judge,
         **rules,
