@@ -22,8 +22,8 @@ from memfin.dataset import (
     SpooledDataset,
     check_dataset_file,
     digest_dataset,
-    shard_lines,
     named_dataset,
+    shard_lines,
 )
 from memfin.errors import UsageError
 from memfin.journal import DATASET, JUDGE_CONTROLS
@@ -231,12 +231,13 @@ def make_plan(
         path = spool.path
     try:
         sha256, lines = digest_dataset(spool or path)
-        held = None if shard is None else shard_lines(spool or path, shard, config.limit)
+        dialogs = lines if config.limit is None else min(lines, config.limit)
+        if shard is not None:
+            dialogs = shard_lines(spool or path, shard, config.limit)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
         prepare_scoring()
-    dialogs = lines if config.limit is None else min(lines, config.limit)
     first = shard is None or shard.index == 0
 
     def replayers(wires: AnyWires) -> list[Replayer]:
@@ -258,7 +259,7 @@ def make_plan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
         dataset_path=config.dataset or "builtin:sample.jsonl",
-        dialogs=dialogs if held is None else held,
+        dialogs=dialogs,
         model_name=agents.model_name,
         judge=resolved_judge,
         **rules,
