@@ -19,6 +19,7 @@ from memfin.errors import RunStopped
 from memfin.journal import DIALOG_TRACE
 from memfin.journal.checkpoints import TURNS
 from memfin.runtime.plan import RunPlan, make_plan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
@@ -143,7 +144,7 @@ async def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path, worker
     assert await run(plan(tmp_path, name="other", workers_dialog=workers)) == []
     assert (tmp_path / "other/r" / SUMMARY).read_bytes() == (tmp_path / "runs/r" / SUMMARY).read_bytes()
     assert Carrying.held == {
-        **{f"eval_user_r_u{user}": [f"u{user}s{index}" for index in range(3)] for user in range(5)},
+        **{f"eval_client_r_u{user}": [f"u{user}s{index}" for index in range(3)] for user in range(5)},
         "eval_user_r_lone": ["lone"],
     }
     replies = [turn["pred_assistant_text"][0] for turn in traces(tmp_path, "other/r")["u3s2"]["turns"]]
@@ -160,6 +161,20 @@ async def test_two_shards_give_the_same_bytes(tmp_path: Path) -> None:
         await run(plan(tmp_path, name="parts", shard=shard))
     await anyio.to_thread.run_sync(merge_shards, [tmp_path / "parts/r.shards"], tmp_path / "parts/r")
     assert (tmp_path / "parts/r" / SUMMARY).read_bytes() == (tmp_path / "runs/r" / SUMMARY).read_bytes()
+
+
+async def test_sessions_are_scored_again_as_they_stood_below_the_limit(tmp_path: Path) -> None:
+    first = dialog("a", 1, user_id="u", session_index=2, facts=[{**FACT, "value": "第1个问题"}])
+    probes = [{"id": "p", "after": 1, "question": "?", "fact": "loss"}]
+    lines = [first, dialog("b", 1, user_id="u", session_index=3, probes=probes)]
+    later = dialog("c", 1, user_id="u", session_index=1)
+    data = write_jsonl(tmp_path / "data.jsonl", [*lines, later])
+    await run(plan(tmp_path, limit=2))
+    again = Run(make_rescore_plan(tmp_path / "runs/r" / DIALOG_TRACE, data, tmp_path / "again"))
+    await again.run()
+    rows, scored = (read_jsonl(tmp_path / each / "turn_eval.jsonl") for each in ("runs/r", "again"))
+    assert scored == rows
+    assert [row["session_index"] for row in rows] == [1, 2]
 
 
 async def test_clients_are_side_by_side(tmp_path: Path) -> None:
@@ -264,7 +279,7 @@ async def test_a_run_that_is_stopped_within_a_client_goes_on(tmp_path: Path, age
     warned = await run(make_resume_plan(tmp_path / "runs/r", agent=Stopping))
     assert (tmp_path / "runs/r" / SUMMARY).read_bytes() == (tmp_path / "whole/r" / SUMMARY).read_bytes()
     (user,) = Carrying.held
-    assert (user == "eval_user_r_u0") == (agent is Carrying)
+    assert (user == "eval_client_r_u0") == (agent is Carrying)
     assert ["held again for its memory" in message for message in warned] == (
         [True] if agent is Storing else []
     )
