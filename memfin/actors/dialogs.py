@@ -470,6 +470,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
         self._wants = wires.wants
         self._observer_factory = observer_factory
         self._starts = starts
+        self._resumed = wires.directory.existing
         self._client = _Client()
 
     async def handle(self, message: DialogTask | ClientTask) -> None:
@@ -505,7 +506,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
                     begun = task.begun
                     if begun is not None:
                         client.carried, client.attempt = begun.carried, begun.attempt
-                    elif before is not None:
+                    elif self._resumed:  # an outliving store may know the words of an unfinished session
                         client.again, client.carried = [*sessions[:place]], None
                         client.attempt = f"_again_{secrets.token_hex(4)}"
                 begun = begun if begun is not None and begun.turns else None
