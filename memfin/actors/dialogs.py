@@ -36,14 +36,7 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.reading import decode, iter_jsonl
-from memfin.dataset import (
-    ClientSessions,
-    DatasetEntry,
-    DatasetIndex,
-    align_turn_pairs,
-    read_entries,
-    unscored_pairs,
-)
+from memfin.dataset import DatasetEntry, align_turn_pairs, read_entries, unscored_pairs
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
 from memfin.ledger.scoring import stored_facts
@@ -51,6 +44,7 @@ from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
 from memfin.scoring.rows import recorded_dialog
+from memfin.sessions import ClientSessions, DatasetIndex
 from memfin.shards import Shard
 
 E = TypeVar("E")

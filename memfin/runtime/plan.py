@@ -23,7 +23,6 @@ from memfin.dataset import (
     check_dataset_file,
     digest_dataset,
     named_dataset,
-    shard_lines,
 )
 from memfin.errors import UsageError
 from memfin.journal import DATASET, JUDGE_CONTROLS
@@ -42,6 +41,7 @@ from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 from memfin.scoring.user_detectors import TAG_MAPPER, compile_patterns, load_detectors, load_tag_mapper
+from memfin.sessions import shard_lines
 from memfin.shards import Shard
 from memfin.version import __version__
 

@@ -12,7 +12,7 @@ from memfin.actors.measuring import resolve_metrics
 from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode
-from memfin.dataset import DatasetIndex, digest_dataset
+from memfin.dataset import digest_dataset
 from memfin.errors import UsageError
 from memfin.judges.registry import JudgeLike
 from memfin.pressure.expand import is_expanded
@@ -20,6 +20,7 @@ from memfin.runtime.judging import judge_controls, judge_name, make_judge
 from memfin.runtime.plan import RunPlan, scoring_inputs, scoring_rules
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
+from memfin.sessions import DatasetIndex
 
 R = TypeVar("R")
 

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.http.protocol import openapi_document
 from memfin.contracts import ProgressEvent, Warned
-from memfin.dataset import ClientSessions, DatasetIndex, read_entries
+from memfin.dataset import read_entries
 from memfin.errors import RunStopped
 from memfin.journal import DIALOG_TRACE
 from memfin.journal.checkpoints import TURNS
@@ -23,6 +23,7 @@ from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
+from memfin.sessions import ClientSessions, DatasetIndex
 from memfin.validation import validate_path, validate_run
 from tests.support import LONG, dialog, read_jsonl, write_jsonl
 
