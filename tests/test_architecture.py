@@ -27,6 +27,7 @@ RANKS: Mapping[str, int] = {
     "client": 1,
     "shards": 1,
     "dataset": 2,
+    "sessions": 2,
     "chats": 2,
     "scoring": 2,
     "metrics": 2,

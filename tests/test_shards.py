@@ -83,6 +83,7 @@ async def test_every_line_is_evaluated_in_one_shard_and_users_stay_together(tmp_
         assert run.directory.progress == tmp_path / "logs" / f"progress_big.{index}-of-3.jsonl"
         assert [*validate_run(run.directory.path)] == []
         traces = read_jsonl(run.directory.path / "dialog_trace.jsonl")
+        assert run.plan.dialogs == len(traces)
         assert {trace["run_id"] for trace in traces} == {RUN_ID}
         found += traces
         for trace in traces:

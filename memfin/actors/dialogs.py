@@ -36,14 +36,7 @@ from memfin.contracts import (
     TurnTrace,
 )
 from memfin.contracts.reading import decode, iter_jsonl
-from memfin.dataset import (
-    ClientSessions,
-    DatasetEntry,
-    DatasetIndex,
-    align_turn_pairs,
-    read_entries,
-    unscored_pairs,
-)
+from memfin.dataset import DatasetEntry, align_turn_pairs, read_entries, unscored_pairs
 from memfin.errors import RunFault, UsageError
 from memfin.journal import DIALOG_TRACE, JUDGEMENTS, TURN_EVAL, CommittedDialog, CommittedLines, Entry
 from memfin.ledger.scoring import stored_facts
@@ -51,6 +44,7 @@ from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
 from memfin.scoring.rows import recorded_dialog
+from memfin.sessions import ClientSessions, DatasetIndex
 from memfin.shards import Shard
 
 E = TypeVar("E")
@@ -221,7 +215,7 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
         sessions = ClientSessions(file, self._config.limit)
         entries, shard = read_entries(file, self._config.limit), self._shard
         if shard is not None:
-            entries = (entry for entry in entries if shard.holds(entry.dataset_index, _user_of(entry)))
+            entries = (entry for entry in entries if shard.holds(entry.dataset_index, entry.user_id))
         return sessions.batches(entries, file)
 
     async def _send_entry(self, entry: list[DatasetEntry]) -> None:
@@ -240,7 +234,7 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
             lines = await self._directory.read(known)
             result = await self._thread.finish(recorded_result, entry, known, lines, self._path)
             await send(self._committed if known.judged else self._answered, result)
-            if entry.dialog is None or entry.dialog.user_id is None:
+            if entry.dialog is None or entry.user_id is None:
                 return None
             return DialogTask(dataset_index=index, dialog=entry.dialog, done=result.trace)
         if entry.dialog is not None:
@@ -315,10 +309,6 @@ def recorded_result(
         judge_failures=known.judge_failures,
         judgements=[decode(line, Judgement) for line in lines.judgements],
     )
-
-
-def _user_of(entry: DatasetEntry) -> str | None:
-    return entry.dialog.user_id if entry.dialog is not None else None
 
 
 def _is_of(turns: Sequence[TurnTrace], dialog: Dialog | None) -> bool:
@@ -474,6 +464,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
         self._wants = wires.wants
         self._observer_factory = observer_factory
         self._starts = starts
+        self._resumed = wires.directory.existing
         self._client = _Client()
 
     async def handle(self, message: DialogTask | ClientTask) -> None:
@@ -509,7 +500,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
                     begun = task.begun
                     if begun is not None:
                         client.carried, client.attempt = begun.carried, begun.attempt
-                    elif before is not None:
+                    elif self._resumed:  # an outliving store may know the words of an unfinished session
                         client.again, client.carried = [*sessions[:place]], None
                         client.attempt = f"_again_{secrets.token_hex(4)}"
                 begun = begun if begun is not None and begun.turns else None

@@ -119,19 +119,19 @@ class Prober:
 
     async def _made(self, place: int, turns: Sequence[TurnTrace], copies: list[Copy]) -> Copy:
         """Return a copy that can be asked; all that were made are in ``copies``."""
-        ending, own = f"_probe{place}", self._session
+        own = self._session
+        name = f"probe{place}_{own.session.session_id}"  # of no conversation, and of no other copy
         if self._kind == "snapshot":
             state, why = await self._state()
             if state is None:
                 raise _CopyFailedError(f"no snapshot: {why}")
             return await self._started(own, own.session, copies, state)
         if self._kind == "session":
-            asked = own.session.replace(session_id=own.session.session_id + ending)
-            return await self._started(own, asked, copies)
+            return await self._started(own, own.session.replace(session_id=name), copies)
         carried: bytes | None = None
         for number, each in enumerate((*self._earlier, own)):
-            ids = {name: each.session[name] + ending for name in ("user_id", "session_id")}
-            copy = await self._started(each, each.session.replace(**ids, carried=carried), copies)
+            heard_by = each.session.replace(user_id=name, session_id=f"{name}_{number}", carried=carried)
+            copy = await self._started(each, heard_by, copies)
             last = number == len(self._earlier)
             for pair in each.pairs[: len(turns)] if last else each.pairs:
                 heard = await copy.turn(pair)

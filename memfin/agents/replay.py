@@ -112,11 +112,12 @@ def open_session(
 
     ``attempt`` is put after the ids where a client's sessions are held again.
     """
+    kind, name = ("user", dialog.dialog_id) if dialog.user_id is None else ("client", dialog.user_id)
     return Session(
         run_id=options.run_id,
         dialog_id=dialog.dialog_id,
         session_id=f"session_{options.run_id}_{dialog.dialog_id}{attempt}",
-        user_id=f"eval_user_{options.run_id}_{dialog.user_id or dialog.dialog_id}{attempt}",
+        user_id=f"eval_{kind}_{options.run_id}_{name}{attempt}",
         language=dialog.language or detect_language(dialog.turns[0].text),
         history_mode=options.history,
         seed=options.seed,

@@ -115,8 +115,6 @@ class Counts:
                 self.errors += event.failed
             case DialogDone():
                 self.dialogs += 1
-                if self.total is not None:  # a shard guesses how many dialogues its users have
-                    self.total = max(self.total, self.dialogs)
                 self._unjudged.pop(event.dialog_id, None)
             case QuestionDone():
                 self.dialogs += 1

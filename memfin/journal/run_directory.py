@@ -68,7 +68,7 @@ class DirectoryWriter:
         self.path = path
         self._title = title
         self._advice = advice
-        self._existing = existing
+        self.existing = existing
         self._begun = existing
         self._disk = disk or Disk()
         self._lock = RunLock(path, self._disk)
@@ -179,10 +179,10 @@ class RunDirectory(DirectoryWriter):
             RunFault: the machine refuses: no space, no permission, an I/O error.
         """
         try:
-            await self._finish(self._recover if self._existing else self._create)
+            await self._finish(self._recover if self.existing else self._create)
         except BaseException:
             with suppress(RunFault):
-                if not self._existing and self._log is not None:  # it is made, and the host was cancelled
+                if not self.existing and self._log is not None:  # it is made, and the host was cancelled
                     await self.discard()
             with suppress(RunFault):
                 await self._close()

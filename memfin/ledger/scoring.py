@@ -84,7 +84,7 @@ def has_memory(dialog: Dialog) -> bool:
 def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow]) -> list[TurnEvalRow]:
     """Return the rows of a dialogue with its readings; those without facts, probes and sessions are the same.
 
-    A probe is in the row of the turn after which it was asked.
+    A probe is in the row of the turn after which it was asked, or was to be asked if the session went on.
     """
     if dialog.session_index is not None:
         rows = [row.replace(session_index=dialog.session_index) for row in rows]
@@ -92,7 +92,8 @@ def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow])
         facts = fact_readings(dialog, trace)
         rows = [row.replace(facts=facts[row.turn_pair_id - 1]) for row in rows]
     if dialog.probes:
-        after = {probe.id: probe.after for probe in dialog.probes}
+        last = max((row.turn_pair_id for row in rows), default=0)
+        after = {probe.id: min(probe.after, last) for probe in dialog.probes}
         readings = probe_readings(dialog, trace)
         rows = [
             row.replace(probes=[each for each in readings if after[each.probe] == row.turn_pair_id])

@@ -7,10 +7,10 @@ from memfin.actors.dialog_scoring import DialogTotals
 from memfin.actors.dialogs import traces_of_run
 from memfin.contracts import Counters, EvalSummary, TurnEvalRow, TurnStatus
 from memfin.contracts.reading import InvalidRecord, iter_jsonl
-from memfin.dataset import DatasetIndex
 from memfin.errors import UsageError
 from memfin.language import marked
 from memfin.metrics.aggregate import MetricsState
+from memfin.sessions import DatasetIndex
 
 NO_TRACES: Final = marked("profiles are in the traces: give --dialog-trace and --dataset")
 

@@ -41,6 +41,7 @@ from memfin.scoring.lexicon import lexicon_hashes
 from memfin.scoring.risk import read_tag_map
 from memfin.scoring.rows import prepare_scoring
 from memfin.scoring.user_detectors import TAG_MAPPER, compile_patterns, load_detectors, load_tag_mapper
+from memfin.sessions import shard_lines
 from memfin.shards import Shard
 from memfin.version import __version__
 
@@ -230,11 +231,13 @@ def make_plan(
         path = spool.path
     try:
         sha256, lines = digest_dataset(spool or path)
+        dialogs = lines if config.limit is None else min(lines, config.limit)
+        if shard is not None:
+            dialogs = shard_lines(spool or path, shard, config.limit)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
     if scoring_workers(config) == 0:
         prepare_scoring()
-    dialogs = lines if config.limit is None else min(lines, config.limit)
     first = shard is None or shard.index == 0
 
     def replayers(wires: AnyWires) -> list[Replayer]:
@@ -256,7 +259,7 @@ def make_plan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
         dataset_path=config.dataset or "builtin:sample.jsonl",
-        dialogs=dialogs if shard is None else shard.lines(dialogs),
+        dialogs=dialogs,
         model_name=agents.model_name,
         judge=resolved_judge,
         **rules,

@@ -12,7 +12,7 @@ from memfin.actors.measuring import resolve_metrics
 from memfin.actors.messages import WarningBoard
 from memfin.contracts import ConfigFile, DialogTrace, HistoryMode, RunManifest
 from memfin.contracts.reading import decode
-from memfin.dataset import DatasetIndex, digest_dataset
+from memfin.dataset import digest_dataset
 from memfin.errors import UsageError
 from memfin.judges.registry import JudgeLike
 from memfin.pressure.expand import is_expanded
@@ -20,6 +20,7 @@ from memfin.runtime.judging import judge_controls, judge_name, make_judge
 from memfin.runtime.plan import RunPlan, scoring_inputs, scoring_rules
 from memfin.runtime.settings import make_config
 from memfin.scoring.rows import prepare_scoring
+from memfin.sessions import DatasetIndex
 
 R = TypeVar("R")
 
@@ -74,20 +75,22 @@ def make_rescore_plan(
     Raises:
         UsageError: an input is unusable, or the trace was made from other data.
     """
-    index = None if dataset is None else DatasetIndex(dataset)
+    recorded = _beside(dialog_trace.with_name("config.json"), ConfigFile)
+    limit = None if recorded is None else recorded.settings.limit
+    index = None if dataset is None else DatasetIndex(dataset, limit)
     first: DialogTrace | None = None
     for trace, _ in traces_of_run(dialog_trace, index):
         first = first or trace
     if first is None:
         raise UsageError(f"trace {dialog_trace}: holds no dialogue")
-    recorded = _history(dialog_trace.with_name("config.json"), first)
+    known = _history(recorded, first)
     metrics = resolve_metrics(settings.get("metric", ()))
     config = make_config(
         {
             **settings,
             "dataset": None if dataset is None else str(dataset),
             "agent": "recorded",
-            "history": history or recorded or "free",
+            "history": history or known or "free",
             "trace_version": "v1" if first.trace_version == "v1" else "v1.1",
         },
         metrics,
@@ -120,17 +123,16 @@ def make_rescore_plan(
         },
         read=lambda wires: TraceSource(dialog_trace, index, wires),
         pressure=dataset is not None and is_expanded(dataset),
-        history_known=dataset is None or history is not None or recorded is not None,
+        history_known=dataset is None or history is not None or known is not None,
     )
     plan.directory, plan.progress = out, out / "progress.jsonl"
     return plan
 
 
-def _history(config: Path, first: DialogTrace) -> HistoryMode | None:
+def _history(recorded: ConfigFile | None, first: DialogTrace) -> HistoryMode | None:
     """Return the history mode of the recorded run: the trace says it (v1.1), or the run's config.json."""
     if first.history_mode is not msgspec.UNSET:
         return first.history_mode
-    recorded = _beside(config, ConfigFile)
     return None if recorded is None else recorded.settings.history
 
 

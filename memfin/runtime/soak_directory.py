@@ -88,7 +88,7 @@ class SoakDirectory(DirectoryWriter):
             self._writer.shutdown(wait=False)
 
     def _open(self) -> None:
-        if self._existing:
+        if self.existing:
             self._lock.acquire()
             remove_temporaries(self._disk, self.path)
             if (lines := self.path / LINES).exists():

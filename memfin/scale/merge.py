@@ -39,7 +39,7 @@ from memfin.contracts import (
 from memfin.contracts.reading import decode, read_json
 from memfin.contracts.settings import MAX_PROCESSES, MAX_WORKERS, settings_of
 from memfin.contracts.validity import LABELS
-from memfin.dataset import SAMPLE, ClientSessions, check_dataset_file, digest_dataset, read_entries
+from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset, read_entries
 from memfin.errors import RunFault, UsageError
 from memfin.journal import COMMITS, DATASET, DIALOGUES, JUDGE_CONTROLS, Artifact, Entry, progress_path
 from memfin.journal.artifacts import CONFIG, FIRST_ARTIFACTS, MANIFEST, artifact_checks
@@ -54,6 +54,7 @@ from memfin.metrics.custom import CustomMetric
 from memfin.runtime.outputs import pretty_json
 from memfin.runtime.plan import pressure_files
 from memfin.runtime.resume import changed_inputs, read_artifacts
+from memfin.sessions import ClientSessions
 from memfin.shards import Shard
 from memfin.version import __version__
 

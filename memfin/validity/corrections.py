@@ -19,7 +19,7 @@ from memfin.contracts import (
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.contracts.run import CorrectedDifference
 from memfin.contracts.validity import ADJUDICATED, LABELS
-from memfin.dataset import SAMPLE, DatasetIndex
+from memfin.dataset import SAMPLE
 from memfin.errors import UsageError
 from memfin.journal.layout import DATASET
 from memfin.metrics.aggregate import MetricsState, encode_summary
@@ -29,6 +29,7 @@ from memfin.report.render import replace_file
 from memfin.runtime.outputs import pretty_json
 from memfin.scoring.compliance import CATEGORIES
 from memfin.scoring.risk import DETECTED_TAGS, canonical_risk_tag
+from memfin.sessions import DatasetIndex
 from memfin.validation import Finding
 from memfin.validity.found import given_labels
 from memfin.validity.measurement import MAX_FINDINGS, InvalidLabels, LabelFiles

@@ -1,6 +1,7 @@
 """Probes: copies answer them, and the conversation does not notice."""
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+import memfin
+from memfin.agents.http import application
 from memfin.agents.observer import TurnObserver
 from memfin.agents.openai import OpenAIAgents
 from memfin.agents.protocol import AgentSettings, Session
@@ -16,9 +19,11 @@ from memfin.client.endpoint import Endpoint
 from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
 from memfin.contracts.reading import Line
 from memfin.dataset import normalize_dialog
+from memfin.ledger.scoring import with_memory
+from memfin.scoring.rows import score_dialog
 from memfin.validation.rules import DatasetRules
 from tests.agents.test_snapshots import without_times
-from tests.support import dialog
+from tests.support import dialog, read_jsonl
 
 PROBES = [Probe(id="p1", after=2, question="q1"), Probe(id="p2", after=2, question="q2")]
 PROBES += [Probe(id="p3", after=4, question="q3")]
@@ -99,6 +104,9 @@ async def test_a_probe_after_the_end_is_recorded_as_failed() -> None:
     assert answers(trace) == [("p1", "3"), ("late", "error")]
     assert isinstance(trace.probes, list)
     assert trace.probes[1].error == "not asked: the session ends with turn pair 4"
+    talk = TALK.replace(probes=[late])
+    rows = with_memory(talk, trace, score_dialog(talk, trace))
+    assert [[each.outcome for each in row.get("probes")] for row in rows] == [[], [], [], ["failed"]]
     line = {**dialog("d", 4), "probes": [msgspec.to_builtins(late)]}
     read = Line(1, msgspec.json.encode(line))
     found = list(DatasetRules().violations(read, line, [], Dialog))
@@ -133,6 +141,31 @@ async def test_a_replayed_copy_hears_the_sessions_before_as_another_user() -> No
     await replay_dialog(talk, 1, factory, ReplayOptions(run_id="r"), earlier=[(earlier, factory)])
     assert [each.dialog_id for each in opened] == ["d", "e", "d"]
     assert opened[1].user_id == opened[2].user_id != opened[0].user_id
+
+
+@pytest.mark.parametrize(
+    ("fork", "counts", "probed", "users"), [("replay", "1234", "24", 3), ("session", "1346", "25", 1)]
+)
+async def test_probes_of_sessions_with_an_agent_server(
+    fork: str, counts: str, probed: str, users: int, tmp_path: Path
+) -> None:
+    memory: dict[str, list[str]] = {}
+
+    def stored(session: Session, observer: TurnObserver) -> Hashing:
+        agent = Hashing(session, observer)
+        agent.heard = memory.setdefault(session.user_id, [])
+        return agent
+
+    lines = [dialog(name, 2, user_id="u") for name in ("d1", "d2")]
+    for line in lines:
+        line["probes"] = [{"id": line["dialog_id"], "after": 1, "question": "q"}]
+    async with TestServer(application(stored)) as server:
+        url = str(server.make_url("/")).rstrip("/")
+        await memfin.evaluate(lines, agent=url, probe_fork=fork, runs_dir=tmp_path, run_id="r")
+    told = sorted(read_jsonl(tmp_path / "r/dialog_trace.jsonl"), key=lambda each: each["dialog_id"])
+    assert [turn["pred_assistant_text"][0] for each in told for turn in each["turns"]] == [*counts]
+    assert [probe["answer"][0] for each in told for probe in each["probes"]] == [*probed]
+    assert len(memory) == users
 
 
 @pytest.mark.parametrize(

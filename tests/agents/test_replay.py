@@ -202,7 +202,9 @@ def test_session_and_user_ids_belong_to_one_run_and_one_dialogue() -> None:
         for run, name in itertools.product(("r1", "r2"), ("d1", "d2"))
     ]
     assert len({session.session_id for session in sessions}) == 4
-    assert len({session.user_id for session in sessions}) == 4
+    client = dialog(dialog_id="d3").replace(user_id="d1")
+    sessions.append(open_session(client, ReplayOptions(run_id="r1")))
+    assert len({session.user_id for session in sessions}) == 5
 
 
 def test_the_session_knows_language_and_history_mode() -> None:

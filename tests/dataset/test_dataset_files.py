@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memfin.dataset import SAMPLE, DatasetIndex, check_dataset_file, digest_dataset
+from memfin.dataset import SAMPLE, check_dataset_file, digest_dataset
 from memfin.errors import UsageError
+from memfin.sessions import DatasetIndex
 
 BOM = b"\xef\xbb\xbf"
 

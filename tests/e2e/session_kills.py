@@ -3,7 +3,8 @@
     python tests/e2e/session_kills.py --step 1
 
 A run is killed with SIGKILL in its N-th reply or after its N-th write to the journal, for every ``step``-th
-N, and again while it is resumed. Prints the number of kills and of differences; exit code 1 for any.
+N, those to probes included, and again while it is resumed. Prints the number of kills and of differences;
+exit code 1 for any.
 """
 
 import argparse
@@ -26,9 +27,12 @@ from memfin.runtime.plan import RunPlan, make_plan  # noqa: E402
 from memfin.runtime.resume import make_resume_plan  # noqa: E402
 from memfin.runtime.run import Run  # noqa: E402
 from memfin.scoring.rows import prepare_scoring  # noqa: E402
-from tests.support import dialog, write_jsonl  # noqa: E402
+from tests.support import dialog, read_jsonl, write_jsonl  # noqa: E402
 
 USERS, SESSIONS, TURNS = 3, 3, 2
+PROBES = ["p1", "p2"]
+"""Probes of the first user's second session, both after its first turn."""
+
 SUMMARY = "metrics_summary.json"
 
 
@@ -147,13 +151,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         sessions = ((user, index) for index in range(SESSIONS) for user in range(USERS))
-        write_jsonl(
-            root / "data.jsonl",
-            [
-                dialog(f"u{user}s{index}", TURNS, user_id=f"u{user}", session_time=f"2026-03-{index + 1:02}")
-                for user, index in sessions
-            ],
-        )
+        lines = [
+            dialog(f"u{user}s{index}", TURNS, user_id=f"u{user}", session_time=f"2026-03-{index + 1:02}")
+            for user, index in sessions
+        ]
+        lines[USERS]["probes"] = [{"id": name, "after": 1, "question": "?"} for name in PROBES]
+        write_jsonl(root / "data.jsonl", lines)
         prepare_scoring()  # once for all processes
         for agent in AGENTS:
             folder = root / agent.__name__
@@ -168,7 +171,9 @@ def main() -> int:
                     kills += killed(folder, agent, kind, 1 + number % 4)
                     kills += killed(folder, agent, kind, 3)
                     killed(folder, agent, "", 0)
-                    if (folder / "runs" / "r" / SUMMARY).read_bytes() != expected:
+                    traces = read_jsonl(folder / "runs" / "r" / "dialog_trace.jsonl")
+                    asked = [each["probe_id"] for trace in traces for each in trace.get("probes", ())]
+                    if (folder / "runs" / "r" / SUMMARY).read_bytes() != expected or asked != PROBES:
                         wrong += 1
                         sys.stdout.write(f"{agent.__name__}, {kind} {number}: another summary\n")
                     number += step

@@ -14,14 +14,16 @@ from anyio.lowlevel import checkpoint
 from memfin.agents.builtin import BuiltinAgent
 from memfin.agents.http.protocol import openapi_document
 from memfin.contracts import ProgressEvent, Warned
-from memfin.dataset import ClientSessions, DatasetIndex, read_entries
+from memfin.dataset import read_entries
 from memfin.errors import RunStopped
 from memfin.journal import DIALOG_TRACE
 from memfin.journal.checkpoints import TURNS
 from memfin.runtime.plan import RunPlan, make_plan
+from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.resume import make_resume_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
+from memfin.sessions import ClientSessions, DatasetIndex
 from memfin.validation import validate_path, validate_run
 from tests.support import LONG, dialog, read_jsonl, write_jsonl
 
@@ -143,7 +145,7 @@ async def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path, worker
     assert await run(plan(tmp_path, name="other", workers_dialog=workers)) == []
     assert (tmp_path / "other/r" / SUMMARY).read_bytes() == (tmp_path / "runs/r" / SUMMARY).read_bytes()
     assert Carrying.held == {
-        **{f"eval_user_r_u{user}": [f"u{user}s{index}" for index in range(3)] for user in range(5)},
+        **{f"eval_client_r_u{user}": [f"u{user}s{index}" for index in range(3)] for user in range(5)},
         "eval_user_r_lone": ["lone"],
     }
     replies = [turn["pred_assistant_text"][0] for turn in traces(tmp_path, "other/r")["u3s2"]["turns"]]
@@ -160,6 +162,20 @@ async def test_two_shards_give_the_same_bytes(tmp_path: Path) -> None:
         await run(plan(tmp_path, name="parts", shard=shard))
     await anyio.to_thread.run_sync(merge_shards, [tmp_path / "parts/r.shards"], tmp_path / "parts/r")
     assert (tmp_path / "parts/r" / SUMMARY).read_bytes() == (tmp_path / "runs/r" / SUMMARY).read_bytes()
+
+
+async def test_sessions_are_scored_again_as_they_stood_below_the_limit(tmp_path: Path) -> None:
+    first = dialog("a", 1, user_id="u", session_index=2, facts=[{**FACT, "value": "第1个问题"}])
+    probes = [{"id": "p", "after": 1, "question": "?", "fact": "loss"}]
+    lines = [first, dialog("b", 1, user_id="u", session_index=3, probes=probes)]
+    later = dialog("c", 1, user_id="u", session_index=1)
+    data = write_jsonl(tmp_path / "data.jsonl", [*lines, later])
+    await run(plan(tmp_path, limit=2))
+    again = Run(make_rescore_plan(tmp_path / "runs/r" / DIALOG_TRACE, data, tmp_path / "again"))
+    await again.run()
+    rows, scored = (read_jsonl(tmp_path / each / "turn_eval.jsonl") for each in ("runs/r", "again"))
+    assert scored == rows
+    assert [row["session_index"] for row in rows] == [1, 2]
 
 
 async def test_clients_are_side_by_side(tmp_path: Path) -> None:
@@ -238,7 +254,7 @@ class Storing(Carrying):
 
 
 @pytest.mark.parametrize("agent", [Carrying, Storing])
-@pytest.mark.parametrize("place", ["u0s0:2", "u0s1:1", "u0s1:2"])
+@pytest.mark.parametrize("place", ["u0s0:1", "u0s0:2", "u0s1:1", "u0s1:2"])
 async def test_a_run_that_is_stopped_within_a_client_goes_on(tmp_path: Path, agent: Any, place: str) -> None:
     write_jsonl(tmp_path / "data.jsonl", sessions(1, 3))
     runs: list[Run[Any]] = []
@@ -256,7 +272,8 @@ async def test_a_run_that_is_stopped_within_a_client_goes_on(tmp_path: Path, age
     Storing.store.clear()
     with pytest.raises(RunStopped):
         await runs[0].run()
-    done = {"u0s0"} if place < "u0s1:2" else {"u0s0", "u0s1"}
+    done = {f"u0s{index}" for index in range(2) if f"u0s{index}:2" <= place}
+    again = agent is Storing and bool(done)
     assert set(traces(tmp_path)) == done
     Carrying.held.clear()
     Storing.store.clear()  # as it would be in another process
@@ -264,11 +281,9 @@ async def test_a_run_that_is_stopped_within_a_client_goes_on(tmp_path: Path, age
     warned = await run(make_resume_plan(tmp_path / "runs/r", agent=Stopping))
     assert (tmp_path / "runs/r" / SUMMARY).read_bytes() == (tmp_path / "whole/r" / SUMMARY).read_bytes()
     (user,) = Carrying.held
-    assert (user == "eval_user_r_u0") == (agent is Carrying)
-    assert ["held again for its memory" in message for message in warned] == (
-        [True] if agent is Storing else []
-    )
-    assert done.isdisjoint(Carrying.held[user]) == (agent is Carrying)
+    assert (user == "eval_client_r_u0") == (agent is Carrying and bool(done))
+    assert ["held again for its memory" in message for message in warned] == [True] * again
+    assert done.isdisjoint(Carrying.held[user]) != again
     assert not (tmp_path / "runs/r" / TURNS).exists()
 
 

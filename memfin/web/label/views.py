@@ -11,12 +11,12 @@ from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, Finding, LabelledReply
 from memfin.contracts.validity import ADJUDICATED
-from memfin.dataset import DatasetIndex
 from memfin.language import marked, tr
 from memfin.report.dialogs import script_language
 from memfin.report.glossary import labels as glossary_labels
 from memfin.report.glossary import word
 from memfin.report.tables import agreement_headings, agreement_row, field_words
+from memfin.sessions import DatasetIndex
 from memfin.text.lines import one_line
 from memfin.validity.corrections import answers
 from memfin.validity.labelling import (

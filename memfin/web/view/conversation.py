@@ -54,7 +54,10 @@ def turns_of(
     Matches of ``search`` in messages and replies are marked.
     """
     return [
-        _turn(turn, rows.get(turn.turn_pair_id), votes.get(turn.turn_pair_id, ()), search)
+        {
+            **_turn(turn, rows.get(turn.turn_pair_id), votes.get(turn.turn_pair_id, ()), search),
+            "probes": [*_probes(trace, turn, rows.get(turn.turn_pair_id))],
+        }
         for turn in trace.turns
     ]
 
@@ -66,10 +69,13 @@ def profile_of(trace: DialogTrace) -> Pairs:
 
 def head_of(trace: DialogTrace) -> dict[str, Any]:
     """Return id, facts and the client's true profile of a dialogue, for the template."""
-    difficulty = labels("difficulty").get(trace.difficulty or "")
+    facts = [trace.scenario_type, labels("difficulty").get(trace.difficulty or "")]
+    if trace.client_id is not UNSET:
+        client, number = one_line(trace.client_id, 60), trace.session_index or 0
+        facts += [tr("{client}, session {number}", client=client, number=number), trace.session_time or None]
     return {
         "dialog": trace.dialog_id,
-        "facts": [one_line(each, 80) for each in (trace.scenario_type, difficulty) if each],
+        "facts": [one_line(each, 80) for each in facts if each],
         "profile": profile_of(trace),
     }
 
@@ -218,6 +224,21 @@ def _verdicts(row: TurnEvalRow | None, votes: Sequence[Judgement]) -> Iterator[I
             yield Item(one_line(vote.error or "", _VALUE_LIMIT), "unknown")
     if row is not None and row.judge_error and not votes:
         yield Item(one_line(row.judge_error, _VALUE_LIMIT), "unknown")
+
+
+def _probes(trace: DialogTrace, turn: TurnTrace, row: TurnEvalRow | None) -> Iterator[dict[str, str]]:
+    """Yield the probes after a turn with their scores; those that came too late stand at the last turn."""
+    scored = {each.probe: each for each in (row.get("probes", ()) if row else ())}
+    for probe in () if trace.probes is UNSET else trace.probes:
+        if min(probe.after, trace.turns[-1].turn_pair_id) == turn.turn_pair_id:
+            reading = scored.get(probe.probe_id)
+            yield {
+                "question": probe.question,
+                "answer": probe.answer or "",
+                "error": one_line(probe.error or "", _VALUE_LIMIT),
+                "outcome": labels("outcomes")[reading.outcome] if reading else "",
+                "level": "" if reading is None else "hit" if reading.correct else "miss",
+            }
 
 
 def _facts(turn: TurnTrace) -> Iterator[tuple[str, str]]:
