@@ -27,7 +27,10 @@ HERE: Final = Path(__file__).parent
 DOCS: Final = HERE.parent / "docs"
 PAGES: Final = {"en": DOCS / "leaderboard.md", "zh": DOCS / "zh" / "leaderboard.md"}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
-LIBRARY: Final = "openai:rules --agent-system none --probe-fork session --workers-dialog 1 --fail-on-error 0 --agent-memory"
+LIBRARY: Final = (
+    "openai:rules --agent-system none --probe-fork session --workers-dialog 1"
+    " --fail-on-error 0 --agent-memory"
+)
 AGENTS: Final = {
     "echo": "echo",
     "oracle": "oracle",

@@ -1,8 +1,8 @@
 """A model that follows rules, as an OpenAI-compatible server on loopback, for the memory libraries.
 
-As the model behind mem0 or LangMem it extracts the sentences of the client's words that are no questions, and it
-embeds words by their hashes. As the agent's model it answers with the facts in its prompt. Equal requests get
-equal answers: a figure is that of what the library stores and finds, not of a model's skill.
+As the model behind mem0 or LangMem it extracts the sentences of the client's words that are no questions,
+and it embeds words by their hashes. As the agent's model it answers with the facts in its prompt. Equal
+requests get equal answers: a figure is that of what the library stores and finds, not of a model's skill.
 """
 
 import json
@@ -46,9 +46,7 @@ def message(request: dict[str, Any]) -> dict[str, Any]:
         calls = [{"id": f"c{n}", "type": "function", "function": each} for n, each in enumerate(named)]
         return {"role": "assistant", "content": "", **({"tool_calls": calls} if calls else {})}
     if request.get("response_format"):
-        found = [
-            {"id": str(n), "text": fact, "attributed_to": "user"} for n, fact in enumerate(facts(prompt))
-        ]
+        found = [{"text": fact, "attributed_to": "user"} for fact in facts(prompt)]
         return {"role": "assistant", "content": json.dumps({"memory": found})}
     shown = re.findall(r"^- (.*)$", request["messages"][0]["content"], re.MULTILINE)
     text = "\n".join(shown) or UNKNOWN[_CHINESE.search(prompt) is not None]
