@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-import memory_model
 import msgspec
 
+from benchmarks.memory_model import served
 from memfin.contracts.ledger import FactReading, ProbeReading
 from memfin.dataset import CLIENTS
 
@@ -123,7 +123,7 @@ def main() -> None:
     options = parser.parse_args()
     lines: dict[str, list[str]] = {}
     for name in options.only.split(","):
-        with tempfile.TemporaryDirectory() as directory, memory_model.served() as url:
+        with tempfile.TemporaryDirectory() as directory, served() as url:
             lines[name] = run(AGENTS[name], options.dataset, Path(directory), url)
     for language, page in PAGES.items():
         made = table(lines, language)

@@ -7,8 +7,7 @@ import os
 from functools import cache
 from typing import Any, Final
 
-from memory_model import DIMENSIONS
-
+from benchmarks.memory_model import DIMENSIONS
 from memfin.agents.memory_context import MemoryContext
 from memfin.agents.protocol import Session
 from memfin.contracts import RecallItem, RecallTrace
@@ -26,7 +25,8 @@ def _shared_mem0() -> Any:
     from memfin.agents.adapters.mem0 import AsyncMemory, shared_mem0  # noqa: PLC0415 - an extra
 
     model = {"provider": "openai", "config": _reached("openai_base_url")}
-    store = {"collection_name": "facts", "embedding_model_dims": DIMENSIONS, "path": os.environ["MEM0_DIR"]}
+    path = os.environ["MEM0_DIR"] + "/store"
+    store = {"collection_name": "facts", "embedding_model_dims": DIMENSIONS, "path": path}
     config = {
         "llm": model,
         "embedder": model,
@@ -40,7 +40,9 @@ def _shared_mem0() -> Any:
 def _shared_langmem() -> Any:
     from langchain_openai import ChatOpenAI, OpenAIEmbeddings  # noqa: PLC0415
     from langgraph.store.memory import InMemoryStore  # noqa: PLC0415
-    from langmem import create_memory_store_manager  # noqa: PLC0415 - not a package of this project
+    from langmem import (  # type: ignore[import-not-found]  # noqa: PLC0415 - no package of the project's
+        create_memory_store_manager,
+    )
 
     embed = OpenAIEmbeddings(**_reached("base_url"), check_embedding_ctx_length=False)
     store = InMemoryStore(index={"dims": DIMENSIONS, "embed": embed, "fields": ["content.content"]})
