@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from benchmarks.memory_model import served
 from memfin.contracts.ledger import FactReading, ProbeReading
 from memfin.dataset import CLIENTS
 
@@ -26,6 +27,10 @@ HERE: Final = Path(__file__).parent
 DOCS: Final = HERE.parent / "docs"
 PAGES: Final = {"en": DOCS / "leaderboard.md", "zh": DOCS / "zh" / "leaderboard.md"}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+LIBRARY: Final = (
+    "openai:rules --agent-system none --probe-fork session --workers-dialog 1"
+    " --fail-on-error 0 --agent-memory"
+)
 AGENTS: Final = {
     "echo": "echo",
     "oracle": "oracle",
@@ -35,6 +40,8 @@ AGENTS: Final = {
     "Bm25": "memory_agents:Bm25",
     "DoNothing": "memory_agents:DoNothing",
     "AlwaysRefusing": "memory_agents:AlwaysRefusing",
+    "mem0": f"{LIBRARY} memory_libraries:mem0",
+    "LangMem": f"{LIBRARY} memory_libraries:LangMem",
 }
 HEADS: Final = {
     "en": "agent,used,stale,foreign,revoked,planted,abstained,probed right,same,1 later,2 later,3+ later",
@@ -76,15 +83,20 @@ def figures(rows: Iterable[Row]) -> Iterator[str]:
         )
 
 
-def run(agent: str, clients: Path, directory: Path) -> list[str]:
-    """Return the cells of an agent's line, or the reason for there being none."""
+def run(agent: str, clients: Path, directory: Path, url: str) -> list[str]:
+    """Return the cells of an agent's line, or the reason for there being none; ``url`` is the model's."""
     command = [
-        sys.executable, "-m", "memfin", "run", str(clients), "--agent", agent, "--quiet",
-        "--runs-dir", str(directory), "--run-id", "run",
+        sys.executable, "-m", "memfin", "run", str(clients), "--quiet",
+        "--runs-dir", str(directory), "--run-id", "run", "--agent", *agent.split(),
     ]  # fmt: skip
-    paths = os.pathsep.join([str(HERE.parent), str(HERE)])
+    settings = {
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
+        "MEMFIN_AGENT_BASE_URL": url,
+        "OPENROUTER_API_KEY": "",  # mem0 would send everything there
+        "MEM0_DIR": str(directory / "mem0"),
+    }
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+        command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         return [(done.stderr.strip().splitlines() or ["no output"])[-1].replace("|", "/")]
@@ -111,8 +123,8 @@ def main() -> None:
     options = parser.parse_args()
     lines: dict[str, list[str]] = {}
     for name in options.only.split(","):
-        with tempfile.TemporaryDirectory() as directory:
-            lines[name] = run(AGENTS[name], options.dataset, Path(directory))
+        with tempfile.TemporaryDirectory() as directory, served() as url:
+            lines[name] = run(AGENTS[name], options.dataset, Path(directory), url)
     for language, page in PAGES.items():
         made = table(lines, language)
         if not options.write:

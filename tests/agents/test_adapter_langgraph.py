@@ -1,6 +1,7 @@
 """LangGraph graphs as agents: the real package, a model on loopback."""
 
 import operator
+from collections.abc import Iterable
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -15,10 +16,12 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Op, Result, SearchOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
+from msgspec import UNSET, UnsetType
 
+from memfin.agents.adapters import langgraph as langgraph_adapter
 from memfin.agents.adapters.langchain import TurnRecorder
 from memfin.agents.adapters.langgraph import ObservedStore, graph_agent
 from memfin.contracts import ModelUsage
@@ -232,13 +235,13 @@ async def test_a_retried_turn_of_a_graph_without_thread_is_asked_again(
     assert result.retries == 1
 
 
-def note_graph() -> StateGraph[Any, Any, Any, Any]:
-    """Return a graph that keeps notes on its user in the store and reads them at every turn."""
+def note_graph(name: str = "user_id") -> StateGraph[Any, Any, Any, Any]:
+    """Return a graph that keeps notes in the store, by an id of its config, and reads them at every turn."""
 
     async def talk(
         state: MessagesState, *, config: RunnableConfig, store: BaseStore
     ) -> dict[str, list[BaseMessage]]:
-        space = ("notes", config.get("configurable", {})["user_id"])
+        space = ("notes", config.get("configurable", {}).get(name, name))
         found = await store.asearch(space, limit=5)
         text = str(state["messages"][-1].text)
         await store.aput(space, f"note{len(found)}", {"text": text})
@@ -265,6 +268,42 @@ async def test_what_nodes_read_from_the_store_is_recorded_as_recalled(
     assert graph.store is store  # the graph itself is left as it was
 
 
+async def test_the_clients_items_in_the_store_are_the_agents_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langgraph_adapter, "PAGE", 2)
+    store = InMemoryStore()
+    for space in (("notes", "another client"), ("products",)):
+        store.put(space, "k", {"text": "nothing of the client"})
+    graph = note_graph().compile(store=store)
+    turns = (await replayed(graph_agent(graph), monkeypatch)).trace.turns
+    held = [[item.content for item in turn.memory.items] if turn.memory else None for turn in turns]
+    assert held == [QUESTIONS[:1], QUESTIONS[:2], QUESTIONS[:3]]
+    assert turns[0].memory
+    assert turns[0].memory.items[0].item_id == "note0"
+
+
+class UnreadableStore(InMemoryStore):
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        asked = list(ops)
+        if any(isinstance(op, SearchOp) and op.limit == langgraph_adapter.PAGE for op in asked):
+            raise OSError("the disk is gone")
+        return await super().abatch(asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "store", "error"),
+    [
+        ("another", InMemoryStore(), UNSET),
+        ("user_id", UnreadableStore(), "memory: the store is unreadable: OSError: the disk is gone"),
+    ],
+)
+async def test_a_store_that_tells_nothing_of_the_client_is_not_reported(
+    name: str, store: BaseStore, error: str | UnsetType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = graph_agent(note_graph(name).compile(store=store))
+    turn = (await replayed(agent, monkeypatch, turns=1)).trace.turns[0]
+    assert (turn.pred_assistant_text, turn.memory, turn.observation_error) == ("0 notes", UNSET, error)
+
+
 async def test_dialogues_of_one_graph_keep_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = note_graph().compile(store=InMemoryStore(), checkpointer=InMemorySaver())
     agent = graph_agent(graph)
@@ -284,7 +323,7 @@ async def test_a_thread_in_memory_goes_with_its_dialogue(monkeypatch: pytest.Mon
 
 def test_an_observed_store_reads_and_writes_like_its_own() -> None:
     recorder = TurnRecorder()
-    store: BaseStore = ObservedStore(InMemoryStore(), lambda: recorder)
+    store: BaseStore = ObservedStore(InMemoryStore(), lambda: recorder, "u")
     store.put(("a",), "k", {"risk": "低", "horizon": "长"})
     assert store.get(("a",), "missing") is None
     found = store.get(("a",), "k")

@@ -2,18 +2,23 @@
 
 import json
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+import memfin
 from memfin.agents.observer import TurnObserver
 from memfin.agents.openai import OpenAIAgents
 from memfin.agents.openai.identity import Identity
 from memfin.agents.protocol import AgentSettings, Session
 from memfin.client.endpoint import Endpoint
 from memfin.errors import UsageError
+from tests.client.faulty_server import FaultyServer
+from tests.support import dialog, write_jsonl
 
 
 def session(user: str, index: int) -> Session:
@@ -64,6 +69,32 @@ async def test_a_server_with_memory_knows_client_and_session() -> None:
     assert headers["X-User"] == "%E7%8E%8B%0D%0AX:%201/2"
     assert "X" not in headers
     assert json.dumps(agents.inputs["identity"]).count("{user_id}") == 2
+
+
+async def test_ids_differ_between_clients_and_last_over_the_sessions_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users, sessions = defaultdict(set), set()
+    data = [dialog(f"{client}{index}", 2, user_id=client) for index in (1, 2) for client in ("anna", "王")]
+    async with FaultyServer() as server:
+        monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", server.base_url)
+        await memfin.evaluate(
+            write_jsonl(tmp_path / "data.jsonl", data),
+            agent="openai:m",
+            runs_dir=tmp_path,
+            agent_user="{user_id}",
+            agent_headers=["X-User={user_id}", "X-Session-Id={session_id}#{session_index}"],
+        )
+        for body, headers in ((each.body, each.headers) for each in server.arrivals):
+            client = body["messages"][-1]["content"].partition("：")[0]  # the dialogue's name
+            users[client[:-1]].add(body["user"])
+            sessions.add((client, session_id := headers["X-Session-Id"]))
+            assert unquote(headers["X-User"]) == body["user"]
+            assert session_id[-1] == client[-1]
+    assert len(server.arrivals) == 8
+    assert [len(ids) for ids in users.values()] == [1, 1]
+    assert users["anna"] != users["王"]
+    assert len(sessions) == len({session_id for _, session_id in sessions}) == len(data)
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,23 @@ def test_a_model_needs_a_name_and_an_endpoint(monkeypatch: pytest.MonkeyPatch) -
     assert "MEMFIN_AGENT_BASE_URL" in refusal("openai:m", document=RECORD)
     monkeypatch.setenv("MEMFIN_AGENT_BASE_URL", "http://127.0.0.1:1/v1")
     assert "name the model" in refusal("openai: ", document=RECORD)
-    memory = AgentSettings(memory="builtin")
-    assert "has no memory" in refusal("openai:m", document=RECORD, settings=memory)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"memory": "builtin"},
+        {"history": "none"},
+        {"user": "{user_id}"},
+        {"headers": ["X-User={user_id}"]},
+        {"metadata": "{}"},
+    ],
+)
+def test_settings_of_sessions_are_refused_by_a_model(given: dict[str, Any]) -> None:
+    message = refusal("openai:m", document=RECORD, settings=AgentSettings(**given))
+    assert message == (
+        f"setting agent_{next(iter(given))}: is for agents; a RAG system has no memory and no sessions"
+    )
 
 
 @each_case("given", ["builtin", "oracle", "http://127.0.0.1:1", dict])

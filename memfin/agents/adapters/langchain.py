@@ -12,7 +12,7 @@ A runnable has no history of its own, so the adapter keeps the dialogue's and ha
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -33,7 +33,8 @@ except ModuleNotFoundError as problem:
 from memfin.agents.adapters.transport import translated_errors
 from memfin.agents.history import as_text
 from memfin.agents.protocol import AgentReply, Observer, Session
-from memfin.contracts import ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
+from memfin.contracts import MemoryEntry, ModelUsage, RecallItem, RecallTrace, ShortTermTurn, ToolTrace
+from memfin.sandbox.references import describe
 from memfin.secrets import scrubber_of_environment
 
 EXCERPT: Final = 500  # characters of a tool's result that are kept
@@ -257,7 +258,12 @@ class Reading(NamedTuple):
 
 
 class RunnableAgent:
-    """One dialogue with a runnable that keeps its history by session id itself, out of reach of a commit."""
+    """One dialogue with a runnable that keeps its history by session id itself, out of reach of a commit.
+
+    ``held``, where it is set, returns what the runnable's store holds about the client, None if unknown.
+    """
+
+    held: Callable[[], Awaitable[list[MemoryEntry] | None]] | None = None
 
     def __init__(
         self,
@@ -293,11 +299,13 @@ class RunnableAgent:
                 text = reply = self._reading.reply(output)
         finally:
             self._observe(user_text, output, text)
+        problem = await self._observe_store()
         profile = self._reading.profile(output) if self._reading.profile is not None else None
         return AgentReply(
             text=scrubber_of_environment().scrub(reply),
             usage=self.recorder.usage(),
             profile_snapshot=None if profile is None else dict(profile),
+            observation_error=problem,
         )
 
     async def _ask(self, user_text: str) -> Any:
@@ -312,6 +320,16 @@ class RunnableAgent:
         self._observer.recall(**scrub({**shown, **(more or {})}))
         for trace in self.recorder.tools(messages_of(output)):
             self._observer.tool(**scrub(msgspec.to_builtins(trace)))
+
+    async def _observe_store(self) -> str | None:
+        """Report the store's items; return why they cannot be read, which does not undo the reply."""
+        try:
+            items = None if self.held is None else await self.held()
+        except Exception as problem:  # noqa: BLE001 - any: the store is not ours
+            return scrubber_of_environment().scrub(f"memory: the store is unreadable: {describe(problem)}")
+        if items is not None:
+            self._observer.memory(items=scrubber_of_environment().scrub_data(msgspec.to_builtins(items)))
+        return None
 
 
 class HistoryKeepingAgent(RunnableAgent):

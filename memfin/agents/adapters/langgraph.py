@@ -8,7 +8,7 @@ Three lines make an agent that ``memfin run --agent my_graph:agent`` evaluates::
 
 A graph with a checkpointer keeps the dialogue itself, as a thread with the session's id; for one
 without, the adapter hands the history over at every turn. What nodes read from the graph's store,
-LangGraph's long-term memory, is observed as recalled.
+LangGraph's long-term memory, is observed as recalled, and the client's items in it as the agent's memory.
 """
 
 import json
@@ -34,28 +34,32 @@ try:
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.pregel import Pregel
     from langgraph.pregel.protocol import PregelProtocol
-    from langgraph.store.base import BaseStore, GetOp, Item, Op, Result, SearchOp
+    from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchOp
 except ModuleNotFoundError as problem:
     raise ModuleNotFoundError(
         f"{problem}; the LangGraph adapter needs the extra: pip install 'memfin[langgraph]'"
     ) from problem
 
 from memfin.agents.protocol import Observer, Session
+from memfin.contracts import MemoryEntry
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 
 MESSAGES: Final = "messages"  # of a graph's state
 STORE: Final = "store"  # source of recalled items
+PAGE: Final = 1000  # items of the store that are read at a time
 _TEXT_KEYS: Final = ("content", "text", "memory", "data")
 
 
 class ObservedStore(BaseStore):
-    """Store of a graph that reports the items that are read to the turn's recorder."""
+    """Store of a graph that reports the items that are read to the turn's recorder, and what it holds."""
 
-    def __init__(self, store: BaseStore, recorder: Callable[[], TurnRecorder]) -> None:
-        """Wrap a store; ``recorder`` returns the recorder of the present turn."""
+    def __init__(self, store: BaseStore, recorder: Callable[[], TurnRecorder], user_id: str) -> None:
+        """Wrap a store for one client; ``recorder`` returns the recorder of the present turn."""
         self._store = store
         self._recorder = recorder
+        self._user_id = user_id
+        self._spaces: set[tuple[str, ...]] = set()
         self.supports_ttl = store.supports_ttl
         self.ttl_config = store.ttl_config
 
@@ -69,8 +73,24 @@ class ObservedStore(BaseStore):
         asked = list(ops)
         return self._observed(asked, await self._store.abatch(asked))
 
+    async def held(self) -> list[MemoryEntry] | None:
+        """Return the items below the namespaces used so far that have the client's id; None without one."""
+        found: list[Item] = []
+        for space in sorted(self._spaces):
+            start = len(found)
+            while page := await self._store.asearch(
+                space, limit=PAGE, offset=len(found) - start, refresh_ttl=False
+            ):
+                found += page
+        entries = [MemoryEntry(content=item_text(item), item_id=item.key) for item in found]
+        return entries if self._spaces else None
+
     def _observed(self, ops: list[Op], results: list[Result]) -> list[Result]:
         for op, result in zip(ops, results, strict=True):
+            if isinstance(op, PutOp | GetOp | SearchOp):
+                space = op.namespace_prefix if isinstance(op, SearchOp) else op.namespace
+                if self._user_id in space:
+                    self._spaces.add(space[: space.index(self._user_id) + 1])
             if isinstance(op, GetOp | SearchOp):
                 for item in result if isinstance(result, list) else [result]:
                     if isinstance(item, Item):
@@ -192,13 +212,15 @@ def graph_agent(
     def create(session: Session, observer: Observer) -> RunnableAgent:
         agent: RunnableAgent
         store = getattr(graph, "store", None)
-        own = graph
+        own, held = graph, None
         if isinstance(graph, Pregel) and isinstance(store, BaseStore):
-            own = graph.copy({"store": ObservedStore(store, lambda: agent.recorder)})
+            observed = ObservedStore(store, lambda: agent.recorder, session.user_id)
+            own, held = graph.copy({"store": observed}), observed.held
         if kept:
             agent = ThreadAgent(own, session, observer, inputs, reading)
         else:
             agent = GraphAgent(own, session, observer, inputs or _as_history, reading)
+        agent.held = held
         return agent
 
     return create

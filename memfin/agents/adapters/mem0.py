@@ -162,7 +162,7 @@ def mem0_memory(
 def shared_mem0(memory: AsyncMemory, *, top_k: int = 5, window: int = 3) -> Callable[[Session], Mem0Memory]:
     """Return the factory of memories that share a mem0 of the user's own making.
 
-    Each dialogue is a user of its own in it; what was stored stays there when a run is over.
+    Each client is a user of its own in it; what was stored stays there when a run is over.
     """
 
     def create(session: Session) -> Mem0Memory:

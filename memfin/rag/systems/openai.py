@@ -25,6 +25,7 @@ from memfin.rag.extraction.normalize import language_of
 from memfin.rag.passages import Passage, PassageIndex, joined, passages_of
 from memfin.rag.systems.protocol import RagReply
 
+_OF_SESSIONS: Final = ("history", "user", "headers", "metadata", "memory")  # settings of agents alone
 _FRAME_TOKENS: Final = 1_200  # estimated tokens of the answer, and of the messages besides their texts
 _MARGIN_TOKENS: Final = 2  # tokens of a line of the fence besides its words
 
@@ -195,8 +196,11 @@ class OpenAIRag(ServedModel):
     @classmethod
     def from_settings(cls, model: str, document: Document, settings: AgentSettings) -> "OpenAIRag":
         """Return the system of ``--rag openai:MODEL``; raise `UsageError` when a setting is unusable."""
-        if settings.memory != AgentSettings().memory:
-            raise UsageError("setting agent_memory: is for agents; a RAG system has no memory")
+        for name in _OF_SESSIONS:
+            if settings[name] != AgentSettings()[name]:
+                raise UsageError(
+                    f"setting agent_{name}: is for agents; a RAG system has no memory and no sessions"
+                )
         given = {name: settings[name] for name in ("temperature", "max_tokens", "context_tokens", "seed")}
         system = None if settings.system is None else prompt_from_file(Path(settings.system))
         return cls(model, document, system=system, timeout=settings.turn_timeout, **given)
