@@ -66,7 +66,9 @@ def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
     )
 
 
-def _act(sheet: ClientSheet, state: State, reply: str, spent: int, *, content: bool, answered: bool) -> Act:
+def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
+    sheet: ClientSheet, state: State, reply: str, spent: int, *, content: bool, answered: bool
+) -> Act:
     if _has(reply, sheet.leaves_at):
         return Act(kind="leave")
     if content:
@@ -97,3 +99,28 @@ def _is_due(told: Told, turn: int) -> bool:
 
 def _has(text: str, words: Sequence[str]) -> bool:
     return any(mentions(text, each, "text") for each in words)
+
+
+def sheet_problems(sheet: ClientSheet) -> list[str]:
+    """Return why a sheet makes no sense, or why no agent could content its client."""
+    tells = {each.fact.id: each for each in sheet.tells}
+    found = [f"uses names the unknown fact {name}" for name in sheet.uses if name not in tells]
+    found += [
+        f"fact {name} is needed but can not be told in {sheet.patience} turns"
+        for name in sheet.uses
+        if (told := tells.get(name)) is not None
+        and (
+            told.how == "never"
+            or (told.how == "asked" and not told.topics)
+            or (told.how == "after" and told.after >= sheet.patience)
+        )
+    ]
+    own = [sheet.goal, *(words for each in sheet.tells for words in (each.name, each.fact.value))]
+    found += [
+        f"the client itself says the answer {answer}"
+        for answer in sheet.answers
+        if any(mentions(words, answer, "text") for words in own)
+    ]
+    if len(tells) < len(sheet.tells):
+        found.append("a fact is there twice")
+    return found

@@ -33,7 +33,7 @@ _WORDS: Final[Mapping[str, Mapping[ActKind, Sequence[str]]]] = {
         "tell": ("Let me tell you.", "Sure.", "Here is how it is."),
         "unknown": ("I could not say.", "That I do not know."),
         "withhold": ("I would rather not say.", "I do not want to talk about that."),
-        "decide": ("You know all that matters; please give me a clear recommendation.", "So what do you advise?"),
+        "decide": ("You know all that matters; please advise me clearly.", "So what do you advise?"),
         "object": ("That leaves out what I told you.", "That does not fit my situation."),
         "push": ("You have not answered my question yet.", "Please be more specific."),
         "accept": ("Good, that settles it. Thank you.", "I see, thank you."),
