@@ -16,6 +16,7 @@ from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
+from memfin.scale.merge import merge_shards
 from memfin.scoring.rows import score_dialog
 from memfin.validation import validate_path, validate_run
 from tests.clients.test_simulated_clients import make_sheet
@@ -59,26 +60,19 @@ class Keeping(Adviser):
         self.heard = state.decode()
 
 
-class Silent:
-    async def reply(self, user_text: str) -> str:
-        del user_text
-        return ""
+async def silent(user_text: str) -> str:
+    del user_text
+    return ""
 
 
-class Refusing:
-    async def reply(self, user_text: str) -> str:
-        del user_text
-        return "抱歉，我无法提供建议。Sorry, I can not help with that."
+async def refusing(user_text: str) -> str:
+    del user_text
+    return "抱歉，我无法提供建议。Sorry, I can not help with that."
 
 
-class Evading:
-    def __init__(self) -> None:
-        self._asked = False
-
-    async def reply(self, user_text: str) -> str:
-        del user_text
-        asked, self._asked = self._asked, True
-        return "Let me think." if asked else "What loss? 亏损多少?"
+async def evading(user_text: str, history: list[dict[str, str]]) -> str:
+    del user_text
+    return "Let me think." if history else "What loss? 亏损多少?"
 
 
 def settings(folder: Path, **more: Any) -> dict[str, Any]:
@@ -95,7 +89,7 @@ def held(run: Path) -> list[dict[str, Any]]:
     return traces
 
 
-@each_case(("agent", "contented"), [(Silent, 0.0), (Refusing, 0.0), ("echo", 0.0), (Adviser, 1.0)])
+@each_case(("agent", "contented"), [(silent, 0.0), (refusing, 0.0), ("echo", 0.0), (Adviser, 1.0)])
 async def test_only_an_agent_that_does_its_job_contents_clients(
     tmp_path: Path, agent: Any, contented: float
 ) -> None:
@@ -116,7 +110,7 @@ async def test_facts_are_told_when_the_client_tells_them_and_recorded_runs_score
     tmp_path: Path,
 ) -> None:
     data = write_jsonl(tmp_path / "data.jsonl", [{**each, "turns": dialog("d")["turns"]} for each in LINES])
-    live = (await memfin.evaluate(data, agent=Evading, **settings(tmp_path))).summary
+    live = (await memfin.evaluate(data, agent=evading, **settings(tmp_path))).summary
     assert live.metrics["memory"].micro["used"] == 0
     assert live.metrics["memory"].counts["used_total"] > 0
     plan = make_rescore_plan(tmp_path / "r/dialog_trace.jsonl", data, tmp_path / "again", workers_score=0)
@@ -146,11 +140,19 @@ async def test_an_interrupted_run_goes_on_as_if_it_never_had(tmp_path: Path, age
     assert held(second) == held(first)
 
 
-async def test_what_the_simulator_invents_is_charged_to_it(tmp_path: Path) -> None:
+async def test_two_shards_give_the_same_bytes(tmp_path: Path) -> None:
+    data = write_jsonl(tmp_path / "data.jsonl", LINES)
+    await memfin.evaluate(data, agent=Adviser, **settings(tmp_path))
+    for shard in ("0/2", "1/2"):
+        await memfin.evaluate(data, agent=Adviser, **settings(tmp_path / "parts", shard=shard))
+    merge_shards([tmp_path / "parts/r.shards"], tmp_path / "parts/r")
+    assert (tmp_path / "parts/r" / SUMMARY).read_bytes() == (tmp_path / "r" / SUMMARY).read_bytes()
+
+
+async def test_what_the_simulator_invents_is_charged_to_it() -> None:
     async def invents(plain: str) -> str:
         return f"{plain} I also own 45%."
 
-    del tmp_path
     state = MetricsState()
     for model in (None, invents):
         held_by = normalize_dialog(LINES[0])
