@@ -23,11 +23,12 @@ from tests.clients.test_simulated_clients import make_sheet
 from tests.support import dialog, each_case, read_jsonl, write_jsonl
 
 SUMMARY = "metrics_summary.json"
+PROFILE = dialog("d")["profile_gt"]
 
 
 def line(name: str, language: str = "en", number: int = 0, **more: Any) -> dict[str, Any]:
     sheet = msgspec.to_builtins(make_sheet(language, number))
-    return {"dialog_id": name, "profile_gt": {}, "client": sheet, **more}
+    return {"dialog_id": name, "profile_gt": PROFILE, "client": sheet, **more}
 
 
 LINES = [line(f"{language}{number}", language, number) for language in ("en", "zh") for number in range(3)]
