@@ -174,3 +174,7 @@ def test_sheets_without_a_way_to_succeed_are_named() -> None:
         "fact debt is needed but can not be told in 8 turns",
         "the client itself says the answer short bond fund",
     ]
+    assert sheet_problems(sheet.replace(goal="What if I lose 3%?")) == ["the goal tells fact loss too early"]
+    assert sheet_problems(sheet.replace(answers=[" "])) == [
+        "goal, answers, and names and values of facts must not be blank"
+    ]
