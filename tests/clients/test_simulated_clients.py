@@ -170,8 +170,8 @@ def test_sheets_without_a_way_to_succeed_are_named() -> None:
     sheet = make_sheet("en")
     assert [sheet_problems(each) for each in SHEETS] == [[]] * 40
     assert sheet_problems(sheet.replace(uses=["loss", "debt", "age"], goal="A short bond fund?")) == [
-        "uses names the unknown fact age",
         "fact debt is needed but can not be told in 8 turns",
+        "uses names the unknown fact age",
         "the client itself says the answer short bond fund",
     ]
     assert sheet_problems(sheet.replace(goal="What if I lose 3%?")) == ["the goal tells fact loss too early"]
