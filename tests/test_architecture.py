@@ -29,6 +29,7 @@ RANKS: Mapping[str, int] = {
     "dataset": 2,
     "sessions": 2,
     "chats": 2,
+    "clients": 2,
     "scoring": 2,
     "metrics": 2,
     "agents": 2,

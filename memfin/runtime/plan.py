@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,9 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
+from memfin.clients.wording import SimulatedClient
+from memfin.contracts import BenchConfig, Dialog, EvalSummary, RunConfig, RunStats
+from memfin.contracts.reading import iter_lines
 from memfin.dataset import (
     SAMPLE,
     DatasetLike,
@@ -23,6 +26,7 @@ from memfin.dataset import (
     check_dataset_file,
     digest_dataset,
     named_dataset,
+    read_entry,
 )
 from memfin.errors import UsageError
 from memfin.journal import DATASET, JUDGE_CONTROLS
@@ -226,19 +230,29 @@ def make_plan(
         path = spool.path
     else:
         check_dataset_file(path)
-    if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
-        config, spool = _perturbed(spool or path, config)
-        path = spool.path
     try:
+        check_clients(spool or path, config)
+        if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
+            config, spool = _perturbed(spool or path, config)
+            path = spool.path
         sha256, lines = digest_dataset(spool or path)
         dialogs = lines if config.limit is None else min(lines, config.limit)
         if shard is not None:
             dialogs = shard_lines(spool or path, shard, config.limit)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+    except UsageError:
+        if spool is not None:
+            spool.close()
+        raise
     if scoring_workers(config) == 0:
         prepare_scoring()
     first = shard is None or shard.index == 0
+
+    def clients(dialog: Dialog) -> SimulatedClient | None:
+        """Return the client of a dialogue, None for one that says the turns of the dataset."""
+        sheet = dialog.client if config.client == "simulated" else None
+        return None if sheet is None else SimulatedClient(sheet, dialog.dialog_id, config.seed)
 
     def replayers(wires: AnyWires) -> list[Replayer]:
         options = ReplayOptions(
@@ -253,7 +267,9 @@ def make_plan(
             probe_fork=config.probe_fork,
         )
         workers = range(config.workers_dialog)
-        return [Replayer(worker, agents, options, wires, observer_factory, starts) for worker in workers]
+        return [
+            Replayer(worker, agents, options, wires, observer_factory, starts, clients) for worker in workers
+        ]
 
     return RunPlan(
         config=config,
@@ -272,6 +288,7 @@ def make_plan(
             "dataset_sha256": sha256,
             "limit": config.limit,
             **({} if config.perturb is None else {"perturb": config.perturb}),
+            **({} if config.client == "scripted" else {"client": config.client}),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -285,6 +302,36 @@ def make_plan(
         spool=spool,
         pressure=is_expanded(spool or path),
     )
+
+
+def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
+    """Check that the clients of all valid dialogues can say what the setting ``client`` asks for.
+
+    Raises:
+        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script.
+    """
+    simulated = config.client == "simulated"
+    scripts = {
+        "--perturb": config.perturb is not None,
+        "--history forced": config.history == "forced",
+        "the agent oracle": config.agent == "oracle",
+    }
+    for name, is_set in scripts.items() if simulated else ():
+        if is_set:
+            raise UsageError(f"client simulated: not together with {name}, which needs the dataset's turns")
+    with dataset.open("rb") as file:
+        for line in islice(iter_lines(file), config.limit):
+            if not simulated and b'"client"' not in line.data:
+                continue
+            dialog = read_entry(line).dialog
+            if dialog is None or (dialog.client is not None if simulated else dialog.turns):
+                continue
+            lacks = "no client's sheet" if simulated else "a client's sheet but no turns"
+            other = "scripted" if simulated else "simulated"
+            raise UsageError(
+                f"client {config.client}: line {line.number} of the dataset has {lacks}; add it, or use "
+                f"--client {other}"
+            )
 
 
 def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:
