@@ -28,6 +28,7 @@ RANKS: Mapping[str, int] = {
     "shards": 1,
     "dataset": 2,
     "chats": 2,
+    "clients": 2,
     "scoring": 2,
     "metrics": 2,
     "agents": 2,

@@ -1,0 +1,126 @@
+"""The decisions of a simulated client: its state and the agent's reply give the next act, without wording."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from memfin.contracts import Record
+from memfin.contracts.clients import ClientSheet, Told
+from memfin.ledger.matching import gives, mentions
+
+ActKind = Literal["goal", "tell", "unknown", "withhold", "decide", "object", "push", "accept", "leave"]
+
+
+class Act(Record):
+    """What the client does next; ``facts`` are the ids of those that it tells with it."""
+
+    kind: ActKind
+    facts: list[str] = []
+
+
+class State(Record):
+    """Where a client is after an act; ``used`` and ``answered`` are the criteria of the last reply."""
+
+    act: Act
+    turn: int = 1
+    told: list[str] = []
+    spent: int = 0
+    used: list[str] = []
+    answered: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """True if the client says no more after this act."""
+        return self.act.kind in ("accept", "leave")
+
+
+def begin(sheet: ClientSheet) -> State:
+    """Return the state of a client that states its goal."""
+    first = [each.fact.id for each in sheet.tells if each.how == "at_once"]
+    return State(act=Act(kind="goal", facts=first), told=first)
+
+
+def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
+    """Return the state after a reply; None is a turn that failed. Nothing follows an end."""
+    if state.ended:
+        return state
+    text = reply or ""
+    facts = {each.fact.id: each.fact for each in sheet.tells}
+    used = [
+        name
+        for name in sheet.uses
+        if name in state.told and gives(text, facts[name].value, facts[name].kind, facts[name].aliases)
+    ]
+    answered = any(gives(text, answer, "text") for answer in sheet.answers)
+    irritated = _has(text, sheet.irritated_by)
+    spent = state.spent + 1 + irritated
+    act = _act(sheet, state, text, spent, content=answered and used == sheet.uses, answered=answered)
+    if irritated and act.kind == "push":
+        act = Act(kind="object")
+    return State(
+        act=act,
+        turn=state.turn + 1,
+        told=[*state.told, *act.facts],
+        spent=spent,
+        used=used,
+        answered=answered,
+    )
+
+
+def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
+    sheet: ClientSheet, state: State, reply: str, spent: int, *, content: bool, answered: bool
+) -> Act:
+    if _has(reply, sheet.leaves_at):
+        return Act(kind="leave")
+    if content:
+        return Act(kind="accept")
+    if spent >= sheet.patience:
+        return Act(kind="leave")
+    asked = [each for each in sheet.tells if _has(reply, each.topics) and each.fact.id not in state.told]
+    due = [
+        each.fact.id
+        for each in sheet.tells
+        if each.fact.id not in state.told
+        and (_is_due(each, state.turn) or (each.how == "asked" and each in asked))
+    ]
+    if due:
+        return Act(kind="tell", facts=due)
+    if asked:
+        return Act(kind="withhold")
+    if answered:
+        return Act(kind="object")
+    if any(mark in reply for mark in "?\uff1f"):
+        return Act(kind="unknown")
+    return Act(kind="decide" if set(sheet.uses) <= set(state.told) else "push")
+
+
+def _is_due(told: Told, turn: int) -> bool:
+    return told.how == "after" and turn >= told.after
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    return any(mentions(text, each, "text") for each in words)
+
+
+def sheet_problems(sheet: ClientSheet) -> list[str]:
+    """Return why a sheet makes no sense, or why no agent could content its client."""
+    tells = {each.fact.id: each for each in sheet.tells}
+    found = [f"uses names the unknown fact {name}" for name in sheet.uses if name not in tells]
+    found += [
+        f"fact {name} is needed but can not be told in {sheet.patience} turns"
+        for name in sheet.uses
+        if (told := tells.get(name)) is not None
+        and (
+            told.how == "never"
+            or (told.how == "asked" and not told.topics)
+            or (told.how == "after" and told.after >= sheet.patience)
+        )
+    ]
+    own = [sheet.goal, *(words for each in sheet.tells for words in (each.name, each.fact.value))]
+    found += [
+        f"the client itself says the answer {answer}"
+        for answer in sheet.answers
+        if any(mentions(words, answer, "text") for words in own)
+    ]
+    if len(tells) < len(sheet.tells):
+        found.append("a fact is there twice")
+    return found
