@@ -7,7 +7,9 @@ from memfin.contracts import Record
 from memfin.contracts.clients import ClientSheet, Told
 from memfin.ledger.matching import gives, mentions
 
-ActKind = Literal["goal", "tell", "unknown", "withhold", "decide", "object", "push", "accept", "leave"]
+ActKind = Literal[
+    "goal", "tell", "again", "unknown", "withhold", "decide", "object", "push", "accept", "leave"
+]
 
 
 class Act(Record):
@@ -51,7 +53,7 @@ def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
         if name in state.told and gives(text, facts[name].value, facts[name].kind, facts[name].aliases)
     ]
     answered = any(gives(text, answer, "text") for answer in sheet.answers)
-    irritated = _has(text, sheet.irritated_by)
+    irritated = _does(text, sheet.irritated_by)
     spent = state.spent + 1 + irritated
     act = _act(sheet, state, text, spent, content=answered and used == sheet.uses, answered=answered)
     if irritated and act.kind == "push":
@@ -69,7 +71,7 @@ def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
 def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
     sheet: ClientSheet, state: State, reply: str, spent: int, *, content: bool, answered: bool
 ) -> Act:
-    if _has(reply, sheet.leaves_at):
+    if _does(reply, sheet.leaves_at):
         return Act(kind="leave")
     if content:
         return Act(kind="accept")
@@ -89,7 +91,8 @@ def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
     if answered:
         return Act(kind="object")
     if any(mark in reply for mark in "?\uff1f"):
-        return Act(kind="unknown")
+        again = any(_has(reply, each.topics) for each in sheet.tells if each.fact.id in state.told)
+        return Act(kind="again" if again else "unknown")
     return Act(kind="decide" if set(sheet.uses) <= set(state.told) else "push")
 
 
@@ -99,6 +102,11 @@ def _is_due(told: Told, turn: int) -> bool:
 
 def _has(text: str, words: Sequence[str]) -> bool:
     return any(mentions(text, each, "text") for each in words)
+
+
+def _does(text: str, words: Sequence[str]) -> bool:
+    """Return True if a text says one of the words and does not deny it, as a warning would."""
+    return any(gives(text, each, "text") for each in words)
 
 
 def sheet_problems(sheet: ClientSheet) -> list[str]:
