@@ -54,11 +54,16 @@ def from_templates(sheet: ClientSheet, state: State, key: str) -> str:
     if state.ended:
         return ""
     words = _words()[sheet.language]
-    said = [draw(words[state.act.kind], state.act.kind).format(goal=sheet.goal)]
-    told = {each.fact.id: each for each in sheet.tells}
+    tells = {each.fact.id: each for each in sheet.tells}
+    told = [tells[name] for name in state.act.facts]
+    unasked = state.act.kind == "tell" and all(each.how == "after" for each in told)
+    opening = "add" if unasked else state.act.kind
+    said = [draw(words[opening], opening).replace("{goal}", sheet.goal)]
     said += [
-        draw(each.says or words["fact"], each.fact.id).format(name=each.name, value=each.fact.value)
-        for each in (told[name] for name in state.act.facts)
+        draw(each.says or words["fact"], each.fact.id)
+        .replace("{name}", each.name)
+        .replace("{value}", each.fact.value)
+        for each in told
     ]
     if is_curt(sheet, state):
         said.append(draw(words["curt"], "curt"))
