@@ -41,6 +41,7 @@ from memfin.contracts import (
     TurnPair,
     TurnTags,
 )
+from memfin.contracts.clients import ClientSheet, sheet_problems
 from memfin.contracts.pressure import Perturbation
 from memfin.contracts.reading import BOM, Line, canonical_difficulty, iter_lines, upgrade
 from memfin.errors import RunFault, UsageError
@@ -157,7 +158,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
 
     ``content`` becomes ``text``, ``med`` becomes ``medium``, and an unknown difficulty None;
     ``default_id`` names a dialogue without a usable ``dialog_id``. A normalized dialogue is returned
-    unchanged.
+    unchanged. One with a client's sheet may have no turns.
 
     Raises:
         InvalidDialogError: the object is not a valid dialogue.
@@ -166,16 +167,20 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
         return dialog_obj
     if not isinstance(dialog_obj, Mapping):
         raise InvalidDialogError("not_an_object", "$", f"expected an object, got {_kind(dialog_obj)}")
-    turns = _turns(dialog_obj.get("turns"))
-    question = next(turn.text for turn in turns if turn.role == "user")
+    simulated = dialog_obj.get("client") is not None
+    turns = _turns(dialog_obj.get("turns")) if dialog_obj.get("turns") or not simulated else []
+    profile = _profile(dialog_obj.get("profile_gt"))
+    session = _session(dialog_obj)
+    question = next((turn.text for turn in turns if turn.role == "user"), "")
     blueprint = dialog_obj.get("blueprint")
     return Dialog(
         dialog_id=usable_id(dialog_obj) or default_id,
-        profile_gt=_profile(dialog_obj.get("profile_gt")),
+        profile_gt=profile,
         turns=turns,
         scenario_type=_text(dialog_obj, "scenario_type"),
         difficulty=canonical_difficulty(dialog_obj.get("difficulty")),
-        language=_text(dialog_obj, "language") or detect_language(question),
+        language=_text(dialog_obj, "language")
+        or (session["client"].language if simulated else detect_language(question)),
         events=[e for e in _list(dialog_obj.get("events")) if isinstance(e, dict)],
         seed_source=_text(dialog_obj, "seed_source"),
         seed_data=data if isinstance(data := dialog_obj.get("seed_data"), dict) else None,
@@ -187,7 +192,7 @@ def normalize_dialog(dialog_obj: object, default_id: str = "line_0") -> Dialog:
             ]
         ),
         user_id=_text(dialog_obj, "user_id"),
-        **_session(dialog_obj),
+        **session,
     )
 
 
@@ -681,6 +686,7 @@ _SESSION: Final = {
     "facts": list[Fact],
     "probes": list[Probe],
     "perturbation": Perturbation,
+    "client": ClientSheet,
 }
 
 
@@ -699,6 +705,8 @@ def _session(fields: Mapping[str, Any]) -> dict[str, Any]:
                 raise InvalidDialogError("invalid_session", f"{path}[{place}].until", _NO_DATE)
     if (now := known.get("session_time")) is not None and not is_iso_time(now):
         raise InvalidDialogError("invalid_session", "$.session_time", _NO_DATE)
+    if (sheet := known.get("client")) is not None and (problems := sheet_problems(sheet)):
+        raise InvalidDialogError("invalid_session", "$.client", "; ".join(problems))
     return known
 
 

@@ -1,11 +1,14 @@
 """The decisions of a simulated client: its state and the agent's reply give the next act, without wording."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from memfin.contracts import Record
-from memfin.contracts.clients import ClientSheet, Told
+from memfin.contracts.clients import ClientOutcome, ClientSheet, Told
 from memfin.ledger.matching import gives, mentions
+
+MAX_READ: Final = 20_000
+"""Characters of a reply that a client reads."""
 
 ActKind = Literal[
     "goal", "tell", "again", "unknown", "withhold", "decide", "object", "push", "accept", "leave"
@@ -41,11 +44,18 @@ def begin(sheet: ClientSheet) -> State:
     return State(act=Act(kind="goal", facts=first), told=first)
 
 
+def outcome(states: Sequence[State]) -> ClientOutcome:
+    """Return how a dialogue has ended; the first state is that of the goal, the last follows the last reply."""
+    accepted = states[-1].act.kind == "accept"
+    told = {name: state.turn for state in states[:-1] for name in state.act.facts}
+    return ClientOutcome(success=accepted, ended="accepted" if accepted else "left", told=told)
+
+
 def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
     """Return the state after a reply; None is a turn that failed. Nothing follows an end."""
     if state.ended:
         return state
-    text = reply or ""
+    text = (reply or "")[:MAX_READ]
     facts = {each.fact.id: each.fact for each in sheet.tells}
     used = [
         name
@@ -107,28 +117,3 @@ def _has(text: str, words: Sequence[str]) -> bool:
 def _does(text: str, words: Sequence[str]) -> bool:
     """Return True if a text says one of the words and does not deny it, as a warning would."""
     return any(gives(text, each, "text") for each in words)
-
-
-def sheet_problems(sheet: ClientSheet) -> list[str]:
-    """Return why a sheet makes no sense, or why no agent could content its client."""
-    tells = {each.fact.id: each for each in sheet.tells}
-    found = [f"uses names the unknown fact {name}" for name in sheet.uses if name not in tells]
-    found += [
-        f"fact {name} is needed but can not be told in {sheet.patience} turns"
-        for name in sheet.uses
-        if (told := tells.get(name)) is not None
-        and (
-            told.how == "never"
-            or (told.how == "asked" and not told.topics)
-            or (told.how == "after" and told.after >= sheet.patience)
-        )
-    ]
-    own = [sheet.goal, *(words for each in sheet.tells for words in (each.name, each.fact.value))]
-    found += [
-        f"the client itself says the answer {answer}"
-        for answer in sheet.answers
-        if any(mentions(words, answer, "text") for words in own)
-    ]
-    if len(tells) < len(sheet.tells):
-        found.append("a fact is there twice")
-    return found

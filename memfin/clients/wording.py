@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from memfin.client.errors import RequestError
-from memfin.clients.machine import ActKind, State, advance, begin
-from memfin.contracts import Record, TurnPair, TurnTrace
+from memfin.clients.machine import ActKind, State, advance, begin, outcome
+from memfin.contracts import ClientOutcome, Record, TurnPair, TurnTrace
 from memfin.contracts.clients import ClientSheet
 from memfin.contracts.dataset import TurnTags
 from memfin.dataset import detect_language
@@ -96,8 +96,11 @@ def faults(sheet: ClientSheet, state: State, text: str) -> list[str]:
         and mentions(text, each.fact.value, each.fact.kind, each.fact.aliases)
     ]
     found += [f"says the answer {each}" for each in sheet.answers if mentions(text, each, "text")]
-    told = [each.fact for each in sheet.tells if each.fact.id in state.told]
-    known = [sheet.goal, *(words for fact in told for words in (fact.value, *fact.aliases))]
+    told = [each for each in sheet.tells if each.fact.id in state.told]
+    known = [
+        sheet.goal,
+        *(words for each in told for words in (each.name, each.fact.value, *each.fact.aliases)),
+    ]
     allowed = {(each.kind, each.low, each.high) for words in known for each in quantities(words)}
     found += [
         f"invents {text[each.start : each.end]}"
@@ -110,23 +113,35 @@ def faults(sheet: ClientSheet, state: State, text: str) -> list[str]:
 class SimulatedClient:
     """Gives the client's turns of one dialogue; its state is a function of the turns so far.
 
-    ``errors`` maps the turns whose words of the model were refused to the last reasons.
+    ``errors`` maps the turns that are charged to the simulator to the last reasons: words of the model were
+    refused, or those of the template do not fit the sheet.
     """
 
     def __init__(self, sheet: ClientSheet, dialog_id: str, seed: int, model: Model | None = None) -> None:
         self.errors: dict[int, list[str]] = {}
         self._sheet = sheet
+        self._turns: list[TurnTrace] = []
+        self._states = [begin(sheet)]
         self._key = f"{seed}\0{dialog_id}"
         self._model = model
 
     def state(self, turns: Sequence[TurnTrace]) -> State:
         """Return the state of the client after these turns."""
-        state = begin(self._sheet)
-        for turn in turns:
-            state = advance(
-                self._sheet, state, turn.pred_assistant_text if turn.turn_status == "ok" else None
-            )
-        return state
+        return self._after(turns)[-1]
+
+    def outcome(self, turns: Sequence[TurnTrace]) -> ClientOutcome:
+        """Return how the dialogue of these turns has ended."""
+        return outcome(self._after(turns))
+
+    def _after(self, turns: Sequence[TurnTrace]) -> list[State]:
+        """Return the states of a dialogue, that of its goal first; a reply is read once."""
+        if self._turns != list(turns[: len(self._turns)]):  # the dialogue has begun again
+            self._turns, self._states = [], [begin(self._sheet)]
+        for turn in turns[len(self._turns) :]:
+            reply = turn.pred_assistant_text if turn.turn_status == "ok" else None
+            self._states.append(advance(self._sheet, self._states[-1], reply))
+            self._turns.append(turn)
+        return self._states
 
     async def next_turn(self, turns: Sequence[TurnTrace]) -> TurnPair | None:
         """Return the client's next turn, None when it has ended the dialogue."""
@@ -148,18 +163,19 @@ class SimulatedClient:
 
     async def _text(self, state: State) -> str:
         plain = from_templates(self._sheet, state, self._key)
-        if self._model is None:
-            return plain
-        brief = Brief(language=self._sheet.language, words=plain, curt=is_curt(self._sheet, state))
-        for _ in range(ATTEMPTS):
-            try:
-                text = await self._model(brief)
-            except RequestError as problem:
-                brief = brief.replace(faults=[f"the model failed: {problem}"])
-                break
-            reasons = faults(self._sheet, state, text)
-            if not reasons:
-                return text
-            brief = brief.replace(faults=reasons)
-        self.errors[state.turn] = brief.faults
+        reasons = faults(self._sheet, state, plain)
+        self.errors.pop(state.turn, None)
+        if self._model is not None:
+            brief = Brief(language=self._sheet.language, words=plain, curt=is_curt(self._sheet, state))
+            for _ in range(ATTEMPTS):
+                try:
+                    text = await self._model(brief.replace(faults=reasons))
+                except RequestError as problem:
+                    reasons = [f"the model failed: {problem}"]
+                    break
+                reasons = faults(self._sheet, state, text)
+                if not reasons:
+                    return text
+        if reasons:
+            self.errors[state.turn] = reasons
         return plain

@@ -6,6 +6,7 @@ numbers finite; unknown fields are ignored on reading.
 
 from memfin.contracts.base import TRACE_VERSION as TRACE_VERSION
 from memfin.contracts.base import TRACE_VERSION_EXTENDED as TRACE_VERSION_EXTENDED
+from memfin.contracts.base import ClientMode as ClientMode
 from memfin.contracts.base import ComplianceLabel as ComplianceLabel
 from memfin.contracts.base import DialogStatus as DialogStatus
 from memfin.contracts.base import Difficulty as Difficulty
@@ -18,6 +19,9 @@ from memfin.contracts.base import SkipReason as SkipReason
 from memfin.contracts.base import TraceVersion as TraceVersion
 from memfin.contracts.base import TurnStatus as TurnStatus
 from memfin.contracts.base import non_finite_path as non_finite_path
+from memfin.contracts.clients import ClientOutcome as ClientOutcome
+from memfin.contracts.clients import ClientReading as ClientReading
+from memfin.contracts.clients import ClientSheet as ClientSheet
 from memfin.contracts.dataset import Blueprint as Blueprint
 from memfin.contracts.dataset import Dialog as Dialog
 from memfin.contracts.dataset import ProfileTruth as ProfileTruth

@@ -1,11 +1,13 @@
-"""The sheet of a simulated client: its goal, what it tells and when, and what it takes to content it."""
+"""Simulated clients: the sheet with goal, facts and what contents the client, and how a dialogue ended."""
 
+import unicodedata
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 
-from memfin.contracts.base import Record
-from memfin.contracts.ledger import Fact
+from memfin.contracts.base import Count, Record
+from memfin.contracts.ledger import Fact, TurnNumber
 
 Disclosure = Literal["at_once", "asked", "after", "never"]
 """``at_once`` with the goal, ``asked`` when a reply has one of its topics, ``after`` so many turns."""
@@ -43,3 +45,66 @@ class ClientSheet(Record):
     patience: Annotated[int, msgspec.Meta(ge=2)] = 8
     irritated_by: list[str] = []
     leaves_at: list[str] = []
+
+
+class ClientOutcome(Record):
+    """The end of a simulated dialogue.
+
+    ``success`` is True where a reply has contented the client, else it ``left``. ``told`` are the turn pairs
+    in which it told its facts, by their ids.
+    """
+
+    success: bool
+    ended: Literal["accepted", "left"]
+    told: dict[str, TurnNumber] = {}
+
+
+class ClientReading(Record):
+    """The outcome of a simulated dialogue in the row of its last turn.
+
+    ``simulator_errors`` counts the turns that are charged to the simulator; such a dialogue counts neither
+    for nor against the agent.
+    """
+
+    success: bool
+    simulator_errors: Count = 0
+
+
+def sheet_problems(sheet: ClientSheet) -> list[str]:
+    """Return why a sheet makes no sense, or why no agent could content its client."""
+    return [*_problems(sheet)]
+
+
+def _problems(sheet: ClientSheet) -> Iterator[str]:
+    tells = {each.fact.id: each for each in sheet.tells}
+    texts = [
+        sheet.goal,
+        *sheet.answers,
+        *(words for each in sheet.tells for words in (each.name, each.fact.value)),
+    ]
+    if len(tells) < len(sheet.tells):
+        yield "a fact is there twice"
+    if not all(text.strip() for text in texts):
+        yield "goal, answers, and names and values of facts must not be blank"
+        return
+    for name in sheet.uses:
+        told = tells.get(name)
+        if told is None:
+            yield f"uses names the unknown fact {name}"
+        elif (
+            told.how == "never"
+            or (told.how == "asked" and not told.topics)
+            or (told.how == "after" and told.after >= sheet.patience)
+        ):
+            yield f"fact {name} is needed but can not be told in {sheet.patience} turns"
+    own = [_plain(text) for text in texts if text not in sheet.answers]
+    for answer in sheet.answers:
+        if any(_plain(answer) in words for words in own):
+            yield f"the client itself says the answer {answer}"
+    for told in sheet.tells:
+        if told.how != "at_once" and _plain(told.fact.value) in own[0]:
+            yield f"the goal tells fact {told.fact.id} too early"
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

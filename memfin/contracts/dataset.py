@@ -3,6 +3,7 @@
 from typing import Any
 
 from memfin.contracts.base import ComplianceLabel, Difficulty, Record, Role
+from memfin.contracts.clients import ClientSheet
 from memfin.contracts.ledger import EarlierSession, Fact, Probe
 from memfin.contracts.pressure import Perturbation
 
@@ -54,7 +55,8 @@ class Dialog(Record):
     ``user_id`` names the client. The dialogues of one client are sessions, replayed one after another: by
     ``session_index``, those without one in the order of the dataset. ``session_time`` is an ISO date or time.
     ``earlier`` are the client's sessions before this one, which the reader of the dataset fills in.
-    ``perturbation`` says what a variant is one of.
+    ``perturbation`` says what a variant is one of. ``client`` is the sheet of a simulated client; a dialogue
+    that has one may have no ``turns``.
     """
 
     dialog_id: str
@@ -74,6 +76,7 @@ class Dialog(Record):
     probes: list[Probe] = []
     earlier: list[EarlierSession] = []
     perturbation: Perturbation | None = None
+    client: ClientSheet | None = None
 
 
 class TurnPair(Record):

@@ -10,7 +10,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from memfin.contracts.base import Count, Finite, HistoryMode, ProbeFork, ProbeMode, Record, TraceVersion
+from memfin.contracts.base import (
+    ClientMode,
+    Count,
+    Finite,
+    HistoryMode,
+    ProbeFork,
+    ProbeMode,
+    Record,
+    TraceVersion,
+)
 from memfin.contracts.judgement import JudgeScope
 from memfin.contracts.rag import RagBaselineName, RagType
 from memfin.errors import UsageError
@@ -120,6 +129,13 @@ class RunConfig(Record):
             dialogs=True,
         ),
     ] = "free"
+    client: Annotated[
+        ClientMode,
+        _evaluation(
+            "Client's words: the turns of the dataset, or what a simulated client says by its sheet.",
+            dialogs=True,
+        ),
+    ] = "scripted"
     probes: Annotated[
         ProbeMode,
         _evaluation("Questions to copies of the conversation: the dataset's, or none.", dialogs=True),

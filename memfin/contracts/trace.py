@@ -14,6 +14,7 @@ from memfin.contracts.base import (
     SkipReason,
     TurnStatus,
 )
+from memfin.contracts.clients import ClientOutcome
 from memfin.contracts.dataset import ProfileTruth, TurnPair
 from memfin.contracts.ledger import MemoryTrace, ProbeTrace
 from memfin.contracts.pressure import Perturbation
@@ -96,6 +97,7 @@ class TurnTrace(TurnPair, kw_only=True):
     """One user turn sent, with the agent's answer and its observations; ``usage`` extends v1.1.
 
     ``observation_error`` is there where an observation broke its contract and was left out, or a field of it.
+    ``simulator_errors`` say why the words of a simulated client were not those of its sheet.
     """
 
     turn_status: TurnStatus
@@ -109,6 +111,7 @@ class TurnTrace(TurnPair, kw_only=True):
     memory: MemoryTrace | msgspec.UnsetType = msgspec.UNSET
     usage: ModelUsage | msgspec.UnsetType = msgspec.UNSET
     observation_error: str | msgspec.UnsetType = msgspec.UNSET
+    simulator_errors: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogTrace(Record):
@@ -116,6 +119,7 @@ class DialogTrace(Record):
 
     ``client_id`` is the dataset's ``user_id``. ``stored_before`` are the ids of the facts that the agent's
     store was reported to hold at any time in the client's earlier sessions. ``perturbation`` is a variant's.
+    ``client`` is how a simulated dialogue ended.
     """
 
     trace_version: str
@@ -141,6 +145,7 @@ class DialogTrace(Record):
     probes: list[ProbeTrace] | msgspec.UnsetType = msgspec.UNSET
     stored_before: list[str] | msgspec.UnsetType = msgspec.UNSET
     perturbation: Perturbation | msgspec.UnsetType = msgspec.UNSET
+    client: ClientOutcome | msgspec.UnsetType = msgspec.UNSET
 
 
 class DialogCheckpoint(Record):

@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from memfin.contracts.base import Bit, ComplianceLabel, Count, Finite, KeySource, Record, TurnStatus
+from memfin.contracts.clients import ClientReading
 from memfin.contracts.judgement import Declined, JudgeScope, Reading
 from memfin.contracts.ledger import FactReading, ProbeReading
 from memfin.contracts.pressure import PressureReading
@@ -95,7 +96,7 @@ class TurnEvalRow(Record):
     metrics by their names.
     ``recall_reported`` is False where the agent reported nothing of its memory in this turn. ``facts`` and
     ``probes`` are of datasets that name some; probes are in the row of the turn after which they were asked.
-    ``pressure`` is there in runs with perturbed dialogues.
+    ``pressure`` is there in runs with perturbed dialogues, ``client`` in the last row of a simulated one.
     """
 
     trace_version: str
@@ -146,6 +147,7 @@ class TurnEvalRow(Record):
     facts: list[FactReading] | msgspec.UnsetType = msgspec.UNSET
     probes: list[ProbeReading] | msgspec.UnsetType = msgspec.UNSET
     pressure: PressureReading | msgspec.UnsetType = msgspec.UNSET
+    client: ClientReading | msgspec.UnsetType = msgspec.UNSET
 
 
 def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:

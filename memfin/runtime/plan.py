@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
+from memfin.contracts.reading import iter_lines
 from memfin.dataset import (
     SAMPLE,
     DatasetLike,
@@ -23,6 +25,7 @@ from memfin.dataset import (
     check_dataset_file,
     digest_dataset,
     named_dataset,
+    read_entry,
 )
 from memfin.errors import UsageError
 from memfin.journal import DATASET, JUDGE_CONTROLS
@@ -225,6 +228,7 @@ def make_plan(
         path = spool.path
     else:
         check_dataset_file(path)
+    check_clients(spool or path, config)
     if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
         config, spool = _perturbed(spool or path, config)
         path = spool.path
@@ -269,6 +273,7 @@ def make_plan(
             "dataset_sha256": sha256,
             "limit": config.limit,
             **({} if config.perturb is None else {"perturb": config.perturb}),
+            **({} if config.client == "scripted" else {"client": config.client}),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -282,6 +287,33 @@ def make_plan(
         spool=spool,
         pressure=is_expanded(spool or path),
     )
+
+
+def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
+    """Check that the clients of all valid dialogues can say what the setting ``client`` asks for.
+
+    Raises:
+        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script.
+    """
+    simulated = config.client == "simulated"
+    if simulated and (config.perturb is not None or config.history == "forced" or config.agent == "oracle"):
+        needs = (
+            "--perturb" if config.perturb else "--history forced" if config.agent != "oracle" else "oracle"
+        )
+        raise UsageError(f"client simulated: not with {needs}, which needs the turns of the dataset")
+    with dataset.open("rb") as file:
+        for line in islice(iter_lines(file), config.limit):
+            if not simulated and b'"client"' not in line.data:
+                continue
+            dialog = read_entry(line).dialog
+            if dialog is None or (dialog.client is not None if simulated else dialog.turns):
+                continue
+            lacks = "no sheet of a client" if simulated else "no turns, only the sheet of a client"
+            other = "scripted" if simulated else "simulated"
+            raise UsageError(
+                f"client {config.client}: line {line.number} of the dataset has {lacks}; use --client {other}, "
+                "or leave it out"
+            )
 
 
 def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:

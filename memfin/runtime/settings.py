@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar
 
 from memfin.actors.measuring import directions_of, resolve_metrics
-from memfin.contracts import HistoryMode, JudgeScope, ProbeFork, ProbeMode, RunConfig, TraceVersion
+from memfin.contracts import (
+    ClientMode,
+    HistoryMode,
+    JudgeScope,
+    ProbeFork,
+    ProbeMode,
+    RunConfig,
+    TraceVersion,
+)
 from memfin.contracts.run import RUN_ID
 from memfin.contracts.settings import check_settings
 from memfin.errors import UsageError
@@ -30,6 +38,7 @@ class CommonSettings(TypedDict, total=False):
     score_chars: int
     tag_map: PathText | None
     history: HistoryMode
+    client: ClientMode
     probes: ProbeMode
     probe_fork: ProbeFork
     perturb: str | None

@@ -518,7 +518,7 @@ class DatasetRules(RunRules):
     def _session(self, line: int, dialog: Dialog) -> Iterator[Violation]:
         """Yield contradictions to the order of the client's sessions on earlier lines."""
         pairs = len(align_turn_pairs(dialog)) if dialog.probes else 0
-        for place, probe in enumerate(dialog.probes):
+        for place, probe in enumerate(dialog.probes if dialog.turns else ()):
             if probe.after > pairs:
                 message = f"{probe.after} is past the last turn pair, {pairs}; the probe fails"
                 yield Violation(("probes", place, "after"), message)
@@ -564,7 +564,8 @@ def dialogue_violations(value: object) -> Iterator[Violation]:
     if not isinstance(identity, str) or not identity.strip():
         state = "missing" if identity is None else f"{described(identity)} is no id"
         yield Violation(("dialog_id",), f"{state} (a run names the dialogue after its line)")
-    yield from _turns(value.get("turns"))
+    if value.get("turns") or value.get("client") is None:
+        yield from _turns(value.get("turns"))
     yield from _profile(value.get("profile_gt"))
     difficulty = value.get("difficulty")
     if difficulty is not None and difficulty not in DIFFICULTIES:

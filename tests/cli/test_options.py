@@ -124,6 +124,7 @@ def test_every_flag_has_its_variable() -> None:
         "agent_max_tokens": "300",
         "agent_context_tokens": "4000",
         "seed": "12",
+        "client": "simulated",
         "probes": "none",
         "probe_fork": "replay",
         "perturb": "flattery,pushing",

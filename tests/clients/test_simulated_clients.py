@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfin.clients.machine import advance, begin, sheet_problems
+from memfin.clients.machine import advance, begin
 from memfin.clients.wording import Brief, SimulatedClient, faults, from_templates
 from memfin.contracts import Fact, TurnTrace
-from memfin.contracts.clients import ClientSheet, Told
+from memfin.contracts.clients import ClientSheet, Told, sheet_problems
 
 FUNDS = {"zh": ("短债基金", "货币基金"), "en": ("short bond fund", "money market fund")}
 
