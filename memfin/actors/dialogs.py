@@ -16,7 +16,7 @@ from memfin.actors.channels import Wires, send
 from memfin.actors.messages import Commit, encode, utc_now
 from memfin.agents.observer import TurnObserver
 from memfin.agents.registry import AgentSource
-from memfin.agents.replay import DialogLeftError, ReplayOptions, failed_trace, replay_dialog
+from memfin.agents.replay import Client, DialogLeftError, ReplayOptions, failed_trace, replay_dialog
 from memfin.client.errors import EndpointDown
 from memfin.client.limiter import StartLimiter
 from memfin.contracts import (
@@ -50,7 +50,7 @@ from memfin.ledger.scoring import stored_facts
 from memfin.sandbox.references import describe, one_line
 from memfin.sandbox.thread import CallThread
 from memfin.scoring.profile import SNAPSHOT_FIELDS, has_known_field
-from memfin.scoring.rows import recorded_dialog
+from memfin.scoring.rows import held_dialog, recorded_dialog
 from memfin.shards import Shard
 
 E = TypeVar("E")
@@ -86,9 +86,10 @@ class ClientTask(Record):
 class DialogResult(Record):
     """A dialogue's trace, with its rows after scoring and an LLM judge's votes after judging.
 
-    ``dialog`` is None for a skipped line of the dataset. ``usage`` is what a language model took, as the
-    replies report it. ``recorded`` is True if the run directory has the trace already. ``keys_known`` is
-    False where nothing says what the client's memory keys stand for.
+    ``dialog`` is None for a skipped line of the dataset; that of a simulated client is as it was held.
+    ``usage`` is what a language model took, as the replies report it. ``recorded`` is True if the run
+    directory has the trace already. ``keys_known`` is False where nothing says what the client's memory keys
+    stand for.
     """
 
     trace: DialogTrace
@@ -234,15 +235,17 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
     async def _task(self, entry: DatasetEntry) -> DialogTask | None:
         """Return the task of a valid dialogue; send on what needs none, or is done already."""
         index = entry.dataset_index
+        if entry.dialog is not None and self._config.client == "simulated":
+            entry = entry.replace(dialog=entry.dialog.replace(turns=[]))
         known = self._directory.committed.get(entry.dataset_index)
         if known is not None:
             self._met += 1
             lines = await self._directory.read(known)
             result = await self._thread.finish(recorded_result, entry, known, lines, self._path)
             await send(self._committed if known.judged else self._answered, result)
-            if entry.dialog is None or entry.dialog.user_id is None:
+            if result.dialog is None or result.dialog.user_id is None:
                 return None
-            return DialogTask(dataset_index=index, dialog=entry.dialog, done=result.trace)
+            return DialogTask(dataset_index=index, dialog=result.dialog, done=result.trace)
         if entry.dialog is not None:
             begun = await self._checkpoint(index, entry.dialog)
             self._warn_unscored(index, entry.dialog)
@@ -264,11 +267,11 @@ class DialogSource(_FileSource[list[DatasetEntry]]):
             self._warn("more dialogues have turn pairs that are not scored; unscored_turn_pairs counts them")
 
     async def _checkpoint(self, dataset_index: int, dialog: Dialog) -> DialogCheckpoint | None:
-        """Return the checkpoint of a dialogue, if it has the same questions."""
+        """Return the checkpoint of a dialogue, if it has the same questions; a simulated one has none yet."""
         begun = await self._directory.read_checkpoint(dataset_index) if self._directory.begun else None
-        if begun is None or begun.dialog_id != dialog.dialog_id or not _is_of(begun.turns, dialog):
+        if begun is None or begun.dialog_id != dialog.dialog_id:
             return None
-        return begun
+        return begun if not dialog.turns or _is_of(begun.turns, dialog) else None
 
     def _skip_trace(self, entry: DatasetEntry) -> DialogTrace:
         return DialogTrace(
@@ -299,14 +302,15 @@ def recorded_result(
         UsageError: the line is another dialogue than the recorded one, or a record is broken.
     """
     trace = decode(lines.trace, trace_type)
-    if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, entry.dialog):
+    dialog = None if entry.dialog is None else held_dialog(entry.dialog, trace)
+    if entry.dialog_id != known.dialog_id or not _is_of(trace.turns, dialog):
         raise UsageError(
             f"dataset {dataset}: line {entry.dataset_index} is not the dialogue "
             f"{known.dialog_id!r} that the run has committed for it; start a new run"
         )
     return DialogResult(
         trace=trace,
-        dialog=entry.dialog,
+        dialog=dialog,
         retries=known.retries,
         abandoned=known.abandoned,
         usage=known.usage,
@@ -382,6 +386,7 @@ def with_dialog(
     dialog = recorded_dialog(trace) if dialogs is None else dialogs.get(trace.dialog_id)
     if dialog is None:
         raise UsageError(f"{where}: dialogue {trace.dialog_id!r} is not in the dataset {source}")
+    dialog = held_dialog(dialog, trace)
     if dialogs is not None and not any(turn.gt_assistant_text for turn in trace.turns):
         pairs = align_turn_pairs(dialog)[: len(trace.turns)]
         known = [
@@ -462,7 +467,9 @@ class Replayer(Stage[DialogTask | ClientTask]):
         wires: DialogWires,
         observer_factory: Callable[[], TurnObserver] | None = None,
         starts: StartLimiter | None = None,
+        clients: Callable[[Dialog], Client | None] = lambda _: None,
     ) -> None:
+        """Prepare; ``clients`` returns the client of a dialogue, None for one that the dataset scripts."""
         self._outbox = wires.answered.sender()
         self._commits, self._events = wires.commits.sender(), wires.events.sender()
         ends = (self._outbox, self._commits, self._events)
@@ -474,6 +481,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
         self._wants = wires.wants
         self._observer_factory = observer_factory
         self._starts = starts
+        self._clients = clients
         self._client = _Client()
 
     async def handle(self, message: DialogTask | ClientTask) -> None:
@@ -500,6 +508,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             begun = None
             if task.done is not None:
                 client.count(task.dialog, task.done)
+                client.earlier.append(task.dialog)
             else:
                 if self.draining:
                     self.leave()
@@ -510,14 +519,15 @@ class Replayer(Stage[DialogTask | ClientTask]):
                     if begun is not None:
                         client.carried, client.attempt = begun.carried, begun.attempt
                     elif before is not None:
-                        client.again, client.carried = [*sessions[:place]], None
+                        held = zip(sessions[:place], client.earlier, strict=True)
+                        client.again = [each.replace(dialog=dialog) for each, dialog in held]
+                        client.carried = None
                         client.attempt = f"_again_{secrets.token_hex(4)}"
                 begun = begun if begun is not None and begun.turns else None
                 await self._handle_or_quarantine(task.replace(begun=begun))
                 if self._leaving:
                     return
             before = task
-            client.earlier.append(task.dialog)
         self._client = _Client()
 
     async def _hear_again(self) -> None:
@@ -556,10 +566,15 @@ class Replayer(Stage[DialogTask | ClientTask]):
             raise problem
         reason = f"could not be replayed, please report this: {describe(problem)}"
         self._warn(message.dialog, reason)
-        trace = failed_trace(
-            message.dialog, message.dataset_index, self._options, reason, worker_id=self._worker_id
+        trace = await failed_trace(
+            message.dialog,
+            message.dataset_index,
+            self._options,
+            reason,
+            worker_id=self._worker_id,
+            client=self._clients(message.dialog),
         )
-        await self._send_entry(DialogResult(trace=trace, dialog=message.dialog))
+        await self._send_entry(DialogResult(trace=trace, dialog=held_dialog(message.dialog, trace)))
 
     async def _send_entry(self, replayed: DialogResult) -> None:
         if (dialog := replayed.dialog) is not None and dialog.user_id is not None:
@@ -567,6 +582,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             if client.stored is not None:
                 replayed = replayed.replace(trace=replayed.trace.replace(stored_before=client.stored))
             client.count(dialog, replayed.trace)
+            client.earlier.append(dialog)
             if (begun := client.checkpoint()) is not None:
                 await send(self._commits, Commit(checkpoint=begun))
         await send(self._commits, replayed.commit_trace())
@@ -608,6 +624,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             observer_factory=self._observer_factory,
             starts=self._starts,
             earlier=[(each, self._agents.factory_for(each)) for each in self._client.earlier],
+            client=self._clients(dialog),
         )
         for problem, what in (
             ("calls ignored their cancellation and were abandoned", replay.abandoned),
@@ -623,7 +640,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             self._warn_of_observations(dialog, turn)
         return DialogResult(
             trace=replay.trace,
-            dialog=dialog,
+            dialog=held_dialog(dialog, replay.trace),
             retries=replay.retries,
             abandoned=replay.abandoned,
             usage=replay.usage,
@@ -659,7 +676,7 @@ class Replayer(Stage[DialogTask | ClientTask]):
             dialog_id=task.dialog.dialog_id,
             dataset_index=task.dataset_index,
             worker_id=self._worker_id,
-            turns=len(align_turn_pairs(task.dialog)),
+            turns=len(align_turn_pairs(task.dialog)) or None,
             first_turn=first_turn,
         )
         await send(self._events, started)

@@ -38,7 +38,10 @@ class Copy(Protocol):
 
 
 class CopiedSession(msgspec.Struct, frozen=True):
-    """A session whose words a replayed copy hears: its agents' factory and its turn pairs."""
+    """A session whose words a replayed copy hears: its agents' factory and its turn pairs.
+
+    Of the session that is probed the pairs are those so far.
+    """
 
     session: Session
     factory: Factory
@@ -84,9 +87,8 @@ class Prober:
         due = [(place, each) for place, each in enumerate(self._probes, 1) if each.after == len(turns)]
         return [await self._ask(place, probe, turns) for place, probe in due]
 
-    def never_due(self) -> list[ProbeTrace]:
-        """Return those that come after a turn pair that the session does not have, as failed."""
-        last = len(self._session.pairs)
+    def never_due(self, last: int) -> list[ProbeTrace]:
+        """Return those that come after the last turn pair of the session, as failed."""
         error = f"not asked: the session ends with turn pair {last}"
         return [failed_probe(each, self._kind, error) for each in self._probes if each.after > last]
 
@@ -95,7 +97,7 @@ class Prober:
         asked = failed_probe(probe, self._kind, "")
         try:
             copy = await self._made(place, turns, copies)
-            pair = self._session.pairs[probe.after - 1].replace(user_text=probe.question)
+            pair = _pair_of(turns[-1]).replace(user_text=probe.question)
             turn = await copy.turn(pair, commit=False)
             recall = msgspec.to_builtins(turn.recall) if turn.recall is not None else None
             return asked.replace(
@@ -133,7 +135,7 @@ class Prober:
             ids = {name: each.session[name] + ending for name in ("user_id", "session_id")}
             copy = await self._started(each, each.session.replace(**ids, carried=carried), copies)
             last = number == len(self._earlier)
-            for pair in each.pairs[: len(turns)] if last else each.pairs:
+            for pair in map(_pair_of, turns) if last else each.pairs:
                 heard = await copy.turn(pair)
                 answered = not last or turns[heard.turn_pair_id - 1].turn_status == "ok"
                 if heard.turn_status != "ok" and answered:  # else the conversation lacks that turn, too
@@ -154,6 +156,11 @@ class Prober:
         if (problem := copy.dialog_error or copy.refused) is not None:
             raise _CopyFailedError(problem)
         return copy
+
+
+def _pair_of(turn: TurnTrace) -> TurnPair:
+    """Return the part of a turn that was known before its reply."""
+    return TurnPair(**{name: turn[name] for name in TurnPair.__struct_fields__})
 
 
 def failed_probe(probe: Probe, kind: ForkKind, error: str) -> ProbeTrace:

@@ -1,8 +1,8 @@
 """Replay of one dialogue: its user turns one after another, each answer recorded (spec section 5)."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -27,6 +27,7 @@ from memfin.contracts import (
     NO_JUDGE,
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
+    ClientOutcome,
     Dialog,
     DialogCheckpoint,
     DialogStatus,
@@ -64,6 +65,39 @@ OnTurn = Callable[[TurnTrace], Awaitable[None]]
 OnBegun = Callable[[DialogCheckpoint], Awaitable[None]]
 OnResume = Callable[[Sequence[TurnTrace], str | None], Awaitable[None]]
 """Gets the turns that need not be asked again, and why there are none where the agent could not go on."""
+
+
+class Client(Protocol):
+    """The client of one dialogue, who says the user's words.
+
+    ``errors`` are reasons for which a turn's words are charged to the simulator, by turn pair.
+    """
+
+    errors: dict[int, list[str]]
+
+    async def next_turn(self, turns: Sequence[TurnTrace]) -> TurnPair | None:
+        """Return what the client says after these turns, None where the dialogue has ended."""
+
+    def outcome(self, turns: Sequence[TurnTrace]) -> ClientOutcome | None:
+        """Return how the dialogue of these turns has ended, None for a scripted one."""
+
+
+class ScriptedClient:
+    """Client that says the turns of the dataset, whatever the agent replies."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        """Read the turns; raise `UsageError` where there are none, but a client's sheet alone."""
+        self.errors: dict[int, list[str]] = {}
+        self._pairs = align_turn_pairs(dialog)
+        if not self._pairs:
+            raise UsageError(f"dialogue {dialog.dialog_id!r}: has no turns for a scripted client")
+
+    async def next_turn(self, turns: Sequence[TurnTrace]) -> TurnPair | None:
+        """Return the turn pair after those that were held."""
+        return self._pairs[len(turns)] if len(turns) < len(self._pairs) else None
+
+    def outcome(self, turns: Sequence[TurnTrace]) -> ClientOutcome | None:
+        """Return None."""
 
 
 class ReplayOptions(Record):
@@ -144,8 +178,11 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     observer_factory: Callable[[], TurnObserver] | None = None,
     starts: StartLimiter | None = None,
     earlier: Sequence[tuple[Dialog, Callable[..., Any]]] = (),
+    client: Client | None = None,
 ) -> Replay:
     """Send the user turns of a dialogue to a fresh agent and return the trace.
+
+    The ``client`` says them, by default those of the dataset.
 
     A failed turn is marked and the dialogue goes on; an agent that cannot be created fails every turn,
     with the reason in ``dialog_error``. ``observer_factory`` may make a subclass of `TurnObserver`.
@@ -167,13 +204,13 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     session = open_session(dialog, options, carried, attempt)
     observer = (observer_factory or TurnObserver)()
     replayer = _DialogReplayer(dialog.dialog_id, observer, options, starts)
-    pairs = align_turn_pairs(dialog)
+    client = client or ScriptedClient(dialog)
     turns = list(begun.turns) if begun is not None else []
     probes = list(begun.probes) if begun is not None else []
     try:
         if begun is None:
             await replayer.start(factory, session)
-        elif len(turns) < len(pairs) or hand_over:
+        elif hand_over or await client.next_turn(turns) is not None:
             await replayer.start(factory, session, begun.snapshot)
         if replayer.refused is not None:
             turns.clear()
@@ -183,8 +220,8 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
         if on_resume is not None:
             await on_resume(tuple(turns), replayer.refused)
         prober = _prober(dialog, replayer, (dialog, factory), session, earlier, attempt)
-        for pair in _until_left(pairs[len(turns) :], leaving):
-            turn = await replayer.turn(pair)
+        while (pair := await _next_pair(client, turns, leaving)) is not None:
+            turn = _charged(await replayer.turn(pair), client)
             turns.append(turn)
             if on_turn is not None:
                 await on_turn(turn)
@@ -192,7 +229,9 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
                 probes += await prober.ask(turns)
             if on_begun is not None and (now := await replayer.begun(dataset_index, turns)) is not None:
                 await on_begun(now.replace(carried=carried, attempt=attempt, probes=probes[:]))
-        probes += prober.never_due() if prober is not None else []
+        outcome = client.outcome(turns)
+        # A simulated dialogue is as long as its agent makes it: what does not come to be asked, is left out.
+        probes += prober.never_due(len(turns)) if prober is not None and outcome is None else []
         left, why = await replayer.carry() if hand_over else (None, None)
     except BaseException as problem:
         limit = EARLY_CLOSE_LIMIT if isinstance(problem, DialogLeftError) else CANCELLED_CLOSE_LIMIT
@@ -204,7 +243,7 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     if probes:
         trace = trace.replace(probes=probes)
     return Replay(
-        trace=trace,
+        trace=trace if outcome is None else trace.replace(client=outcome),
         snapshot_error=replayer.snapshot_error,
         carried=left,
         carry_error=why,
@@ -212,13 +251,23 @@ async def replay_dialog(  # noqa: PLR0913, C901 - each of them stands alone
     )
 
 
-def failed_trace(
-    dialog: Dialog, dataset_index: int, options: ReplayOptions, error: str, *, worker_id: int | None = None
+async def failed_trace(
+    dialog: Dialog,
+    dataset_index: int,
+    options: ReplayOptions,
+    error: str,
+    *,
+    worker_id: int | None = None,
+    client: Client | None = None,
 ) -> DialogTrace:
     """Return the trace of a dialogue that failed in every turn with the same error."""
-    pairs = align_turn_pairs(dialog)
-    turns = [build_turn_trace(pair, None, Observed(), None, "error", error) for pair in pairs]
+    client = client or ScriptedClient(dialog)
+    turns: list[TurnTrace] = []
+    while (pair := await client.next_turn(turns)) is not None:
+        turns.append(build_turn_trace(pair, None, Observed(), None, "error", error))
     trace = _trace(dialog, dataset_index, options, turns, error, worker_id)
+    if (outcome := client.outcome(turns)) is not None:
+        return trace.replace(client=outcome)
     if not dialog.probes or options.probes == "none":
         return trace
     kind: ForkKind = "replay" if options.probe_fork == "auto" else options.probe_fork
@@ -247,7 +296,7 @@ def _prober(
     return Prober(
         dialog,
         kind,
-        CopiedSession(session, own[1], align_turn_pairs(dialog)),
+        CopiedSession(session, own[1], []),
         before,
         replayer.copy,
         replayer.take_counts,
@@ -294,11 +343,20 @@ def _trace(
     )
 
 
-def _until_left(pairs: Sequence[TurnPair], leaving: Callable[[], bool] | None) -> Iterator[TurnPair]:
-    for pair in pairs:
-        if leaving is not None and leaving():
-            raise DialogLeftError
-        yield pair
+async def _next_pair(
+    client: Client, turns: Sequence[TurnTrace], leaving: Callable[[], bool] | None
+) -> TurnPair | None:
+    """Return what the client says next; raise `DialogLeftError` where the dialogue is left before that."""
+    pair = await client.next_turn(turns)
+    if pair is not None and leaving is not None and leaving():
+        raise DialogLeftError
+    return pair
+
+
+def _charged(turn: TurnTrace, client: Client) -> TurnTrace:
+    """Return a turn with the errors of the simulator that said its words."""
+    errors = client.errors.get(turn.turn_pair_id)
+    return turn if errors is None else turn.replace(simulator_errors=errors)
 
 
 class _DialogReplayer:

@@ -45,7 +45,7 @@ def begin(sheet: ClientSheet) -> State:
 
 
 def outcome(states: Sequence[State]) -> ClientOutcome:
-    """Return how a dialogue has ended; the first state is that of the goal, the last follows the last reply."""
+    """Return how a dialogue has ended; the first state is that of its goal, the last the one at the end."""
     accepted = states[-1].act.kind == "accept"
     told = {name: state.turn for state in states[:-1] for name in state.act.facts}
     return ClientOutcome(success=accepted, ended="accepted" if accepted else "left", told=told)

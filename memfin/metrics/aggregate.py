@@ -18,6 +18,7 @@ from memfin.contracts import (
     TurnEvalRow,
 )
 from memfin.contracts.reading import check_trace_version
+from memfin.metrics.clients import ClientState
 from memfin.metrics.custom import CustomMetric, CustomState, custom_states
 from memfin.metrics.detector_stats import DetectorStats
 from memfin.metrics.m1_context import M1State
@@ -46,19 +47,25 @@ class MetricsState:
             name: CustomState(name, metric.blank(), metric.description()) for name, metric in metrics.items()
         }
         self.memory = MemoryState()
+        self.client = ClientState()
         self.detectors = DetectorStats()
+
+    @property
+    def own(self) -> tuple[MetricState[Any], ...]:
+        """The states of MemFin's metrics in order, the last two of which only some runs have."""
+        return self.m1, self.m2, self.m3, self.m4, self.m5, self.memory, self.client
 
     @property
     def states(self) -> tuple[MetricState[Any], ...]:
         """The states of the metrics in order."""
-        own = (self.m1, self.m2, self.m3, self.m4, self.m5)
-        memory = (self.memory,) if self.memory.is_there else ()
-        return *own, *memory, *(self.custom[name] for name in sorted(self.custom))
+        some = [state for state in (self.memory, self.client) if state.is_there]
+        return *self.own[:-2], *some, *(self.custom[name] for name in sorted(self.custom))
 
     def row_states(self, row: TurnEvalRow) -> list[RowState[Any]]:
         """Return the states that count a row."""
         memory = [self.memory] if has_memory(row) else []
-        return [self.m1, self.m3, self.m4, self.m5, *memory, *custom_states(row, self.custom)]
+        client = [] if row.client is msgspec.UNSET else [self.client]
+        return [self.m1, self.m3, self.m4, self.m5, *memory, *client, *custom_states(row, self.custom)]
 
     @property
     def bad_rows(self) -> int:
@@ -108,6 +115,7 @@ class MetricsState:
         self.m4.merge(other.m4)
         self.m5.merge(other.m5)
         self.memory.merge(other.memory)
+        self.client.merge(other.client)
         for name, state in other.custom.items():
             self.custom.setdefault(name, state.new()).merge(state)
         self.detectors.merge(other.detectors)

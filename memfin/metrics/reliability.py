@@ -2,12 +2,15 @@
 
 A dialogue passes a repeat when every turn was answered and scored, and none is a severe violation or
 contradicts a constraint of the client. Turns without labels neither pass nor fail: only what is found fails.
-A question of a benchmark passes as its score says.
+A simulated client must have been contented, too; a dialogue that is charged to the simulator in any repeat is
+left out. A question of a benchmark passes as its score says.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from msgspec import UNSET
 
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import iter_individual_results
@@ -20,9 +23,10 @@ from memfin.metrics.state import is_failed, is_read
 
 def turn_passes(row: TurnEvalRow) -> bool:
     """Return True if a turn was answered and scored, and nothing that fails its dialogue was found."""
+    left = row.client is not UNSET and not row.client.success
     severe = row.pred_compliance_label == "severe_violation" and is_read(row, "compliance")
     contradicts = row.constraint_contradiction and is_read(row, "contradiction")
-    return not (is_failed(row) or severe or contradicts)
+    return not (is_failed(row) or severe or contradicts or left)
 
 
 def count_passes(runs: Sequence[Path]) -> dict[str, int]:
@@ -38,9 +42,12 @@ def _passed(run: Path) -> dict[str, bool]:
     if (run / RAG_SUMMARY).is_file():
         return {one.id: one.passed for one in iter_individual_results(run / RAG_SUMMARY)}
     found: dict[str, bool] = {}
+    charged: set[str] = set()
     for _, row in iter_jsonl(run / "turn_eval.jsonl", TurnEvalRow):
         found[row.dialog_id] = found.get(row.dialog_id, True) and turn_passes(row)
-    return found
+        if row.client is not UNSET and row.client.simulator_errors:
+            charged.add(row.dialog_id)
+    return {name: passed for name, passed in found.items() if name not in charged}
 
 
 def all_pass(passes: int, repeats: int, k: int) -> float:

@@ -33,7 +33,7 @@ from memfin.report.glossary import (
     measured,
     missing,
 )
-from memfin.report.memory import memory_section
+from memfin.report.memory import client_section, memory_section
 from memfin.report.pressure import pressure_section
 from memfin.report.reader import DialogValues, Figures
 from memfin.report.worst_turns import WorstTurns, empty_rankings
@@ -53,6 +53,7 @@ def summary_report(summary: EvalSummary) -> model.Report:
     sections = (
         *_figures(part, _headline_values(Path(), part), warnings),
         memory_section(part.metrics),
+        client_section(part.metrics),
         _values(part.metrics),
         common.configuration_section(None, {}, summary.config_fingerprint, summary.trace_version),
     )
@@ -136,6 +137,7 @@ def load_dialog_report(run_dir: Path) -> model.Report:
             ),
             _dialogs(stats, values, texts),
             memory_section(summary.metrics),
+            client_section(summary.metrics),
             pressure_section(run_dir),
             model.section("worst-turns", tr("Worst turns"), *worst.blocks(run_dir, stats.facts)),
             _judge(settings, run_stats, controls, judged),

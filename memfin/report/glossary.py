@@ -112,6 +112,7 @@ class _Glossary(msgspec.Struct):
     warnings: dict[str, _Warning]
     metrics: tuple[MetricText, ...]
     memory: MetricText
+    client: MetricText
     types: tuple[TypeText, ...]
     labels: dict[str, dict[str, str]]
     notes: dict[str, dict[str, str]]
@@ -121,8 +122,8 @@ _GLOSSARY: Final = msgspec.toml.decode(
     (files("memfin") / "data" / "templates" / "report.toml").read_text("utf-8"), type=_Glossary
 )
 METRICS: Final = _GLOSSARY.metrics
-ALL_METRICS: Final = (*METRICS, _GLOSSARY.memory)
-"""MemFin's metrics with ``memory``, which only runs with facts or probes have."""
+ALL_METRICS: Final = (*METRICS, _GLOSSARY.memory, _GLOSSARY.client)
+"""MemFin's metrics with those of facts and probes, and of simulated clients, which only some runs have."""
 
 TYPES: Final = _GLOSSARY.types
 MARKS: Final = tuple(_GLOSSARY.labels["marks"])

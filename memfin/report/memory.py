@@ -1,6 +1,6 @@
-"""The section of a report on the memory of clients' facts."""
+"""The sections of a report on the memory of clients' facts, and on simulated clients."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -12,6 +12,8 @@ from memfin.report.glossary import format_interval, labels, measured, missing, v
 from memfin.report.reader import Figures
 
 MEMORY: Final = "memory"
+CLIENT: Final = "client"
+_LOWER: Final = LOWER_IS_BETTER | {"simulator_errors"}
 _BLAMED: Final = "blamed_"
 _BY_GROUP: Final = ("used", "stored", "retrieved", "abstained", "probed")
 
@@ -22,16 +24,29 @@ def memory_section(metrics: Mapping[str, Figures]) -> model.Section | None:
     if figures is None:
         return None
     return model.section(
-        MEMORY, tr("Memory"), _shares(figures), _stages(figures.counts), *_groups(figures.groups)
+        MEMORY,
+        tr("Memory"),
+        _shares(tr("Facts and probes"), NAMES, figures),
+        _stages(figures.counts),
+        *_groups(figures.groups),
     )
 
 
-def _shares(figures: Figures) -> model.Table:
+def client_section(metrics: Mapping[str, Figures]) -> model.Section | None:
+    """Return the section of a summary with the metric ``client``, None for any other."""
+    figures = metrics.get(CLIENT)
+    if figures is None:
+        return None
+    title = tr("Simulated clients")
+    return model.section(CLIENT, title, _shares(title, figures.micro, figures))
+
+
+def _shares(title: str, names: Collection[str], figures: Figures) -> model.Table:
     headings = (tr("Value"), tr("Share"), "", tr("95 % interval"), tr("Of"))
     rows = []
-    for name in NAMES:
+    for name in names:
         value, _, interval = measured(name, figures)
-        lower = tr(" (lower is better)") if name in LOWER_IS_BETTER else ""
+        lower = tr(" (lower is better)") if name in _LOWER else ""
         rows.append(
             (
                 model.Cell(value_label(name) + lower, small=missing(name, figures) or ""),
@@ -41,7 +56,7 @@ def _shares(figures: Figures) -> model.Table:
                 figures.counts.get(f"{name}_total", 0),
             )
         )
-    return model.table(tr("Facts and probes"), headings, "lrbrr", rows)
+    return model.table(title, headings, "lrbrr", rows)
 
 
 def _stages(counts: Mapping[str, int]) -> model.Table | None:

@@ -449,7 +449,8 @@ async def run_dialog_replay(
     ``dialog_error``. ``observer_factory`` makes the agent's observer; None is MemFin's own.
 
     Raises:
-        UsageError: the agent has none of the forms of `memfin.agents.forms.factory_of`.
+        UsageError: the agent has none of the forms of `memfin.agents.forms.factory_of`, or the dialogue has
+            no turns but a client's sheet.
     """
     factory = factory_of("agent_factory", agent_factory)
     options = ReplayOptions(run_id=run_id, turn_timeout=timeout_sec)

@@ -14,7 +14,6 @@ from memfin.contracts import CorrectedValue, EvalSummary, MetricResult, RunConfi
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.corrected import RATES
-from memfin.metrics.memory import MemoryState
 
 _GATE: Final = re.compile(r"\s*([\w./-]+)\s*(<=|>=)\s*([^\s@<>=]+)\s*(@95)?\s*\Z")
 _NAMED: Final = re.compile(r"\s*([\w./-]+)\s*=\s*([^\s=]+)\s*\Z")
@@ -137,7 +136,7 @@ def check_gate(gate: Gate, directions: Directions) -> None:
         )
     if gate.at_bound and ".macro." in gate.name:
         raise UsageError(f"{option}: {gate.name} has no interval; leave out @95 or .macro")
-    for state in (*MetricsState().states, MemoryState()):
+    for state in MetricsState().own:
         for share in state.shares:
             if gate.name.replace(".macro.", ".").removesuffix(CORRECTED) == f"{state.name}.{share.name}":
                 check_limit(gate, share.low, share.high)
@@ -166,7 +165,7 @@ def value_directions(custom: Mapping[str, bool] = MappingProxyType({})) -> Direc
     """
     own = {
         f"{state.name}.{prefix}{share.name}": share.lower_is_better
-        for state in (*MetricsState().states, MemoryState())
+        for state in MetricsState().own
         for prefix in ("", "macro.")
         for share in state.shares
         if share.broken_down or not prefix

@@ -16,7 +16,8 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
-from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
+from memfin.clients.wording import SimulatedClient
+from memfin.contracts import BenchConfig, Dialog, EvalSummary, RunConfig, RunStats
 from memfin.contracts.reading import iter_lines
 from memfin.dataset import (
     SAMPLE,
@@ -228,11 +229,11 @@ def make_plan(
         path = spool.path
     else:
         check_dataset_file(path)
-    check_clients(spool or path, config)
-    if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
-        config, spool = _perturbed(spool or path, config)
-        path = spool.path
     try:
+        check_clients(spool or path, config)
+        if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
+            config, spool = _perturbed(spool or path, config)
+            path = spool.path
         sha256, lines = digest_dataset(spool or path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
@@ -240,6 +241,11 @@ def make_plan(
         prepare_scoring()
     dialogs = lines if config.limit is None else min(lines, config.limit)
     first = shard is None or shard.index == 0
+
+    def clients(dialog: Dialog) -> SimulatedClient | None:
+        """Return the client of a dialogue, None for one that says the turns of the dataset."""
+        sheet = dialog.client if config.client == "simulated" else None
+        return None if sheet is None else SimulatedClient(sheet, dialog.dialog_id, config.seed)
 
     def replayers(wires: AnyWires) -> list[Replayer]:
         options = ReplayOptions(
@@ -254,7 +260,9 @@ def make_plan(
             probe_fork=config.probe_fork,
         )
         workers = range(config.workers_dialog)
-        return [Replayer(worker, agents, options, wires, observer_factory, starts) for worker in workers]
+        return [
+            Replayer(worker, agents, options, wires, observer_factory, starts, clients) for worker in workers
+        ]
 
     return RunPlan(
         config=config,
@@ -296,11 +304,14 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
         UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script.
     """
     simulated = config.client == "simulated"
-    if simulated and (config.perturb is not None or config.history == "forced" or config.agent == "oracle"):
-        needs = (
-            "--perturb" if config.perturb else "--history forced" if config.agent != "oracle" else "oracle"
-        )
-        raise UsageError(f"client simulated: not with {needs}, which needs the turns of the dataset")
+    scripts = {
+        "--perturb": config.perturb is not None,
+        "--history forced": config.history == "forced",
+        "the agent oracle": config.agent == "oracle",
+    }
+    for name, is_set in scripts.items() if simulated else ():
+        if is_set:
+            raise UsageError(f"client simulated: not together with {name}, which needs the dataset's turns")
     with dataset.open("rb") as file:
         for line in islice(iter_lines(file), config.limit):
             if not simulated and b'"client"' not in line.data:
@@ -308,11 +319,11 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
             dialog = read_entry(line).dialog
             if dialog is None or (dialog.client is not None if simulated else dialog.turns):
                 continue
-            lacks = "no sheet of a client" if simulated else "no turns, only the sheet of a client"
+            lacks = "no client's sheet" if simulated else "a client's sheet but no turns"
             other = "scripted" if simulated else "simulated"
             raise UsageError(
-                f"client {config.client}: line {line.number} of the dataset has {lacks}; use --client {other}, "
-                "or leave it out"
+                f"client {config.client}: line {line.number} of the dataset has {lacks}; add it, or use "
+                f"--client {other}"
             )
 
 

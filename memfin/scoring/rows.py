@@ -14,6 +14,7 @@ import msgspec
 from memfin.contracts import (
     TRACE_VERSION,
     TRACE_VERSION_EXTENDED,
+    ClientReading,
     Dialog,
     DialogTrace,
     Finding,
@@ -260,10 +261,15 @@ def complete_rows(dialog: Dialog, trace: DialogTrace, rows: Iterable[TurnEvalRow
     )
     answered = [turn.turn_pair_id for turn in trace.turns if turn.turn_status == "ok"]
     last = answered[-1] if answered and complete else None
-    return [
+    completed = [
         row.replace(eligible_m2=True) if row.turn_pair_id == last and row.scoring_error is None else row
         for row in rows
     ]
+    if completed and (client := trace.get("client")) is not None:
+        errors = sum(turn.simulator_errors is not msgspec.UNSET for turn in trace.turns)
+        reading = ClientReading(success=client.success, simulator_errors=errors)
+        completed[-1] = completed[-1].replace(client=reading)
+    return completed
 
 
 def score_dialog(
@@ -279,6 +285,7 @@ def score_dialog(
     ``history_mode`` is by default what the trace says, else ``free``; the other arguments are those
     of `DialogScorer`.
     """
+    dialog = held_dialog(dialog, trace)
     scorer = DialogScorer(
         dialog,
         run_id=trace.run_id,
@@ -362,3 +369,15 @@ def recorded_dialog(trace: DialogTrace) -> Dialog:
         session_index=trace.session_index or None,
         session_time=trace.session_time or None,
     )
+
+
+def held_dialog(dialog: Dialog, trace: DialogTrace) -> Dialog:
+    """Return a dialogue as its simulated client has held it, as if that were its script; others as they are.
+
+    The facts are those of the sheet, told where the client has told them. They belong to this session.
+    """
+    if trace.client is msgspec.UNSET or dialog.client is None:
+        return dialog
+    told = trace.client.told
+    facts = [each.fact.replace(told_at=told.get(each.fact.id)) for each in dialog.client.tells]
+    return dialog.replace(turns=recorded_dialog(trace).turns, facts=facts, earlier=[], client=None)
