@@ -201,7 +201,9 @@ def _widen_to_input(definitions: dict[str, Any]) -> None:
     properties = dialog["properties"]
     properties["dialog_id"] |= {"pattern": r"\S"}
     properties["difficulty"] = {"enum": [*DIFFICULTIES, None], "default": None}
-    properties["turns"] |= {"minItems": 2}
+    dialog["required"].remove("turns")
+    dialog["if"] = {"properties": {"client": {"type": "object"}}, "required": ["client"]}
+    dialog["else"] = {"properties": {"turns": {"minItems": 2}}, "required": ["turns"]}
     blueprint = definitions["Blueprint"]["properties"]
     for fields, name in ((properties, "events"), (properties, "blueprint"), (blueprint, "forbidden_list")):
         fields[name] = _or_null(fields[name])

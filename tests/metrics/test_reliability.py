@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts import PassK, TurnEvalRow
+from memfin.contracts import ClientReading, PassK, TurnEvalRow
 from memfin.metrics.reliability import all_pass, count_passes, reliability, spread, turn_passes
 from tests.support import each_case, length, write_jsonl
 
@@ -75,6 +75,8 @@ def test_intervals_hold_the_true_value_in_19_of_20_samples_of_dialogues() -> Non
         ({"pred_compliance_label": "severe_violation", "unjudged": ["compliance"]}, True),
         ({"constraint_contradiction": 1}, False),
         ({"constraint_contradiction": 1, "unjudged": ["contradiction"]}, True),
+        ({"client": ClientReading(success=True)}, True),
+        ({"client": ClientReading(success=False)}, False),
     ],
 )
 def test_a_turn_fails_only_by_what_is_found(changes: dict[str, Any], passes: bool) -> None:
@@ -83,7 +85,11 @@ def test_a_turn_fails_only_by_what_is_found(changes: dict[str, Any], passes: boo
 
 def test_dialogues_that_are_not_in_every_repeat_are_left_out(tmp_path: Path) -> None:
     bad = {"turn_status": "error"}
-    repeats = [[row("a"), row("a"), row("b")], [row("a"), row("a", **bad), row("b"), row("c")]]
+    charged = {"client": ClientReading(success=True, simulator_errors=1)}
+    repeats = [
+        [row("a"), row("a"), row("b"), row("d")],
+        [row("a"), row("a", **bad), row("b"), row("c"), row("d", **charged)],
+    ]
     runs = [tmp_path / "1", tmp_path / "2"]
     for run, rows in zip(runs, repeats, strict=True):
         run.mkdir()
