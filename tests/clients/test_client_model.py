@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import memfin
 from memfin.client.endpoint import Endpoint
 from memfin.client.limiter import CallLimiter
 from memfin.clients.model import ClientModel, resolve_client_model
 from memfin.clients.wording import SimulatedClient
 from memfin.contracts import TurnTrace
+from memfin.dataset import GOALS
 from memfin.errors import UsageError
+from memfin.runtime.plan import make_plan
 from tests.client.faulty_server import FaultyServer
 from tests.clients.test_simulated_clients import good_agent, make_sheet, talk
+from tests.support import read_jsonl
 
 LANGUAGES = pytest.mark.parametrize("language", ["zh", "en"])
 
@@ -109,6 +114,36 @@ async def test_a_server_that_is_not_there_costs_the_words_and_not_the_agent() ->
     assert texts(turns) == texts(plain)
     assert all("cannot connect" in reasons[0] for reasons in client.errors.values())
     assert len(client.errors) == len(turns)
+
+
+@pytest.mark.parametrize("fault", [None, "503"])
+async def test_a_run_records_who_is_charged(
+    fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memfin.clients.model.MAX_ATTEMPTS", 1)
+    settings: dict[str, Any] = {"client": "simulated", "runs_dir": tmp_path, "workers_score": 0, "limit": 1}
+    plain = await memfin.evaluate(GOALS, agent="echo", run_id="plain", **settings)
+    async with FaultyServer(
+        responder=lambda body: f"{gist(body)}!", share=float(fault is not None), faults=(fault or "503",)
+    ) as server:
+        monkeypatch.setenv("MEMFIN_CLIENT_BASE_URL", server.base_url)
+        results = await memfin.evaluate(
+            GOALS, agent="echo", run_id="r", client_model="openai:small", **settings
+        )
+    assert results.summary.config_fingerprint != plain.summary.config_fingerprint
+    counts = results.summary.metrics["client"].counts
+    assert (counts["success_total"], counts["simulator_errors_total"]) == (int(fault is None), 1)
+    (trace,), (other,) = (read_jsonl(tmp_path / name / "dialog_trace.jsonl") for name in ("r", "plain"))
+    assert {turn["turn_status"] for turn in trace["turns"]} == {"ok"}
+    end = "!" if fault is None else ""
+    first, of_template = trace["turns"][0], other["turns"][0]
+    assert first["user_text"] == f"{of_template['user_text']}{end}"
+    assert ("simulator_errors" in first) is (fault is not None)
+
+
+def test_a_model_without_simulated_clients_is_refused() -> None:
+    with pytest.raises(UsageError, match="add --client simulated"):
+        make_plan(GOALS, client_model="openai:small")
 
 
 @pytest.mark.parametrize("reference", ["qwen3", "openai:", "openai: ", "builtin"])
