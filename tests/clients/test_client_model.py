@@ -116,7 +116,7 @@ async def test_a_server_that_is_not_there_costs_the_words_and_not_the_agent() ->
     assert len(client.errors) == len(turns)
 
 
-@pytest.mark.parametrize("fault", [None, "503"])
+@pytest.mark.parametrize("fault", [None, "html"])
 async def test_a_run_records_who_is_charged(
     fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +124,7 @@ async def test_a_run_records_who_is_charged(
     settings: dict[str, Any] = {"client": "simulated", "runs_dir": tmp_path, "workers_score": 0, "limit": 1}
     plain = await memfin.evaluate(GOALS, agent="echo", run_id="plain", **settings)
     async with FaultyServer(
-        responder=lambda body: f"{gist(body)}!", share=float(fault is not None), faults=(fault or "503",)
+        responder=lambda body: f"{gist(body)}!", share=float(fault is not None), faults=(fault or "html",)
     ) as server:
         monkeypatch.setenv("MEMFIN_CLIENT_BASE_URL", server.base_url)
         results = await memfin.evaluate(
