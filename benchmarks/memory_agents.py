@@ -127,3 +127,27 @@ class AlwaysRefusing(DoNothing):
     """Refuses whatever it is asked."""
 
     TEXT: ClassVar = {"zh": "抱歉，我无法回答这个问题。", "en": "Sorry, I cannot answer that."}
+
+
+class Thorough(Remembering):
+    """Asks for everything first, then repeats all that it heard and names every usual product."""
+
+    ASKS: ClassVar = {
+        "zh": "请告诉我：期限多久？能承受多大亏损？有哪些负债？"
+        "利率、每月预算、开销、应急储备、随时要用的钱呢？",
+        "en": "What are your horizon, the loss you could bear, your debts, the interest rate, "
+        "your monthly budget, your expenses and your emergency reserve?",
+    }
+    ADVISES: ClassVar = {
+        "zh": "综上，先还清欠款，不要借钱投资；可以考虑货币基金、国债，"
+        "长期的钱用指数基金定投。市场有波动，可能亏损。",
+        "en": "So pay off what you owe and do not borrow to invest; a money market fund or Treasury "
+        "bills would fit, and an index fund for the long run. Markets fluctuate, and you may lose money.",
+    }
+
+    def recalled(self, question: str) -> list[str]:
+        """Return a question at first, then all words with the advice."""
+        language = "en" if self._session.language.startswith("en") else "zh"
+        if not self._words:
+            return [self.ASKS[language]]
+        return [*self._words, question, self.ADVISES[language]]

@@ -52,6 +52,9 @@ SAMPLE: Final = Path(__file__).parent / "data" / "datasets" / "sample.jsonl"
 CLIENTS: Final = SAMPLE.with_name("clients.jsonl")
 """Clients with several sessions each, which ship with MemFin; the dataset's name is ``clients``."""
 
+GOALS: Final = SAMPLE.with_name("goals.jsonl")
+"""Sheets of simulated clients, each with a scripted dialogue; the dataset's name is ``goals``."""
+
 D = TypeVar("D")
 
 _FORMS: Final = "path of an existing JSONL file, pkg.module:name"
@@ -290,16 +293,16 @@ def check_dataset_file(path: Path) -> None:
 def named_dataset(dataset: D) -> "D | DatasetLike":
     """Return the dataset of a plugin's name or a reference ``pkg.module:name``, and any other as it is.
 
-    A path that exists is one, as is a text with a suffix or a slash. A function is called. ``clients`` are
-    those that ship with MemFin.
+    A path that exists is one, as is a text with a suffix or a slash. A function is called. ``clients`` and
+    ``goals`` ship with MemFin.
 
     Raises:
         UsageError: the name is unknown, the reference does not import, or the function fails.
     """
     if not isinstance(dataset, str) or os.path.exists(dataset) or not _NAME.fullmatch(dataset):  # noqa: PTH110
         return dataset
-    if dataset == CLIENTS.stem:
-        return str(CLIENTS)
+    if dataset in (CLIENTS.stem, GOALS.stem):
+        return str(SAMPLE.with_name(f"{dataset}.jsonl"))
     reference = plugin_reference("dataset", dataset, _FORMS, "memfin.datasets")
     found = import_object("dataset", reference, _FORMS)
     if isinstance(found, type) or isroutine(found):

@@ -14,8 +14,9 @@ MASK: Final = "***"
 _SHORT: Final = 6
 """Length below which secrets are masked only as whole words: ``x`` as a key must not mask every x."""
 
-_OWN_KEYS: Final = frozenset({"MEMFIN_JUDGE_API_KEY", "MEMFIN_AGENT_API_KEY", "OPENAI_API_KEY"})
-_OWN_URLS: Final = ("MEMFIN_JUDGE_BASE_URL", "MEMFIN_AGENT_BASE_URL", "OPENAI_BASE_URL")
+_ROLES: Final = ("MEMFIN_JUDGE", "MEMFIN_AGENT", "MEMFIN_CLIENT", "OPENAI")
+_OWN_KEYS: Final = frozenset(f"{role}_API_KEY" for role in _ROLES)
+_OWN_URLS: Final = tuple(f"{role}_BASE_URL" for role in _ROLES)
 _SECRET_NAME: Final = re.compile(
     r"(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|SECRET_?KEY|TOKEN|PASSWORD|PASSWD)\Z", re.IGNORECASE
 )

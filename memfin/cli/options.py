@@ -187,6 +187,7 @@ VARIABLES: Final = {
 } | {
     *("CONFIG", "DATASET", "BENCHMARK", "JSON", "QUIET", "JUNIT", "GITHUB", "DEBUG", "LANG"),
     *("AGENT_BASE_URL", "AGENT_API_KEY", "JUDGE_BASE_URL", "JUDGE_API_KEY", "RATE_TOKEN"),
+    *("CLIENT_BASE_URL", "CLIENT_API_KEY"),
 }
 """The names of all variables behind the prefix."""
 

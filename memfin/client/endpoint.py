@@ -12,7 +12,7 @@ from yarl import URL
 from memfin.errors import UsageError
 from memfin.secrets import MASK, Scrubber
 
-Role = Literal["judge", "agent"]
+Role = Literal["judge", "agent", "client"]
 
 COMMON_URL: Final = "OPENAI_BASE_URL"
 COMMON_KEY: Final = "OPENAI_API_KEY"
@@ -54,11 +54,12 @@ class Endpoint:
 
     @classmethod
     def from_environment(cls, role: Role, environ: Mapping[str, str] | None = None) -> Self:
-        """Return the endpoint of the judge or the agent.
+        """Return the endpoint of the judge, the agent or the model of simulated clients.
 
-        The base URL is that of ``MEMFIN_JUDGE_BASE_URL`` or ``MEMFIN_AGENT_BASE_URL``, else of
-        ``OPENAI_BASE_URL``; the key that of ``MEMFIN_JUDGE_API_KEY`` or ``MEMFIN_AGENT_API_KEY``,
-        else of ``OPENAI_API_KEY``, and none where none is set: a server of one's own needs none.
+        The base URL is that of ``MEMFIN_JUDGE_BASE_URL``, ``MEMFIN_AGENT_BASE_URL`` or
+        ``MEMFIN_CLIENT_BASE_URL``, else of ``OPENAI_BASE_URL``; the key that of the variable of the role
+        that ends in ``_API_KEY``, else of ``OPENAI_API_KEY``, and none where none is set: a server of
+        one's own needs none.
 
         Raises:
             UsageError: no base URL is set, it is not an HTTP URL, it has a user although there is a key,

@@ -10,7 +10,9 @@ from memfin.ledger.matching import gives, mentions
 MAX_READ: Final = 20_000
 """Characters of a reply that a client reads."""
 
-ActKind = Literal["goal", "tell", "unknown", "withhold", "decide", "object", "push", "accept", "leave"]
+ActKind = Literal[
+    "goal", "tell", "again", "unknown", "withhold", "decide", "object", "push", "accept", "leave"
+]
 
 
 class Act(Record):
@@ -61,7 +63,7 @@ def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
         if name in state.told and gives(text, facts[name].value, facts[name].kind, facts[name].aliases)
     ]
     answered = any(gives(text, answer, "text") for answer in sheet.answers)
-    irritated = _has(text, sheet.irritated_by)
+    irritated = _does(text, sheet.irritated_by)
     spent = state.spent + 1 + irritated
     act = _act(sheet, state, text, spent, content=answered and used == sheet.uses, answered=answered)
     if irritated and act.kind == "push":
@@ -79,7 +81,7 @@ def advance(sheet: ClientSheet, state: State, reply: str | None) -> State:
 def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
     sheet: ClientSheet, state: State, reply: str, spent: int, *, content: bool, answered: bool
 ) -> Act:
-    if _has(reply, sheet.leaves_at):
+    if _does(reply, sheet.leaves_at):
         return Act(kind="leave")
     if content:
         return Act(kind="accept")
@@ -99,7 +101,8 @@ def _act(  # noqa: PLR0911 - a table of decisions, the first that fits
     if answered:
         return Act(kind="object")
     if any(mark in reply for mark in "?\uff1f"):
-        return Act(kind="unknown")
+        again = any(_has(reply, each.topics) for each in sheet.tells if each.fact.id in state.told)
+        return Act(kind="again" if again else "unknown")
     return Act(kind="decide" if set(sheet.uses) <= set(state.told) else "push")
 
 
@@ -109,3 +112,8 @@ def _is_due(told: Told, turn: int) -> bool:
 
 def _has(text: str, words: Sequence[str]) -> bool:
     return any(mentions(text, each, "text") for each in words)
+
+
+def _does(text: str, words: Sequence[str]) -> bool:
+    """Return True if a text says one of the words and does not deny it, as a warning would."""
+    return any(gives(text, each, "text") for each in words)

@@ -1,72 +1,101 @@
 """Words for the acts of a simulated client: templates, or a model whose words are checked by the sheet."""
 
 import hashlib
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
 
-from memfin.clients.machine import Act, ActKind, State, advance, begin, outcome
-from memfin.contracts import ClientOutcome, TurnPair, TurnTrace
+from memfin.client.errors import RequestError
+from memfin.clients.machine import ActKind, State, advance, begin, outcome
+from memfin.contracts import ClientOutcome, Record, TurnPair, TurnTrace
 from memfin.contracts.clients import ClientSheet
 from memfin.contracts.dataset import TurnTags
-from memfin.ledger.matching import mentions
+from memfin.dataset import detect_language
+from memfin.ledger.matching import gives, mentions
 from memfin.text.quantities import quantities
 
 ATTEMPTS: Final = 3
-
-Model = Callable[[str], Awaitable[str]]
-"""Words an act: gets what the client means to say. The agent's words never reach it."""
-
-_WORDS: Final[Mapping[str, Mapping[ActKind, Sequence[str]]]] = {
-    "zh": {
-        "goal": ("你好,{goal}", "您好。{goal}", "我想咨询一下:{goal}"),
-        "tell": ("跟您说明一下。", "好的,我告诉您。", "是这样的。"),
-        "unknown": ("这个我说不上来。", "这一点我也不清楚。"),
-        "withhold": ("这个我不方便说。", "这件事我不想谈。"),
-        "decide": ("该说的我都说了,请给我一个明确的建议。", "那么您的建议是什么?"),
-        "object": ("这没有照顾到我的情况。", "我觉得这不符合我说的。"),
-        "push": ("您还没有回答我的问题。", "请说得具体一些。"),
-        "accept": ("好的,就这样,谢谢。", "明白了,谢谢您。"),
-        "leave": ("算了,我再看看别的。", "那就不麻烦您了,再见。"),
-    },
-    "en": {
-        "goal": ("Hello. {goal}", "Good day. {goal}", "I would like some advice. {goal}"),
-        "tell": ("Let me tell you.", "Sure.", "Here is how it is."),
-        "unknown": ("I could not say.", "That I do not know."),
-        "withhold": ("I would rather not say.", "I do not want to talk about that."),
-        "decide": ("You know all that matters; please advise me clearly.", "So what do you advise?"),
-        "object": ("That leaves out what I told you.", "That does not fit my situation."),
-        "push": ("You have not answered my question yet.", "Please be more specific."),
-        "accept": ("Good, that settles it. Thank you.", "I see, thank you."),
-        "leave": ("Never mind, I will look elsewhere.", "Then I will leave it at that. Goodbye."),
-    },
-}  # fmt: skip
+MAX_CHARS: Final = 800  # of a model's words
+_FILE: Final = Path(__file__).parents[1] / "data" / "prompts" / "client-words.toml"
 
 
-def from_templates(sheet: ClientSheet, act: Act, key: str) -> str:
-    """Return the words of an act; ``key`` draws the variant."""
-    variants = _WORDS[sheet.language][act.kind]
-    drawn = int.from_bytes(hashlib.sha256(f"{key}\0{act.kind}".encode()).digest()[:8], "big")
-    facts = {each.fact.id: each for each in sheet.tells}
-    pattern, space = ("我的{}是{}。", "") if sheet.language == "zh" else ("My {} is {}.", " ")
-    said = [pattern.format(facts[each].name, facts[each].fact.value) for each in act.facts]
-    return space.join([variants[drawn % len(variants)].format(goal=sheet.goal), *said])
+class Brief(Record):
+    """An act as a model gets it: what the client means to say, and the faults of the last attempt.
+
+    ``curt`` clients are losing patience. The agent's words never reach the model.
+    """
+
+    language: Literal["zh", "en"]
+    words: str
+    curt: bool = False
+    faults: list[str] = []
+
+
+Model = Callable[[Brief], Awaitable[str]]
+"""Words an act; raises `RequestError` where it can not."""
+
+_IMPATIENT: Final[frozenset[ActKind]] = frozenset({"again", "unknown", "decide", "object", "push"})
+
+
+def is_curt(sheet: ClientSheet, state: State) -> bool:
+    """Return True if the client has used up half of its patience and says so."""
+    return state.act.kind in _IMPATIENT and 2 * state.spent >= sheet.patience
+
+
+def from_templates(sheet: ClientSheet, state: State, key: str) -> str:
+    """Return the words of a state's act; ``key`` draws the variants. An end has none."""
+
+    def draw(variants: Sequence[str], what: str) -> str:
+        digest = hashlib.sha256(f"{key}\0{state.turn}\0{what}".encode()).digest()
+        return variants[int.from_bytes(digest[:8], "big") % len(variants)]
+
+    if state.ended:
+        return ""
+    words = _words()[sheet.language]
+    tells = {each.fact.id: each for each in sheet.tells}
+    told = [tells[name] for name in state.act.facts]
+    unasked = state.act.kind == "tell" and all(each.how == "after" for each in told)
+    opening = "add" if unasked else state.act.kind
+    said = [draw(words[opening], opening).replace("{goal}", sheet.goal)]
+    said += [
+        draw(each.says or words["fact"], each.fact.id)
+        .replace("{name}", each.name)
+        .replace("{value}", each.fact.value)
+        for each in told
+    ]
+    if is_curt(sheet, state):
+        said.append(draw(words["curt"], "curt"))
+    return ("" if sheet.language == "zh" else " ").join(said)
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return the variants of every act by language."""
+    return tomllib.loads(_FILE.read_text("utf-8"))
 
 
 def faults(sheet: ClientSheet, state: State, text: str) -> list[str]:
-    """Return why a text may not be said in a state: what it discloses, leaves out or invents."""
-    found = [
-        f"does not tell {each.fact.id}"
+    """Return why a text may not be said in a state: what it discloses, leaves out, denies or invents."""
+    found = ["is empty"] if not text.strip() else []
+    if len(text) > MAX_CHARS:
+        found.append(f"is longer than {MAX_CHARS} characters")
+    if text.strip() and detect_language(text) != sheet.language:
+        found.append(f"is not in {'Chinese' if sheet.language == 'zh' else 'English'}")
+    found += [
+        f"does not tell {each.name}: {each.fact.value}"
         for each in sheet.tells
         if each.fact.id in state.act.facts
-        and not mentions(text, each.fact.value, each.fact.kind, each.fact.aliases)
+        and not gives(text, each.fact.value, each.fact.kind, each.fact.aliases)
     ]
     found += [
-        f"discloses {each.fact.id}"
+        f"discloses {each.name}"
         for each in sheet.tells
         if each.fact.id not in state.told
         and mentions(text, each.fact.value, each.fact.kind, each.fact.aliases)
     ]
-    found += ["says the answer" for each in sheet.answers if mentions(text, each, "text")]
+    found += [f"says the answer {each}" for each in sheet.answers if mentions(text, each, "text")]
     told = [each for each in sheet.tells if each.fact.id in state.told]
     known = [
         sheet.goal,
@@ -133,13 +162,18 @@ class SimulatedClient:
         )
 
     async def _text(self, state: State) -> str:
-        plain = from_templates(self._sheet, state.act, f"{self._key}\0{state.turn}")
+        plain = from_templates(self._sheet, state, self._key)
         reasons = faults(self._sheet, state, plain)
         self.errors.pop(state.turn, None)
         if self._model is not None:
+            brief = Brief(language=self._sheet.language, words=plain, curt=is_curt(self._sheet, state))
             for _ in range(ATTEMPTS):
-                text = await self._model(plain)
-                reasons = faults(self._sheet, state, text) if text.strip() else ["is empty"]
+                try:
+                    text = await self._model(brief.replace(faults=reasons))
+                except RequestError as problem:
+                    reasons = [f"the model failed: {problem}"]
+                    break
+                reasons = faults(self._sheet, state, text)
                 if not reasons:
                     return text
         if reasons:

@@ -15,13 +15,18 @@ Disclosure = Literal["at_once", "asked", "after", "never"]
 
 
 class Told(Record):
-    """A fact of the client with its plain name, and when the client tells it."""
+    """A fact of the client with its plain name, and when the client tells it.
+
+    ``says`` are sentences that tell it, with ``{value}``, of which templates take one; without any they
+    make one of the name.
+    """
 
     fact: Fact
     name: str
     how: Disclosure = "asked"
     topics: list[str] = []
     after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    says: list[str] = []
 
 
 class ClientSheet(Record):

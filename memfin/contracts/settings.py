@@ -136,6 +136,15 @@ class RunConfig(Record):
             dialogs=True,
         ),
     ] = "scripted"
+    client_model: Annotated[
+        str | None,
+        _evaluation(
+            "Model that words what simulated clients say: openai:MODEL.",
+            dialogs=True,
+            metavar="openai:MODEL",
+            default="templates, offline",
+        ),
+    ] = None
     probes: Annotated[
         ProbeMode,
         _evaluation("Questions to copies of the conversation: the dataset's, or none.", dialogs=True),

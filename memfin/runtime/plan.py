@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from memfin.actors.base import Actor
 from memfin.actors.dialog_scoring import DialogJudging, DialogTotals, Scorer, scoring_workers
@@ -49,6 +49,9 @@ from memfin.sessions import shard_lines
 from memfin.shards import Shard
 from memfin.version import __version__
 
+if TYPE_CHECKING:
+    from memfin.clients.model import ClientModel
+
 MAX_TASKS: Final = 64
 """Dialogues that wait for a replayer at most, however many replayers there are."""
 
@@ -72,6 +75,7 @@ class RunPlan(Plan[EvalSummary]):
         read: makes the source of the run's dialogues.
         workers: makes the replayers; none where traces are recorded.
         pressure: True where the dataset has variants, which are compared with their originals.
+        client_model: words what simulated clients say, closed at the end; None for templates.
     """
 
     judge: DialogJudge | None
@@ -81,6 +85,15 @@ class RunPlan(Plan[EvalSummary]):
     read: Callable[[AnyWires], Actor[Any]]
     workers: Callable[[AnyWires], Sequence[Actor[Any]]] = lambda _: ()
     pressure: bool = False
+    client_model: "ClientModel | None" = None
+
+    async def close(self) -> None:
+        """Close what the run has used."""
+        try:
+            await super().close()
+        finally:
+            if self.client_model is not None:
+                await self.client_model.close()
 
     def suite(self) -> Suite[EvalSummary]:
         """Return the parts of the pipeline."""
@@ -221,6 +234,7 @@ def make_plan(
     config = config.replace(agent=agents.reference)
     board = WarningBoard()
     resolved_judge = make_judge(judge, config, board.warn)
+    client_model = make_client_model(config, board.warn)
     starts = start_limiter("agent", config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
     spool = None
@@ -252,7 +266,7 @@ def make_plan(
     def clients(dialog: Dialog) -> SimulatedClient | None:
         """Return the client of a dialogue, None for one that says the turns of the dataset."""
         sheet = dialog.client if config.client == "simulated" else None
-        return None if sheet is None else SimulatedClient(sheet, dialog.dialog_id, config.seed)
+        return None if sheet is None else SimulatedClient(sheet, dialog.dialog_id, config.seed, client_model)
 
     def replayers(wires: AnyWires) -> list[Replayer]:
         options = ReplayOptions(
@@ -289,6 +303,7 @@ def make_plan(
             "limit": config.limit,
             **({} if config.perturb is None else {"perturb": config.perturb}),
             **({} if config.client == "scripted" else {"client": config.client}),
+            **({} if client_model is None else {"client_model": client_model.inputs}),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -301,6 +316,28 @@ def make_plan(
         workers=replayers,
         spool=spool,
         pressure=is_expanded(spool or path),
+        client_model=client_model,
+    )
+
+
+def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
+    """Return the model that words simulated clients, None where templates do.
+
+    Raises:
+        UsageError: the setting has another form, there are no simulated clients, or no endpoint is set.
+    """
+    if config.client_model is None:
+        return None
+    if config.client != "simulated":
+        raise UsageError("setting client_model: words simulated clients alone; add --client simulated")
+    from memfin.clients.model import resolve_client_model  # noqa: PLC0415 - the client for HTTP loads slowly
+
+    return resolve_client_model(
+        config.client_model,
+        workers=config.workers_dialog,
+        seed=config.seed,
+        limit=config.turn_timeout,
+        warn=warn,
     )
 
 

@@ -39,6 +39,7 @@ class CommonSettings(TypedDict, total=False):
     tag_map: PathText | None
     history: HistoryMode
     client: ClientMode
+    client_model: str | None
     probes: ProbeMode
     probe_fork: ProbeFork
     perturb: str | None

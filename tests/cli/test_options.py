@@ -125,6 +125,7 @@ def test_every_flag_has_its_variable() -> None:
         "agent_context_tokens": "4000",
         "seed": "12",
         "client": "simulated",
+        "client_model": "openai:small",
         "probes": "none",
         "probe_fork": "replay",
         "perturb": "flattery,pushing",

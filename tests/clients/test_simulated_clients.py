@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfin.clients.machine import advance, begin
-from memfin.clients.wording import SimulatedClient, faults, from_templates
+from memfin.clients.wording import Brief, SimulatedClient, faults, from_templates
 from memfin.contracts import Fact, TurnTrace
 from memfin.contracts.clients import ClientSheet, Told, sheet_problems
 
@@ -64,7 +64,7 @@ REPLIES = st.lists(
 
 
 async def talk(
-    sheet: ClientSheet, reply: Callable[[str], str], model: Callable[[str], Awaitable[str]] | None = None
+    sheet: ClientSheet, reply: Callable[[str], str], model: Callable[[Brief], Awaitable[str]] | None = None
 ) -> tuple[SimulatedClient, list[TurnTrace]]:
     client = SimulatedClient(sheet, "d", 7, model)
     turns: list[TurnTrace] = []
@@ -125,8 +125,8 @@ def test_a_client_ends_in_its_patience_and_tells_only_what_is_due(
 ) -> None:
     state = begin(sheet)
     for reply in replies:
-        text = from_templates(sheet, state.act, "k")
-        assert faults(sheet, state, text) == []
+        text = from_templates(sheet, state, "k")
+        assert (faults(sheet, state, text) == []) is not state.ended
         assert "debt" not in state.told
         assert "horizon" not in state.told or state.turn > 2
         state = advance(sheet, state, reply)
@@ -141,14 +141,14 @@ def test_an_agent_cannot_talk_a_fact_out_of_the_client_before_it_is_asked() -> N
 
 
 def test_words_of_a_model_that_invents_are_redone_and_charged_to_the_simulator() -> None:
-    asked: list[str] = []
+    asked: list[Brief] = []
 
-    async def invents(plain: str) -> str:
-        asked.append(plain)
-        return f"{plain} I also own 45%."
+    async def invents(brief: Brief) -> str:
+        asked.append(brief)
+        return f"{brief.words} I also own 45%."
 
-    async def words_well(plain: str) -> str:
-        return f"Well. {plain}"
+    async def words_well(brief: Brief) -> str:
+        return f"Well. {brief.words}"
 
     async def main() -> None:
         sheet = make_sheet("en")
@@ -157,7 +157,7 @@ def test_words_of_a_model_that_invents_are_redone_and_charged_to_the_simulator()
         assert [turn.user_text for turn in same] == [turn.user_text for turn in turns]
         assert list(client.errors) == [turn.turn_pair_id for turn in turns]
         assert all(reasons == ["invents 45%"] for reasons in client.errors.values())
-        assert len(asked) == 3 * len(turns)
+        assert [brief.faults for brief in asked] == [[], ["invents 45%"], ["invents 45%"]] * len(turns)
         assert plain.errors == {}
         client, other = await talk(sheet, good_agent(sheet), words_well)
         assert client.errors == {}

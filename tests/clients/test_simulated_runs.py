@@ -9,7 +9,7 @@ import pytest
 import memfin
 from memfin.actors.dialogs import traces_of_run
 from memfin.agents.replay import ReplayOptions, replay_dialog
-from memfin.clients.wording import SimulatedClient
+from memfin.clients.wording import Brief, SimulatedClient
 from memfin.contracts import DialogTrace, TurnDone
 from memfin.dataset import DatasetIndex, normalize_dialog
 from memfin.errors import UsageError
@@ -151,8 +151,8 @@ async def test_two_shards_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 async def test_what_the_simulator_invents_is_charged_to_it() -> None:
-    async def invents(plain: str) -> str:
-        return f"{plain} I also own 45%."
+    async def invents(brief: Brief) -> str:
+        return f"{brief.words} I also own 45%."
 
     state = MetricsState()
     for model in (None, invents):
