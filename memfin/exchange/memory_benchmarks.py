@@ -1,8 +1,10 @@
 """Importers of memory benchmarks: files that the user fetches become sessions with probes (dataset v1.2)."""
 
 import hashlib
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +14,8 @@ from memfin.contracts.ledger import Probe
 from memfin.errors import RunFault, UsageError
 from memfin.exchange.memory_formats import (
     Conversation,
+    Message,
+    Question,
     Session,
     beam,
     halumem,
@@ -30,36 +34,44 @@ READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Conversation]]] = {
     "halumem": halumem,
 }
 
-EDITIONS: Final = {
-    "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4": "locomo10.json, snap-research/locomo",
-    "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c": (
-        "longmemeval_oracle.json, longmemeval-cleaned"
-    ),
-    "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442": (
-        "longmemeval_s_cleaned.json, longmemeval-cleaned"
-    ),
-}
-"""Published files by their SHA-256."""
+_Pair = tuple[list[Message], list[Message]]
+"""The client's messages and those of the other side after them."""
 
-KNOWN_ERRORS: Final[Mapping[str, Mapping[str, str]]] = {
-    "locomo": {
-        "conv-26:fff7f081ca79": "the month of the event is not that of the question (snap-research/locomo#27)",
-        "conv-26:e42bf21b2994": "the thing belongs to the other speaker (snap-research/locomo#27)",
-    },
-}
-"""Questions whose published answer is known to be wrong, by benchmark and ``question_key``."""
+_WRONG: Final = "with an answer that is known to be wrong left out"
+_EXCLUDED: Final = "of --exclude left out"
+_NO_EVIDENCE: Final = "without evidence in the conversation left out"
+_WRONG_EVIDENCE: Final = "kept without evidence, which is known to be wrong"
+_LOST_EVIDENCE: Final = "with evidence in no place of the conversation, or in several, which is not scored"
+_ABSENT: Final = "of --exclude not in the file"
 
 
 class Imported(NamedTuple):
-    """Counts of an import; ``keys`` are the places of evidence, ``remarks`` the ids of questions by reason."""
+    """Counts of an import; ``places`` are those of evidence.
+
+    ``edition`` is None for a file that is no known one, ``listed`` False if no list of its wrong answers
+    ships. ``remarks`` are the ids of questions by reason.
+    """
 
     edition: str | None
     sha256: str
+    listed: bool
     users: int
     sessions: int
     probes: int
-    keys: int
+    places: int
     remarks: dict[str, list[str]]
+
+
+class _Errors(msgspec.Struct):
+    """Numbers of questions by user, with wrong answers and with right answers but wrong evidence."""
+
+    answers: dict[str, list[int]] = {}
+    evidence: dict[str, list[int]] = {}
+
+
+class _Published(msgspec.Struct):
+    editions: dict[str, str]
+    errors: dict[str, _Errors]
 
 
 def import_benchmark(
@@ -68,14 +80,13 @@ def import_benchmark(
     out: Path,
     *,
     expect: str | None = None,
-    exclude: Sequence[str] = (),
-    known_errors: bool = False,
-    both: bool = True,
+    exclude: Collection[str] = (),
+    exclude_errors: bool = False,
 ) -> Imported:
     """Write the conversations of a file as users with sessions, and its questions as probes after them.
 
-    With ``both`` the words of both sides go to the agent, else only the client's. ``exclude`` has ids of
-    probes; ``known_errors`` leaves those of `KNOWN_ERRORS` out.
+    ``expect`` is the SHA-256 that the file must have. ``exclude`` are ids of questions; ``exclude_errors``
+    leaves out the questions with wrong answers, and wrong evidence, that are listed for its edition.
 
     Raises:
         UsageError: the file or a record is invalid, its hash is not the expected one, or ``out`` exists.
@@ -88,46 +99,24 @@ def import_benchmark(
     sha256 = _digest(path)
     if expect is not None and expect.lower() != sha256:
         raise UsageError(f"{path}: its SHA-256 is {sha256}, not the expected {expect}; fetch the file again")
-    edition = EDITIONS.get(sha256)
-    source = {"benchmark": benchmark, "sha256": sha256, "edition": edition}
-    counts: Counter[str] = Counter()
-    remarks: dict[str, list[str]] = defaultdict(list)
-    left_out = dict.fromkeys(exclude, "excluded by --exclude")
-    wrong = KNOWN_ERRORS.get(benchmark, {}) if known_errors else {}
-    users: set[str] = set()
-
-    def lines() -> Iterator[bytes]:
-        for conversation in conversations(benchmark, path):
-            if conversation.user_id in users:
-                raise UsageError(f"{path}: two conversations are named {conversation.user_id!r}")
-            users.add(conversation.user_id)
-            kept = []
-            for question in conversation.questions:
-                if question.id in left_out or question_key(conversation, question.text) in wrong:
-                    remarks[left_out.get(question.id, "known to have a wrong answer, excluded")].append(
-                        question.id
-                    )
-                elif benchmark == "locomo" and not question.evidence:
-                    remarks["without usable evidence left out"].append(question.id)
-                else:
-                    kept.append(question)
-                    counts["keys"] += len(question.evidence)
-            counts["probes"] += len(kept)
-            for line in _lines(conversation._replace(questions=kept), source, both=both):
-                counts["sessions"] += 1
-                yield msgspec.json.encode(line) + b"\n"
-        if not users:
-            raise UsageError(f"{path}: holds no conversation; nothing was written")
-
+    data = files("memfin") / "data" / "memory_benchmarks.toml"
+    published = msgspec.convert(tomllib.loads(data.read_text("utf-8")), _Published)
+    errors = published.errors.get(sha256)
+    found = _Import(benchmark, path, exclude, errors if exclude_errors and errors else _Errors())
     try:
-        Disk().write_whole(out, lines())
+        Disk().write_whole(out, found.lines())
     except OSError as problem:
         raise RunFault(f"{out}: {problem.strerror or problem}") from problem
-    found = {probe for probes in remarks.values() for probe in probes}
-    if absent := [probe for probe in left_out if probe not in found]:
-        remarks["to exclude not in the file"] = absent
+    counts = found.counts
     return Imported(
-        edition, sha256, len(users), counts["sessions"], counts["probes"], counts["keys"], dict(remarks)
+        edition=published.editions.get(sha256),
+        sha256=sha256,
+        listed=errors is not None,
+        users=len(found.users),
+        sessions=counts["sessions"],
+        probes=counts["probes"],
+        places=counts["places"],
+        remarks=dict(found.remarks),
     )
 
 
@@ -137,16 +126,13 @@ def conversations(benchmark: str, path: Path) -> Iterator[Conversation]:
         with errors_at(where):
             try:
                 conversation = READERS[benchmark](record)
-            except KeyError as problem:
-                raise UsageError(f"{where}: no {benchmark} record: it has no field {problem}") from None
+            except (KeyError, AttributeError, IndexError) as problem:
+                lack = f"no field {problem}" if isinstance(problem, KeyError) else f"another form: {problem}"
+                cure = "docs/memory-benchmarks.md names the files"
+                raise UsageError(f"{where}: no record of {benchmark}, it has {lack}; {cure}") from None
             if not any(session.messages for session in conversation.sessions):
                 raise UsageError(f"{where}: the conversation has no words")
         yield conversation
-
-
-def question_key(conversation: Conversation, text: str) -> str:
-    """Return the key of a question in `KNOWN_ERRORS`: it changes with the words and not with the order."""
-    return f"{conversation.user_id}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _digest(path: Path) -> str:
@@ -157,77 +143,132 @@ def _digest(path: Path) -> str:
         raise UsageError(f"cannot read {path}: {problem.strerror or problem}") from problem
 
 
-def _lines(conversation: Conversation, source: Mapping[str, Any], *, both: bool) -> Iterator[dict[str, Any]]:
-    """Yield the lines of the sessions that have words, in order of their times if all have one."""
-    sessions = [session for session in conversation.sessions if session.messages]
-    if all(session.time for session in sessions):
-        sessions.sort(key=lambda session: session.time or "")
-    user = conversation.user_id.replace("#", "_")
-    pairs = {session.key: _pairs(session) for session in sessions}
-    names = {session.key: f"{user}_s{number}" for number, session in enumerate(sessions)}
-    places: dict[str, set[str]] = defaultdict(set)
-    for session in sessions:
-        places[session.key].add(names[session.key])
-        for turn, pair in enumerate(pairs[session.key], 1):
-            for message in (*pair[0], *pair[1]):
-                if message.key:
-                    places[message.key].add(f"{names[session.key]}#{turn}")
-    asked: dict[str, list[Probe]] = defaultdict(list)
-    for question in conversation.questions:
-        at = question.session if question.session in names else sessions[-1].key
-        # A key that several places have says nothing about which of them is meant.
-        evidence = [min(places[key]) for key in question.evidence if len(places.get(key, ())) == 1]
-        asked[at].append(
-            Probe(
+class _Import:
+    """The lines of a dataset, with the counts of those that were made."""
+
+    def __init__(self, benchmark: str, path: Path, exclude: Collection[str], errors: _Errors) -> None:
+        self._benchmark = benchmark
+        self._path = path
+        self._exclude = exclude
+        self._errors = errors
+        self.users: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.remarks: dict[str, list[str]] = defaultdict(list)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of all users."""
+        for conversation in conversations(self._benchmark, self._path):
+            if conversation.user_id in self.users:
+                raise UsageError(f"{self._path}: two conversations are named {conversation.user_id!r}")
+            self.users.add(conversation.user_id)
+            for line in self._of_user(conversation):
+                self.counts["sessions"] += 1
+                yield msgspec.json.encode(line) + b"\n"
+        if not self.users:
+            raise UsageError(f"{self._path}: holds no conversation; nothing was written")
+        found = set(self.remarks.get(_EXCLUDED, ()))
+        if absent := [each for each in self._exclude if each not in found]:
+            self.remarks[_ABSENT] = absent
+
+    def _of_user(self, conversation: Conversation) -> Iterator[dict[str, Any]]:
+        """Yield the sessions that have words, in the order of their times if all have one."""
+        sessions = [session for session in conversation.sessions if session.messages]
+        if all(session.time for session in sessions):
+            sessions.sort(key=lambda session: session.time or "")
+        user = conversation.user_id.replace("#", "_")
+        names = {session.key: f"{user}_s{number}" for number, session in enumerate(sessions)}
+        pairs = {session.key: _pairs(session) for session in sessions}
+        probes = self._probes(conversation, names, pairs)
+        for index, session in enumerate(sessions):
+            turns = [turn for pair in pairs[session.key] for turn in _turns(pair)]
+            line = {
+                "dialog_id": names[session.key],
+                "profile_gt": {},
+                "turns": turns,
+                "seed_source": self._benchmark,
+                "user_id": user,
+                "session_index": index,
+                "session_time": session.time,
+                "probes": probes[session.key],
+            }
+            yield {name: value for name, value in line.items() if value is not None}
+
+    def _probes(
+        self, conversation: Conversation, names: Mapping[str, str], pairs: Mapping[str, list[_Pair]]
+    ) -> dict[str, list[Probe]]:
+        """Return the probes by session; a question about one without words comes after the one before."""
+        places: dict[str, set[str]] = defaultdict(set)
+        for key, name in names.items():
+            places[key].add(name)
+            for turn, (client, other) in enumerate(pairs[key], 1):
+                for message in (*client, *other):
+                    places[message.key].add(f"{name}#{turn}")
+        asked: dict[str, list[Probe]] = defaultdict(list)
+        user = conversation.user_id
+        for number, question in enumerate(conversation.questions):
+            # A key that several places have says nothing about which of them is meant.
+            keys = [key for key in question.evidence if len(places.get(key, ())) == 1]
+            wrong = number in self._errors.answers.get(user, ())
+            if (reason := self._reason(question, wrong=wrong, keys=keys)) is not None:
+                self.remarks[reason].append(question.id)
+                continue
+            if number in self._errors.evidence.get(user, ()):
+                self.remarks[_WRONG_EVIDENCE].append(question.id)
+                keys = []
+            elif len(keys) < len(question.evidence):
+                self.remarks[_LOST_EVIDENCE].append(question.id)
+            self.counts["probes"] += 1
+            self.counts["places"] += len(keys)
+            at = _place(conversation, question.session, names)
+            probe = Probe(
                 id=question.id,
                 after=len(pairs[at]),
                 question=question.text,
                 answer=question.answer,
                 kind=question.kind,
                 aliases=question.aliases,
-                evidence=list(dict.fromkeys(evidence)),
+                evidence=list(dict.fromkeys(place for key in keys for place in places[key])),
                 category=question.category,
             )
-        )
-    for index, session in enumerate(sessions):
-        turns: list[dict[str, Any]] = []
-        for client, other in pairs[session.key]:
-            words = [f"{message.speaker}: {message.text}" for message in (*client, *other)]
-            turns += (
-                {
-                    "role": "user",
-                    "text": "\n".join(words if both else [m.text for m in client]).strip() or "…",
-                },
-                {"role": "assistant", "text": "\n".join(m.text for m in other), "turn_tags": {}},
-            )
-        keyed = {key: place for key, found in places.items() for place in found if "#" in place}
-        line = {
-            "dialog_id": names[session.key],
-            "profile_gt": {},
-            "turns": turns,
-            "seed_source": source["benchmark"],
-            "seed_data": {
-                **source,
-                "session": session.key,
-                "messages": {
-                    key: int(place.rpartition("#")[2])
-                    for key, place in keyed.items()
-                    if place.rpartition("#")[0] == names[session.key]
-                },
-            },
-            "user_id": user,
-            "session_index": index,
-            "session_time": session.time,
-            "probes": asked[session.key],
-        }
-        yield {name: value for name, value in line.items() if value is not None}
+            asked[at].append(probe)
+        return asked
+
+    def _reason(self, question: Question, *, wrong: bool, keys: list[str]) -> str | None:
+        """Return the reason for which a question is left out, if it is."""
+        if question.id in self._exclude:
+            return _EXCLUDED
+        if wrong:
+            return _WRONG
+        return _NO_EVIDENCE if self._benchmark == "locomo" and not keys else None
 
 
-def _pairs(session: Session) -> list[tuple[list[Any], list[Any]]]:
+def _place(conversation: Conversation, session: str | None, names: Mapping[str, str]) -> str:
+    """Return the session that a question comes after: its own, the last with words before it, or the last."""
+    found = next(reversed(names))
+    if session is not None:
+        for each in conversation.sessions:
+            found = each.key if each.key in names else found
+            if each.key == session:
+                break
+    return found
+
+
+def _pairs(session: Session) -> list[_Pair]:
     """Return the client's messages with the other side's after them; either may be missing in a pair."""
-    pairs: list[tuple[list[Any], list[Any]]] = []
+    pairs: list[_Pair] = []
     for message in session.messages:
         if not pairs or (message.client and pairs[-1][1]):
             pairs.append(([], []))
         pairs[-1][0 if message.client else 1].append(message)
     return pairs
+
+
+def _turns(pair: _Pair) -> Iterator[dict[str, Any]]:
+    """Yield the two turns of a pair: the client tells the words of both sides, with who said them.
+
+    The agent makes a reply of its own, so that it would not hear those of the other side otherwise.
+    """
+    client, other = pair
+    words = [f"{said.speaker}: {said.text}" for said in (*client, *other) if said.text.strip()]
+    yield {"role": "user", "text": "\n".join(words) or "…"}
+    yield {"role": "assistant", "text": "\n".join(said.text for said in other), "turn_tags": {}}

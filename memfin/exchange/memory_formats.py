@@ -14,9 +14,9 @@ _SESSION: Final = re.compile(r"session_(\d+)")
 _EVIDENCE: Final = re.compile(r"D\W*(\d+)\W+(\d+)")
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?")
 _MONTH: Final = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY: Final = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE: Final = re.compile(
-    rf"(?:\d{{4}}-\d\d-\d\d|(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?)",
-    re.IGNORECASE,
+    rf"\d{{4}}-\d\d-\d\d|(?:{_DAY} )?{_MONTH},? \d{{4}}|{_MONTH} {_DAY}(?:,? \d{{4}})?", re.IGNORECASE
 )
 _TIMES: Final = (
     "%I:%M %p on %d %B, %Y",  # LoCoMo
@@ -88,16 +88,15 @@ def locomo(record: Mapping[str, Any]) -> Conversation:
         sessions.append(
             Session(f"session_{number}", _time(conversation.get(f"session_{number}_date_time")), messages)
         )
-    known = {message.key for session in sessions for message in session.messages}
     questions = []
     for index, item in enumerate(_list(record["qa"])):
         category = int(item["category"])
         places = [
-            f"D{int(session)}:{int(turn)}"  # "D8:6; D9:17", "D:11:26" and "D30:05" are in the file
+            f"D{int(session)}:{int(turn)}"  # "D8:6; D9:17", "D:11:26", "D30:05" and "D" are in the file
             for text in _list(item.get("evidence"))
-            for session, turn in _EVIDENCE.findall(str(text))
+            for session, turn in _EVIDENCE.findall(str(text)) or [(0, 0)]
         ]
-        evidence = [place for place in dict.fromkeys(places) if place in known]
+        evidence = list(dict.fromkeys(places))
         answer = None if category == 5 else item["answer"]  # noqa: PLR2004 - adversarial: it is not told
         questions.append(
             _question(f"{record['sample_id']}_q{index}", item["question"], answer, str(category), evidence)
@@ -131,11 +130,9 @@ def memoryagentbench(record: Mapping[str, Any]) -> Conversation:
         raise ValueError(f"{len(questions)} questions with {len(answers)} answers")
     if not questions:
         raise ValueError("it has no questions")
-    digest = str(ids[0]).rpartition("_no")[0] if ids else ""
-    name = (
-        digest
-        or f"{metadata.get('source') or 'context'}_{hashlib.sha256(record['context'].encode()).hexdigest()[:8]}"
-    )
+    if not (name := str(ids[0]).rpartition("_no")[0] if ids else ""):
+        digest = hashlib.sha256(record["context"].encode()).hexdigest()[:8]
+        name = f"{metadata.get('source') or 'context'}_{digest}"
     types = _list(metadata.get("question_types"))
     found = [
         _question(
@@ -168,6 +165,8 @@ def beam(record: Mapping[str, Any]) -> Conversation:
             answer = next((item[field] for field in _BEAM_ANSWERS if item.get(field)), None)
             if answer is None:
                 raise ValueError(f"question {index} of {ability} has none of {', '.join(_BEAM_ANSWERS)}")
+            if isinstance(answer, list):  # in its order, no choice of answers
+                answer = "; ".join(map(str, answer))
             answer = None if ability == "abstention" else answer
             evidence = list(dict.fromkeys(_leaves(item.get("source_chat_ids"))))
             questions.append(
@@ -187,8 +186,8 @@ def halumem(record: Mapping[str, Any]) -> Conversation:
             told.setdefault(point["memory_content"], key)
         for index, item in enumerate(_list(session.get("questions"))):
             category = item.get("question_type")
-            contents = [point.get("memory_content") for point in _list(item.get("evidence"))]
-            evidence = list(dict.fromkeys(told[content] for content in contents if content in told))
+            contents = [str(point.get("memory_content")) for point in _list(item.get("evidence"))]
+            evidence = list(dict.fromkeys(told.get(content, content) for content in contents))
             answer = None if category == "Memory Boundary" else item["answer"]
             question = _question(f"{name}_s{number}_q{index}", item["question"], answer, category, evidence)
             questions.append(question._replace(session=key))
@@ -212,6 +211,8 @@ def _question(id_: str, text: str, answer: Any, category: str | None, evidence: 
     """Return a question; of several acceptable answers the first counts as the value."""
     if answer is None:
         return Question(id_, text, None, "text", [], category, evidence)
+    if answer == []:
+        raise ValueError(f"question {id_!r} has no answer")
     first, *others = [str(each) for each in answer] if isinstance(answer, list) else [str(answer)]
     return Question(id_, text, first, kind_of(first, text), others, category, evidence)
 
@@ -225,7 +226,7 @@ def _chat(turns: Sequence[Mapping[str, Any]], prefix: str) -> list[Message]:
 
 
 def _batches(chat: Any) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield the batches of a chat: lists of messages or of turns, records with ``turns``, or plans of them."""
+    """Yield the batches of a chat: lists of messages or turns, records with ``turns``, or plans of them."""
     for item in chat:
         if isinstance(item, Mapping) and "turns" in item:
             yield list(_messages(item["turns"]))
