@@ -176,10 +176,10 @@ class _Import:
         if all(session.time for session in sessions):
             sessions.sort(key=lambda session: session.time or "")
         user = conversation.user_id.replace("#", "_")
-        names = {session.key: f"{user}_s{number}" for number, session in enumerate(sessions)}
+        names = {session.key: f"{user}_s{number}" for number, session in enumerate(sessions, 1)}
         pairs = {session.key: _pairs(session) for session in sessions}
         probes = self._probes(conversation, names, pairs)
-        for index, session in enumerate(sessions):
+        for index, session in enumerate(sessions, 1):
             turns = [turn for pair in pairs[session.key] for turn in _turns(pair)]
             line = {
                 "dialog_id": names[session.key],

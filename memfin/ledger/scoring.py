@@ -247,12 +247,7 @@ class _Turn:
 
 def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace, trace: DialogTrace) -> ProbeReading:
     fact = ledger.fact(probe.fact) if probe.fact is not None else None
-    right = ledger.right(probe.fact, probe.after) if probe.fact is not None else None
-    if probe.fact is None and probe.answer is not None:
-        right = Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
-    is_of_another = probe.fact is not None and ledger.state(probe.fact, probe.after) == "foreign"
-    if fact is not None and is_of_another and fact.told_at is not None:
-        right = fact  # the client has told it and asks for it
+    right = right_answer(ledger, probe)
     outcome = _outcome(ledger, probe, right, asked)
     told = right or fact
     sessions, days = ledger.distance(told.id) if told is not None and probe.fact is not None else (None, None)
@@ -270,6 +265,18 @@ def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace, trace: Dialo
         evidence_all=all_found,
         known=right is not None,
     )
+
+
+def right_answer(ledger: Ledger, probe: Probe) -> Fact | None:
+    """Return the fact or the value that a probe asks for, None where abstaining is right."""
+    if probe.fact is None:
+        if probe.answer is None:
+            return None
+        return Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
+    fact = ledger.fact(probe.fact)
+    if fact is not None and fact.told_at is not None and ledger.state(fact.id, probe.after) == "foreign":
+        return fact  # the client has told it and asks for it
+    return ledger.right(probe.fact, probe.after)
 
 
 def _outcome(ledger: Ledger, probe: Probe, right: Fact | None, asked: ProbeTrace) -> Any:

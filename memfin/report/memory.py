@@ -30,6 +30,8 @@ def _shares(figures: Figures) -> model.Table:
     headings = (tr("Value"), tr("Share"), "", tr("95 % interval"), tr("Of"))
     rows = []
     for name in NAMES:
+        if name not in figures.micro:
+            continue
         value, _, interval = measured(name, figures)
         lower = tr(" (lower is better)") if name in LOWER_IS_BETTER else ""
         rows.append(
