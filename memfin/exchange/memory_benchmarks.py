@@ -62,16 +62,24 @@ class Imported(NamedTuple):
     remarks: dict[str, list[str]]
 
 
-class _Errors(msgspec.Struct):
+class Errors(msgspec.Struct):
     """Numbers of questions by user, with wrong answers and with right answers but wrong evidence."""
 
     answers: dict[str, list[int]] = {}
     evidence: dict[str, list[int]] = {}
 
 
-class _Published(msgspec.Struct):
+class Published(msgspec.Struct):
+    """Names and errors of published files by their SHA-256."""
+
     editions: dict[str, str]
-    errors: dict[str, _Errors]
+    errors: dict[str, Errors]
+
+
+def published() -> Published:
+    """Return the published files that are known."""
+    text = (files("memfin") / "data" / "memory_benchmarks.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), Published)
 
 
 def import_benchmark(
@@ -99,17 +107,16 @@ def import_benchmark(
     sha256 = _digest(path)
     if expect is not None and expect.lower() != sha256:
         raise UsageError(f"{path}: its SHA-256 is {sha256}, not the expected {expect}; fetch the file again")
-    data = files("memfin") / "data" / "memory_benchmarks.toml"
-    published = msgspec.convert(tomllib.loads(data.read_text("utf-8")), _Published)
-    errors = published.errors.get(sha256)
-    found = _Import(benchmark, path, exclude, errors if exclude_errors and errors else _Errors())
+    known = published()
+    errors = known.errors.get(sha256)
+    found = _Import(benchmark, path, exclude, errors if exclude_errors and errors else Errors())
     try:
         Disk().write_whole(out, found.lines())
     except OSError as problem:
         raise RunFault(f"{out}: {problem.strerror or problem}") from problem
     counts = found.counts
     return Imported(
-        edition=published.editions.get(sha256),
+        edition=known.editions.get(sha256),
         sha256=sha256,
         listed=errors is not None,
         users=len(found.users),
@@ -146,7 +153,7 @@ def _digest(path: Path) -> str:
 class _Import:
     """The lines of a dataset, with the counts of those that were made."""
 
-    def __init__(self, benchmark: str, path: Path, exclude: Collection[str], errors: _Errors) -> None:
+    def __init__(self, benchmark: str, path: Path, exclude: Collection[str], errors: Errors) -> None:
         self._benchmark = benchmark
         self._path = path
         self._exclude = exclude
