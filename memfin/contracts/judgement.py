@@ -56,7 +56,7 @@ ProbeGrade = Literal["lenient", "strict"]
 PROBE_GRADES: Final[tuple[ProbeGrade, ...]] = ("lenient", "strict")
 
 
-class ProbeRequest(JudgeRequest):
+class ProbeRequest(JudgeRequest, kw_only=True):
     """The answer to a probe, ``reply``, to be graded.
 
     ``rubric_required`` are the right value and other wordings of it, none where abstaining is right. A

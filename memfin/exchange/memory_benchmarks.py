@@ -109,7 +109,7 @@ def import_benchmark(
         raise UsageError(f"{path}: its SHA-256 is {sha256}, not the expected {expect}; fetch the file again")
     known = published()
     errors = known.errors.get(sha256)
-    found = _Import(benchmark, path, exclude, errors if exclude_errors and errors else Errors())
+    found = _Import(benchmark, path, sha256, exclude, errors if exclude_errors and errors else Errors())
     try:
         Disk().write_whole(out, found.lines())
     except OSError as problem:
@@ -153,9 +153,12 @@ def _digest(path: Path) -> str:
 class _Import:
     """The lines of a dataset, with the counts of those that were made."""
 
-    def __init__(self, benchmark: str, path: Path, exclude: Collection[str], errors: Errors) -> None:
+    def __init__(
+        self, benchmark: str, path: Path, sha256: str, exclude: Collection[str], errors: Errors
+    ) -> None:
         self._benchmark = benchmark
         self._path = path
+        self._source = f"{benchmark} sha256:{sha256}"
         self._exclude = exclude
         self._errors = errors
         self.users: set[str] = set()
@@ -192,7 +195,7 @@ class _Import:
                 "dialog_id": names[session.key],
                 "profile_gt": {},
                 "turns": turns,
-                "seed_source": self._benchmark,
+                "seed_source": self._source,
                 "user_id": user,
                 "session_index": index,
                 "session_time": session.time,
