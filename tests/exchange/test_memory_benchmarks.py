@@ -337,9 +337,8 @@ def summary_of(run: Path) -> dict[str, Any]:
 def test_an_import_runs_and_its_evidence_is_looked_for_in_the_recall(tmp_path: Path, fork: str) -> None:
     data = tmp_path / "locomo.jsonl"
     import_benchmark("locomo", written(tmp_path / "in.json", [LOCOMO]), data)
-    memfin.run_eval_parallel(
-        str(data), agent=Recalling, judge="none", probe_fork=fork, runs_dir=tmp_path, run_id="r"
-    )
+    config: Any = {"judge": "none", "probe_fork": fork, "runs_dir": tmp_path, "workers_score": 0}
+    memfin.run_eval_parallel(str(data), "r", agent_factory=Recalling, **config)
     memory = summary_of(tmp_path / "r")
     assert memory["counts"]["evidence_any_total"] == 3
     # "kayak" finds the first session, "Lisbon" the second; the third question finds neither.
@@ -367,10 +366,10 @@ async def test_a_judge_grades_the_answers_to_probes_by_two_prompts(
     data = tmp_path / "locomo.jsonl"
     record = {**LOCOMO, "qa": [*LOCOMO["qa"], {**LOCOMO["qa"][0], "answer": "mustard"}]}
     import_benchmark("locomo", written(tmp_path / "in.json", [record]), data)
-    settings = {"agent": Recalling, "runs_dir": tmp_path, "grade_probes": True, "judge_cache": "off"}
+    config: Any = {"agent": Recalling, "runs_dir": tmp_path, "grade_probes": True, "workers_score": 0}
     async with Grading() as server:
         monkeypatch.setenv("MEMFIN_JUDGE_BASE_URL", server.base_url)
-        result = await memfin.run_eval(str(data), judge="openai:m", run_id="r", **settings)
+        await memfin.evaluate(str(data), judge="openai:m", run_id="r", report=True, **config)
     memory = summary_of(tmp_path / "r")
     # The question on which the judge fails has no grade; "mustard" is right to the lenient prompt alone.
     assert {
@@ -388,9 +387,8 @@ async def test_a_judge_grades_the_answers_to_probes_by_two_prompts(
         (grade, failed): 1 if failed else 3 for grade in ("lenient", "strict") for failed in (True, False)
     }
     assert "Probes right by the strict prompt" in (tmp_path / "r" / "report.md").read_text("utf-8")
-    del result
     with pytest.raises(UsageError, match="--grade-probes: only a judge openai:MODEL grades"):
-        await memfin.run_eval(str(data), run_id="other", **settings)
+        await memfin.evaluate(str(data), run_id="other", **config)
 
 
 REAL = os.environ.get("MEMFIN_LOCOMO")
