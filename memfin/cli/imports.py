@@ -261,8 +261,8 @@ def _memory_benchmark(name: str, title: str, example: str, text: str) -> click.C
             note(f"warning: {file}: unknown edition, so figures may not compare with published ones")
         if exclude_errors and not found.listed:
             note("warning: no list of wrong answers ships for this edition, so none is left out")
-        for remark, of in found.remarks.items():
-            note(f"warning: {counted(len(of), 'question')} {remark}: {of[0]} (this the first)")
+        for (noun, remark), of in found.remarks.items():
+            note(f"warning: {counted(len(of), noun)} {remark}: {of[0]} (this the first)")
         users, sessions = counted(found.users, "user"), counted(found.sessions, "session")
         probes, places = counted(found.probes, "probe"), counted(found.places, "place")
         click.echo(f"{one_line(str(out))}: {users}, {sessions}, {probes} with {places} of evidence")

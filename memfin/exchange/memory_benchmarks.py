@@ -37,19 +37,26 @@ READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Conversation]]] = {
 _Pair = tuple[list[Message], list[Message]]
 """The client's messages and those of the other side after them."""
 
-_WRONG: Final = "with an answer that is known to be wrong left out"
-_EXCLUDED: Final = "of --exclude left out"
-_NO_EVIDENCE: Final = "without evidence in the conversation left out"
-_WRONG_EVIDENCE: Final = "kept without evidence, which is known to be wrong"
-_LOST_EVIDENCE: Final = "with evidence in no place of the conversation, or in several, which is not scored"
-_ABSENT: Final = "of --exclude not in the file"
+Remark = tuple[str, str]
+"""A noun, and what is so with some of these."""
+
+_WRONG: Final = ("question", "with an answer that is known to be wrong left out")
+_EXCLUDED: Final = ("question", "of --exclude left out")
+_NO_EVIDENCE: Final = ("question", "without evidence in the conversation left out")
+_WRONG_EVIDENCE: Final = ("question", "kept without evidence, which is known to be wrong")
+_LOST_EVIDENCE: Final = (
+    "question",
+    "with evidence in no place of the conversation, or in several, which is not scored",
+)
+_NO_WORDS: Final = ("session", "without words left out")
+_ABSENT: Final = ("question", "of --exclude not in the file")
 
 
 class Imported(NamedTuple):
     """Counts of an import; ``places`` are those of evidence.
 
     ``edition`` is None for a file that is no known one, ``listed`` False if no list of its wrong answers
-    ships. ``remarks`` are the ids of questions by reason.
+    ships. ``remarks`` have the ids of what they are about.
     """
 
     edition: str | None
@@ -59,7 +66,7 @@ class Imported(NamedTuple):
     sessions: int
     probes: int
     places: int
-    remarks: dict[str, list[str]]
+    remarks: dict[Remark, list[str]]
 
 
 class Errors(msgspec.Struct):
@@ -163,7 +170,7 @@ class _Import:
         self._errors = errors
         self.users: set[str] = set()
         self.counts: Counter[str] = Counter()
-        self.remarks: dict[str, list[str]] = defaultdict(list)
+        self.remarks: dict[Remark, list[str]] = defaultdict(list)
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of all users."""
@@ -186,6 +193,8 @@ class _Import:
         if all(session.time for session in sessions):
             sessions.sort(key=lambda session: session.time or "")
         user = conversation.user_id.replace("#", "_")
+        if wordless := [f"{user} {each.key}" for each in conversation.sessions if not each.messages]:
+            self.remarks[_NO_WORDS] += wordless
         names = {session.key: f"{user}_s{number}" for number, session in enumerate(sessions, 1)}
         pairs = {session.key: _pairs(session) for session in sessions}
         probes = self._probes(conversation, names, pairs)
@@ -243,7 +252,7 @@ class _Import:
             asked[at].append(probe)
         return asked
 
-    def _reason(self, question: Question, *, wrong: bool, keys: list[str]) -> str | None:
+    def _reason(self, question: Question, *, wrong: bool, keys: list[str]) -> Remark | None:
         """Return the reason for which a question is left out, if it is."""
         if question.id in self._exclude:
             return _EXCLUDED

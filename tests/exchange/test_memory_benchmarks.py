@@ -194,6 +194,8 @@ def test_each_form_becomes_users_with_sessions_and_probes(tmp_path: Path, name: 
     names = ("id", "after", "answer", "kind", "aliases", "evidence", "category")
     assert [tuple(probe[each] for each in names) for line in lines for probe in line["probes"]] == probes
     assert (found.users, found.sessions, found.probes) == (1, len(sessions), len(probes))
+    wordless = {("session", "without words left out"): ["u1 session 1"]} if name == "halumem" else {}
+    assert {remark: ids for remark, ids in found.remarks.items() if remark[0] == "session"} == wordless
     assert found.places == sum(len(probe[5]) for probe in probes)
     assert [each for each in map(str, validate_path(out)) if "denominator of M2" not in each] == []
 
@@ -238,7 +240,7 @@ def test_questions_that_are_listed_as_wrong_are_left_out(
     monkeypatch.setattr(memory_benchmarks, "published", lambda: Published({sha256: "mine"}, {sha256: errors}))
     found = import_benchmark("locomo", file, tmp_path / "out.jsonl", exclude_errors=True)
     assert (found.edition, found.listed, found.probes, found.places) == ("mine", True, 2, 1)
-    assert [ids for reason, ids in found.remarks.items() if "known to be wrong" in reason] == [
+    assert [ids for (_, remark), ids in found.remarks.items() if "known to be wrong" in remark] == [
         ["conv-1_q0"],
         ["conv-1_q1"],
     ]
