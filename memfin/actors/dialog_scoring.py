@@ -27,9 +27,11 @@ from memfin.contracts import (
     Judgement,
     JudgeRequest,
     JudgeScope,
+    ProbeRequest,
     RunConfig,
     TurnEvalRow,
     Verdict,
+    Vote,
 )
 from memfin.dataset import unscored_pairs
 from memfin.errors import MemfinError
@@ -37,6 +39,7 @@ from memfin.judges.controls import Control, control_result, control_warnings
 from memfin.judges.protocol import JudgeResult
 from memfin.judges.reply_grading import heuristic_verdict
 from memfin.judges.stats import ReplyVoteStats
+from memfin.ledger.grading import probe_requests, with_grades
 from memfin.ledger.scoring import has_memory, with_memory
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.custom import CustomMetric
@@ -205,28 +208,36 @@ def scoring_workers(config: RunConfig) -> int:
 class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
     """Judging of dialogues: turns with a rubric, or in the scope ``all`` every answered turn.
 
+    With ``probes`` the answers to probes are graded, too.
     In the scope ``uncertain`` it judges the turns on which the detectors are not certain; the heuristic judge
     scores the others. Without a judge, whose name is None then, rows are marked as not judged.
     """
 
     def __init__(
-        self, run_id: str, judge: str | None, scope: JudgeScope, controls: Sequence[Control] = ()
+        self,
+        run_id: str,
+        judge: str | None,
+        scope: JudgeScope,
+        controls: Sequence[Control] = (),
+        *,
+        probes: bool = False,
     ) -> None:
         self.controls = [control.request for control in controls]
         self._controls = controls
         self._run_id = run_id
         self._judge = judge
         self._scope: JudgeScope = scope
+        self._probes = probes
 
     def requests(self, message: DialogResult) -> list[JudgeRequest]:
-        """Return a request for each turn to be judged."""
-        return [self._request(message, message.rows[place], self._scope) for place in self._places(message)]
+        """Return a request for each turn to be judged, then for each grade of an answer to a probe."""
+        turns = (self._request(message, message.rows[place], self._scope) for place in self._places(message))
+        return [*turns, *self._probe_requests(message)]
 
     def judged(
         self, message: DialogResult, requests: Sequence[JudgeRequest], results: Sequence[JudgeResult[Verdict]]
     ) -> Commit:
         """Return the dialogue with verdicts in its rows, and the votes."""
-        del requests
         rows, places = list(message.rows), self._places(message)
         if self._judge is None:
             rows = [with_verdict(row, None) for row in rows]
@@ -237,13 +248,20 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
                     rows[place] = with_verdict(rows[place], verdict, judge=HEURISTIC_JUDGE)
         checked = {turn.turn_pair_id: turn.compliance for turn in message.trace.turns}
         judgements: list[Judgement] = []
-        for place, (outcome, votes) in zip(places, results, strict=True):
+        for place, (outcome, votes) in zip(places, results[: len(places)], strict=True):
             row = rows[place]
             rows[place] = with_verdict(
                 row, outcome, judge=self._judge, scope=self._scope, checked=checked[row.turn_pair_id]
             )
             turn: Any = {"run_id": self._run_id, "dialog_id": row.dialog_id, "turn_pair_id": row.turn_pair_id}
             judgements += [Judgement(**dict(vote), **turn, judge=self._judge or "") for vote in votes]
+        if self._probes:
+            graded: list[tuple[ProbeRequest, Verdict | JudgeFailure]] = []
+            for request, (outcome, votes) in zip(requests, results, strict=True):
+                if isinstance(request, ProbeRequest):
+                    graded.append((request, outcome))
+                    judgements += [self._grade_vote(request, vote) for vote in votes]
+            rows = with_grades(rows, graded)
         judgements.sort(key=lambda each: (each.turn_pair_id, each.vote))
         failures = sum(isinstance(result.outcome, JudgeFailure) for result in results)
         return message.replace(rows=rows, judge_failures=failures, judgements=judgements).commit_rows()
@@ -253,7 +271,10 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
         failure, rows, places = JudgeFailure(reason=reason), list(message.rows), self._places(message)
         for place in places:
             rows[place] = with_verdict(rows[place], failure, judge=self._judge, scope=self._scope)
-        return message.replace(rows=rows, judge_failures=len(places)).commit_rows()
+        probes = [(request, failure) for request in self._probe_requests(message)]
+        if self._probes:
+            rows = with_grades(rows, probes)
+        return message.replace(rows=rows, judge_failures=len(places) + len(probes)).commit_rows()
 
     def name(self, message: DialogResult) -> str:
         """Return the id of the dialogue."""
@@ -270,6 +291,23 @@ class DialogJudging(Judging[DialogResult, JudgeRequest, Verdict]):
         if self._judge is None or message.dialog is None or message.trace.dialog_status == "failed":
             return []
         return [place for place, row in enumerate(message.rows) if is_judged(row, self._scope)]
+
+    def _probe_requests(self, message: DialogResult) -> list[ProbeRequest]:
+        """Return the requests for the grades of answers to probes."""
+        if not self._probes or message.dialog is None:
+            return []
+        return [*probe_requests(message.dialog, message.trace)]
+
+    def _grade_vote(self, request: ProbeRequest, vote: Vote[Verdict]) -> Judgement:
+        return Judgement(
+            **dict(vote),
+            run_id=self._run_id,
+            dialog_id=request.dialog_id,
+            turn_pair_id=request.turn_pair_id,
+            judge=self._judge or "",
+            probe=request.probe,
+            grade=request.grade,
+        )
 
     def _request(self, message: DialogResult, row: TurnEvalRow, scope: JudgeScope) -> JudgeRequest:
         assert message.dialog is not None  # noqa: S101 - a skipped line has no rows
@@ -324,7 +362,7 @@ class DialogTotals(Totals[DialogResult]):
         if dialog is None or not any(judgement.vote > 1 for judgement in judgements):
             return
         votes: dict[int, list[Judgement]] = {}
-        for judgement in judgements:
+        for judgement in (each for each in judgements if each.probe is msgspec.UNSET):
             votes.setdefault(judgement.turn_pair_id, []).append(judgement)
         for row in committed.rows:
             if len(of_turn := votes.get(row.turn_pair_id, [])) > 1:

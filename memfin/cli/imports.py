@@ -34,6 +34,7 @@ def command() -> None:
     memfin import inspect logs/task.eval --out dialog_trace.jsonl
     memfin import chat support.jsonl --out data.jsonl
     memfin import ragbench questions.jsonl --out benchmarks
+    memfin import locomo locomo10.json --out locomo.jsonl
 
     memfin import COMMAND --help has the details.
     """
@@ -215,6 +216,84 @@ def ragbench(files: tuple[Path, ...], out: Path, shape: Literal["financebench", 
         note(f"warning: {places[0]}: {counted(len(places), 'question')} {remark} (this the first)")
     for path, content in written.items():
         click.echo(f"{one_line(str(path))}: {content}")
+
+
+def _memory_benchmark(name: str, title: str, example: str, text: str) -> click.Command:
+    """Return the command that imports a memory benchmark; ``example`` is the name of its published file."""
+
+    @click.command(
+        name,
+        help=f"""Turn the conversations and questions of {title} in FILE into sessions with probes.
+
+        \b
+        memfin import {name} {example} --out {name}.jsonl
+        memfin run {name}.jsonl --probe-fork snapshot
+
+        {text} What cannot be used is counted by reason.
+        """,
+    )
+    @click.argument("file", type=click.Path(path_type=Path))
+    @click.option(
+        "--out", required=True, type=click.Path(path_type=Path), help="Dataset to write; must not exist."
+    )
+    @click.option("--expect-sha256", "expect", metavar="HEX", help="Refuse a file with another SHA-256.")
+    @click.option(
+        "--exclude",
+        metavar="FILE|ID,...",
+        multiple=True,
+        help="Leave out these questions; FILE has an id a line.",
+    )
+    @click.option(
+        "--exclude-known-errors",
+        "exclude_errors",
+        is_flag=True,
+        help="Leave out the published answers that are listed as wrong, and evidence that is.",
+    )
+    def run(
+        file: Path, out: Path, expect: str | None, exclude: tuple[str, ...], *, exclude_errors: bool
+    ) -> None:
+        from memfin.exchange.memory_benchmarks import import_benchmark  # noqa: PLC0415 - not for the others
+
+        ids = [each for value in exclude for each in _ids(value)]
+        found = import_benchmark(name, file, out, expect=expect, exclude=ids, exclude_errors=exclude_errors)
+        click.echo(f"{one_line(str(file))}: SHA-256 {found.sha256}, {found.edition or 'unknown edition'}")
+        if found.edition is None:
+            note(f"warning: {file}: unknown edition, so figures may not compare with published ones")
+        if exclude_errors and not found.listed:
+            note("warning: no list of wrong answers ships for this edition, so none is left out")
+        for (noun, remark), of in found.remarks.items():
+            note(f"warning: {counted(len(of), noun)} {remark}: {of[0]} (this the first)")
+        users, sessions = counted(found.users, "user"), counted(found.sessions, "session")
+        probes, places = counted(found.probes, "probe"), counted(found.places, "place")
+        click.echo(f"{one_line(str(out))}: {users}, {sessions}, {probes} with {places} of evidence")
+
+    return run
+
+
+def _ids(value: str) -> list[str]:
+    """Return the ids in a file with one a line, or those of a list with commas."""
+    if not (path := Path(value)).is_file():
+        return value.split(",")
+    try:
+        return path.read_text("utf-8").split()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"cannot read {path}: {problem}") from problem
+
+
+for _benchmark in (
+    ("locomo", "LoCoMo", "locomo10.json", "The words of both speakers are told to the agent."),
+    (
+        "longmemeval", "LongMemEval", "longmemeval_s_cleaned.json",
+        "Each instance becomes a user with the sessions of its haystack.",
+    ),
+    (
+        "memoryagentbench", "MemoryAgentBench", "Accurate_Retrieval.parquet",
+        "A context is told in pieces of up to 4,000 characters.",
+    ),
+    ("beam", "BEAM", "beam_100k.jsonl", "Each batch of a chat becomes a session."),
+    ("halumem", "HaluMem", "HaluMem-Medium.jsonl", "The questions of a session come after it."),
+):  # fmt: skip
+    command.add_command(_memory_benchmark(*_benchmark))
 
 
 @click.command("export", context_settings={"help_option_names": ["-h", "--help"]})

@@ -39,6 +39,7 @@ from memfin.contracts.judgement import JudgeRequest as JudgeRequest
 from memfin.contracts.judgement import JudgeScope as JudgeScope
 from memfin.contracts.judgement import JudgeStats as JudgeStats
 from memfin.contracts.judgement import ParameterChange as ParameterChange
+from memfin.contracts.judgement import ProbeRequest as ProbeRequest
 from memfin.contracts.judgement import Reading as Reading
 from memfin.contracts.judgement import Verdict as Verdict
 from memfin.contracts.judgement import Vote as Vote

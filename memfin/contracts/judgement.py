@@ -50,6 +50,23 @@ class JudgeRequest(Record):
     scope: JudgeScope = "m5"
 
 
+ProbeGrade = Literal["lenient", "strict"]
+"""Criterion for the answer to a probe: much the same, or all that was asked for."""
+
+PROBE_GRADES: Final[tuple[ProbeGrade, ...]] = ("lenient", "strict")
+
+
+class ProbeRequest(JudgeRequest, kw_only=True):
+    """The answer to a probe, ``reply``, to be graded.
+
+    ``rubric_required`` are the right value and other wordings of it, none where abstaining is right. A
+    verdict scores 5 for a right answer and 1 for any other.
+    """
+
+    probe: str
+    grade: ProbeGrade
+
+
 class Verdict(Record):
     """A judge's answer: the score, the rubric items the reply satisfies, and why.
 
@@ -104,12 +121,14 @@ class Vote(Record, Generic[V]):
 
 
 class Judgement(Vote[Verdict], kw_only=True):
-    """One line of ``judgements.jsonl``: a vote on one turn."""
+    """One line of ``judgements.jsonl``: a vote on one turn, or on the answer to a ``probe`` after it."""
 
     run_id: str
     dialog_id: str
     turn_pair_id: int
     judge: str
+    probe: str | msgspec.UnsetType = msgspec.UNSET
+    grade: ProbeGrade | msgspec.UnsetType = msgspec.UNSET
 
 
 class JudgeControl(Record):

@@ -149,7 +149,8 @@ class ProbeReading(Record):
     (``foreign``), another ``wrong`` one, ``abstained``, or ``failed`` where there is no answer. ``correct``
     is the verdict: abstaining is right where nothing is to be known. ``evidence_any`` and ``evidence_all``
     say whether the reported recall has one or all places of the evidence, None where nothing was reported.
-    ``known`` is False where abstaining is right.
+    ``known`` is False where abstaining is right. ``lenient`` and ``strict`` are grades of the judge in runs
+    that ask it for them, None where it failed (``judge_error``); no answer is wrong without asking it.
     """
 
     probe: str
@@ -163,3 +164,6 @@ class ProbeReading(Record):
     evidence_any: bool | None = None
     evidence_all: bool | None = None
     known: bool = True
+    lenient: bool | msgspec.UnsetType | None = msgspec.UNSET
+    strict: bool | msgspec.UnsetType | None = msgspec.UNSET
+    judge_error: str | msgspec.UnsetType = msgspec.UNSET

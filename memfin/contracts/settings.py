@@ -122,6 +122,10 @@ class RunConfig(Record):
     risk_tag_mapper: Annotated[
         str | None, _scoring("Function that returns the canonical tag of a name.", form="reference")
     ] = None
+    grade_probes: Annotated[
+        bool,
+        _scoring("Have the judge grade the answers to probes, by a lenient and by a strict prompt."),
+    ] = False
     history: Annotated[
         HistoryMode,
         _evaluation(

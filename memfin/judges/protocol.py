@@ -153,6 +153,8 @@ class JudgeSetup(NamedTuple):
     warn: Callable[[str], None] = lambda _: None
     """Receives the judge's warnings for the user."""
     scope: JudgeScope = "m5"
+    probes: bool = False
+    """True where the answers to probes are graded, too."""
     votes: int = 1
     seed: int = 0
     max_tokens: int = 2048

@@ -16,6 +16,7 @@ from memfin.agents.calls import FIRST_BACKOFF, TransportError, with_retries
 from memfin.contracts import HEURISTIC_JUDGE, NO_JUDGE
 from memfin.errors import UsageError
 from memfin.judges.cache import CachedAnswer, cache_key
+from memfin.judges.probe_grading import ReplyAndProbeGrading
 from memfin.judges.protocol import DialogJudge, Judge, JudgeError, JudgeSetup, JudgeTask, R, V
 from memfin.judges.reply_grading import HeuristicJudge, ReplyGrading
 from memfin.sandbox.calls import CallFailed, UserCalls
@@ -204,9 +205,12 @@ def resolve_judge(
             f"judge {name!r}: does not read replies, so it cannot decide {turns}; "
             "use --judge-scope m5, or a judge openai:MODEL or pkg.module:factory"
         )
+    if setup.probes and not (isinstance(judge, str) and judge.startswith(OPENAI)):
+        raise UsageError("--grade-probes: only a judge openai:MODEL grades answers to probes")
     if judge == HEURISTIC_JUDGE and setup.votes == 1:
         return HeuristicJudge()
-    return resolve_judge_of(ReplyGrading(), judge, limit, setup, f"{HEURISTIC_JUDGE}, {FORMS}")
+    task = ReplyAndProbeGrading() if setup.probes else ReplyGrading()
+    return resolve_judge_of(task, judge, limit, setup, f"{HEURISTIC_JUDGE}, {FORMS}")
 
 
 def resolve_judge_of(

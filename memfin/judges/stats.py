@@ -17,6 +17,8 @@ from fractions import Fraction
 from itertools import permutations, product
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from msgspec import UNSET
+
 from memfin.contracts import (
     JudgeAgreement,
     JudgeRequest,
@@ -29,7 +31,7 @@ from memfin.contracts import (
     Vote,
     was_asked,
 )
-from memfin.contracts.judgement import Declined
+from memfin.contracts.judgement import PROBE_GRADES, Declined
 from memfin.judges.protocol import CacheCounts, JudgeResult
 from memfin.judges.reply_grading import RISK_TAGS
 
@@ -184,7 +186,7 @@ class ReplyVoteStats(VoteStats):
 
 
 class JudgedTurns:
-    """Counts of turns, or answers, put to a judge or an agent, and of the reasons of failures.
+    """Counts of turns, grades of probes, or answers, put to a judge or an agent, and of reasons of failures.
 
     Reasons that differ in numbers are one. ``declined`` counts the failed turns that were ``too_long`` for
     the judge, and those it ``refused``; ``scope`` decides which rows were put to the judge.
@@ -203,6 +205,11 @@ class JudgedTurns:
         if was_asked(row, self._scope):
             declined = row.judge_declined if isinstance(row.judge_declined, str) else None
             self.count(row.judge_error, declined)
+        for probe in row.probes or ():
+            for grade in PROBE_GRADES:
+                if probe.outcome != "failed" and probe[grade] is not UNSET:
+                    error = probe.judge_error if isinstance(probe.judge_error, str) else None
+                    self.count(error if probe[grade] is None else None)
 
     def count(self, error: str | None, declined: Declined | None = None) -> None:
         """Count one turn."""

@@ -27,6 +27,7 @@ in no report                          ``unknown``
 ====================================  ====================================================
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -118,7 +119,11 @@ def probe_readings(dialog: Dialog, trace: DialogTrace) -> list[ProbeReading]:
     """Return the scores of the probes that were asked, in the order of the trace."""
     ledger, probes = Ledger.of(dialog), {probe.id: probe for probe in dialog.probes}
     asked = [] if trace.probes is msgspec.UNSET else trace.probes
-    return [_probe_reading(ledger, probes[each.probe_id], each) for each in asked if each.probe_id in probes]
+    return [
+        _probe_reading(ledger, probes[each.probe_id], each, trace)
+        for each in asked
+        if each.probe_id in probes
+    ]
 
 
 class _Turn:
@@ -241,18 +246,13 @@ class _Turn:
         return None if self._recall is None else _mentions(self._recall, fact)
 
 
-def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace) -> ProbeReading:
+def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace, trace: DialogTrace) -> ProbeReading:
     fact = ledger.fact(probe.fact) if probe.fact is not None else None
-    right = ledger.right(probe.fact, probe.after) if probe.fact is not None else None
-    if probe.fact is None and probe.answer is not None:
-        right = Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
-    is_of_another = probe.fact is not None and ledger.state(probe.fact, probe.after) == "foreign"
-    if fact is not None and is_of_another and fact.told_at is not None:
-        right = fact  # the client has told it and asks for it
+    right = right_answer(ledger, probe)
     outcome = _outcome(ledger, probe, right, asked)
     told = right or fact
     sessions, days = ledger.distance(told.id) if told is not None and probe.fact is not None else (None, None)
-    any_found, all_found = _evidence(probe, asked)
+    any_found, all_found = _evidence(probe, asked, trace)
     return ProbeReading(
         probe=probe.id,
         outcome=outcome,
@@ -266,6 +266,18 @@ def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace) -> ProbeRead
         evidence_all=all_found,
         known=right is not None,
     )
+
+
+def right_answer(ledger: Ledger, probe: Probe) -> Fact | None:
+    """Return the fact or the value that a probe asks for, None where abstaining is right."""
+    if probe.fact is None:
+        if probe.answer is None:
+            return None
+        return Fact(id=probe.id, value=probe.answer, kind=probe.kind, aliases=probe.aliases)
+    fact = ledger.fact(probe.fact)
+    if fact is not None and fact.told_at is not None and ledger.state(fact.id, probe.after) == "foreign":
+        return fact  # the client has told it and asks for it
+    return ledger.right(probe.fact, probe.after)
 
 
 def _outcome(ledger: Ledger, probe: Probe, right: Fact | None, asked: ProbeTrace) -> Any:
@@ -290,16 +302,33 @@ def _outcome(ledger: Ledger, probe: Probe, right: Fact | None, asked: ProbeTrace
     return "abstained" if matching.abstains(answer, probe.question) else "wrong"
 
 
-def _evidence(probe: Probe, asked: ProbeTrace) -> tuple[bool | None, bool | None]:
-    """Return whether the recall has any and all places of the evidence."""
+def _evidence(probe: Probe, asked: ProbeTrace, trace: DialogTrace) -> tuple[bool | None, bool | None]:
+    """Return whether the recall has any and all places of the evidence, None where it names no places.
+
+    A turn of this session in the short-term context has been recalled as well.
+    """
     if not probe.evidence or asked.recall is None:
         return None, None
     recall = msgspec.convert(asked.recall, RecallTrace)
-    found: set[str | None] = set()
+    window = {turn.content for turn in recall.short_term_turns}
+    turns = [turn.turn_pair_id for turn in trace.turns if turn.user_text in window]
+    found: set[str | None] = {f"{trace.dialog_id}#{turn}" for turn in turns}
+    found |= {trace.dialog_id} if turns else set()
+    named = bool(turns) or not recall.items
     for item in recall.items:
-        found |= {item.item_id, item.source, item.session_id, f"{item.session_id}#{item.turn_index}"}
+        session = _dialog_id(item.session_id or "", trace.run_id)
+        found |= {item.item_id, item.source, session, f"{session}#{item.turn_index}"}
+        named = named or item.session_id is not None
     hits = [place in found for place in probe.evidence]
-    return any(hits), all(hits)
+    return (any(hits), all(hits)) if named or any(hits) else (None, None)
+
+
+def _dialog_id(session_id: str, run_id: str) -> str:
+    """Return the dialogue of a session's id, also of one that was held again or is a probe's copy."""
+    found = re.fullmatch(
+        rf"session_{re.escape(run_id)}_(.*?)(?:_again_[0-9a-f]{{8}})?(?:_probe\d+)?", session_id
+    )
+    return found[1] if found else session_id
 
 
 def _same(fact: Fact, other: Fact) -> bool:

@@ -17,8 +17,11 @@ _NO_PROBE: Final = marked("no probe was asked")
 
 NAMES: Final = (
     "stored", "retrieved", "used", "abstained", "stale_use", "foreign_use", "revoked_use", "planted_use",
-    "probed", "probe_abstained", "evidence_any", "evidence_all",
+    "probed", "probe_abstained", "evidence_any", "evidence_all", "probe_lenient", "probe_strict",
 )  # fmt: skip
+_GRADES: Final = {"probe_lenient": "lenient", "probe_strict": "strict"}
+"""Grades of a judge by the values that they count in; without such grades a result lacks them."""
+
 LOWER_IS_BETTER: Final = frozenset({"stale_use", "foreign_use", "revoked_use", "planted_use"})
 _MISUSES: Final = {
     "stale_use": ("updated",),
@@ -75,6 +78,7 @@ def _share(place: int, name: str) -> Share[MemoryCell]:
         lambda cell: value(cell.hits),
         lambda cell: value(cell.of),
         lower_is_better=name in LOWER_IS_BETTER,
+        optional=name in _GRADES,
         empty=_EMPTY.get(name, marked("no answered turn has it")),
     )
 
@@ -89,7 +93,8 @@ class MemoryState(RowState[MemoryCell]):
 
     ``stored``, ``retrieved`` and ``used`` are over needed facts that hold, the first two where the agent
     reports it; ``abstained`` over needed ones that do not. The uses of what must not be used are over the
-    answered turns with facts, ``probed`` and ``evidence_*`` over the probes.
+    answered turns with facts, ``probed`` and ``evidence_*`` over the probes, ``probe_lenient`` and
+    ``probe_strict`` over those that a judge has graded.
     """
 
     name: MetricName = "memory"
@@ -148,7 +153,8 @@ class MemoryState(RowState[MemoryCell]):
         )
 
     def _counts(self, total: Callable[[Callable[[MemoryCell], int]], int]) -> dict[str, int]:
-        counts = {f"{name}_total": total(share.of) for name, share in zip(NAMES, self.shares, strict=True)}
+        totals = {share.name: total(share.of) for share in self.shares}
+        counts = {f"{name}_total": of for name, of in totals.items() if of or name not in _GRADES}
         for place, stage in enumerate(_STAGES):
             value = _at(place)
             counts[f"blamed_{stage}"] = total(lambda cell, value=value: value(cell.blamed))  # type: ignore[misc]
@@ -189,6 +195,9 @@ def _of_probe(probe: ProbeReading) -> Iterator[tuple[str, bool]]:
         yield "evidence_any", probe.evidence_any
     if probe.evidence_all is not None:
         yield "evidence_all", probe.evidence_all
+    for name, grade in _GRADES.items():
+        if isinstance(given := probe[grade], bool):
+            yield name, given
 
 
 def _grouped(row: TurnEvalRow, session: str) -> Iterator[tuple[str, str, bool]]:

@@ -45,6 +45,8 @@ def _shares(title: str, names: Collection[str], figures: Figures) -> model.Table
     headings = (tr("Value"), tr("Share"), "", tr("95 % interval"), tr("Of"))
     rows = []
     for name in names:
+        if name not in figures.micro:
+            continue
         value, _, interval = measured(name, figures)
         lower = tr(" (lower is better)") if name in _LOWER else ""
         rows.append(

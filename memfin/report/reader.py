@@ -140,6 +140,7 @@ class _JudgedTurn(msgspec.Struct):
     dialog_id: str
     turn_pair_id: int
     verdict: Reason | None = None
+    probe: str = ""
 
 
 def require_run_directory(run_dir: Path) -> None:
@@ -193,7 +194,8 @@ def fetch_reasons(run_dir: Path, wanted: Mapping[str, set[int]]) -> dict[tuple[s
     found: defaultdict[tuple[str, int], list[Reason]] = defaultdict(list)
     path = run_dir / JUDGEMENTS
     for vote in scan(path, _JudgedTurn) if wanted and path.is_file() else ():
-        if vote.turn_pair_id in wanted.get(vote.dialog_id, ()) and vote.verdict and vote.verdict.reason:
+        of_reply = not vote.probe and vote.turn_pair_id in wanted.get(vote.dialog_id, ())
+        if of_reply and vote.verdict and vote.verdict.reason:
             found[vote.dialog_id, vote.turn_pair_id].append(vote.verdict)
     return found
 

@@ -43,6 +43,7 @@ def _setup(judge: JudgeLike, config: RunConfig, warn: Callable[[str], None]) -> 
     setup = JudgeSetup(
         warn=warn,
         scope=config.judge_scope,
+        probes=config.grade_probes,
         votes=config.judge_votes,
         retries=config.turn_retries,
         seed=config.seed,

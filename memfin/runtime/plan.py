@@ -113,7 +113,9 @@ class RunPlan(Plan[EvalSummary]):
                 detectors={name: reference for name, (reference, _) in self.detectors.items()},
                 pressure=self.pressure,
             ),
-            judging=DialogJudging(self.run_id, name, config.judge_scope, self.controls),
+            judging=DialogJudging(
+                self.run_id, name, config.judge_scope, self.controls, probes=config.grade_probes
+            ),
             totals=totals,
             summary=lambda: self._summary(totals),
             files=lambda summary, _: {

@@ -219,6 +219,8 @@ def _verdicts(row: TurnEvalRow | None, votes: Sequence[Judgement]) -> Iterator[I
         if vote.verdict is not None:
             mark, reason = vote.verdict.score, vote.verdict.reason
             words = tr("{mark:g} of 5: {reason}", mark=mark, reason=reason)
+            if vote.probe is not UNSET:
+                words = f"{vote.probe}, {vote.grade}: {reason}"
             yield Item(words, "miss" if mark < LOW_SCORE else "hit")
         else:
             yield Item(one_line(vote.error or "", _VALUE_LIMIT), "unknown")
