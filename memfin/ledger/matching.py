@@ -95,7 +95,7 @@ _UNTOLD: Final = tuple(
         r"(?:能|方便)(?:告诉我|说一下)",
         r"(?:别人|他人|其[他它]客户|另一位)[^。!?]{0,12}(?:保密|隐私|不能|不便)",
         rf"\b(?:ha(?:ve|s|d)n't|didn't|never|not)(?: (?:yet|ever|been|actually))? ?{_TELL}\b",
-        r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:yet |ever )?(?:named?|set|ruled?|listed?|chosen)\b",
+        r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:ever )?(?:named?|set|ruled?|listed?|chosen)\b",
         rf"\b(?:do(?:es)?(?:n't| not)|no longer) (?:currently |actually )?{_KEEP}\b",
         r"\b(?:wouldn't know|no idea|(?:is|are) confidential|not sure (?:what|when|which|how|whether|if))\b",
         r"\bno (?:record|information|note|memory) (?:of|on|about)\b|\bmissing from (?:your|my)\b",
@@ -123,6 +123,7 @@ _SHORT: Final = re.compile(
 """Beginnings that answer without a word of the question: 要的, you do, not yet."""
 
 _SHORTEST_WORD: Final = 4
+_NEGATIONS: Final = frozenset("不没未无")
 
 
 def gives(text: str, value: str, kind: AnswerKind, aliases: Sequence[str] = (), question: str = "") -> bool:
@@ -200,7 +201,10 @@ def _places(text: str, value: str, kind: AnswerKind) -> Iterator[tuple[int, int]
     """Yield the places of a value in a shown text; a value that is not of its kind is read as words."""
     wanted = [found for found, _, _ in _values(_shown(value), kind)]
     if not wanted:
-        yield from _words(text, value)
+        guarded = kind == "yes_no" and value[:1] not in _NEGATIONS
+        for start, end in _words(text, value):
+            if not (guarded and start and text[start - 1] in _NEGATIONS):
+                yield start, end
         return
     for found, start, end in _values(text, kind):
         if _equal(found, wanted[0]):

@@ -13,7 +13,7 @@ from memfin.agents.protocol import Session
 Row = dict[str, Any]
 
 SESSIONS = 6
-ENGLISH_MONTHS = "January March May July August October December".split()
+ENGLISH_MONTHS = ("January", "March", "May", "July", "October", "December")
 
 SENTENCES: dict[str, dict[str, list[str]]] = {
     "zh": {

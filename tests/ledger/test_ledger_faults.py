@@ -62,7 +62,6 @@ async def test_each_fault_is_blamed_on_its_stage_and_the_faultless_twin_on_none(
         faults = {turn for turn, reply in replies.items() if others[turn] != reply}
         right = [turn for turn in faults if blamed(found[turn]) == {stage}]
         wrong = [turn for turn, row in found.items() if turn not in faults and blamed(row)]
-        print(f"{agent.__name__}: {stage} {len(right)} of {len(faults)}, elsewhere {len(wrong)}")
         assert len(faults) >= USERS // 2
         assert len(right) >= 0.99 * len(faults), [
             (turn, others[turn], found[turn]["facts"]) for turn in faults if blamed(found[turn]) != {stage}
