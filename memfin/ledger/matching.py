@@ -95,7 +95,7 @@ _UNTOLD: Final = tuple(
         r"(?:能|方便)(?:告诉我|说一下)",
         r"(?:别人|他人|其[他它]客户|另一位)[^。!?]{0,12}(?:保密|隐私|不能|不便)",
         rf"\b(?:ha(?:ve|s|d)n't|didn't|never|not)(?: (?:yet|ever|been|actually))? ?{_TELL}\b",
-        r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:ever )?(?:named?|set|ruled?|listed?|chosen)\b",
+        r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:named?|set|ruled?|listed?|chosen)\b",
         rf"\b(?:do(?:es)?(?:n't| not)|no longer) (?:currently |actually )?{_KEEP}\b",
         r"\b(?:wouldn't know|no idea|(?:is|are) confidential|not sure (?:what|when|which|how|whether|if))\b",
         r"\bno (?:record|information|note|memory) (?:of|on|about)\b|\bmissing from (?:your|my)\b",

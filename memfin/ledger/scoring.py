@@ -173,7 +173,9 @@ class _Turn:
         state = self._ledger.state(fact_id, self._number)
         if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
-            stage = None if used else self._missing(fact, misused)
+            displacing = (state for other, state in misused if other.kind == fact.kind)
+            others = [_MISUSED[state] for state in displacing if state in ("planted", "foreign")]
+            stage = None if used else [*others, self._missing(fact, misused)][0]
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)
@@ -212,9 +214,6 @@ class _Turn:
     def _missing(self, fact: Fact, misused: _Misused) -> Stage:
         """Return the stage of a needed value that is not used."""
         stored, retrieved = self._stored(fact), self._retrieved(fact)
-        for other, state in misused:
-            if other.kind == fact.kind and state in ("planted", "foreign"):
-                return _MISUSED[state]
         stale = {other.id for other, _ in misused}
         replaced = any(old.id in stale for old in self._ledger.chain(fact.id, self._number))
         if retrieved:

@@ -222,10 +222,9 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             lost = (float(is_failed(row)), 1.0)
             failed.units[unit] = known.setdefault(lost, lost)
-            for metric, right in ((state.m1.name, probes_to_know(row)), (state.m2.name, field_probes(row))):
-                if right:
-                    pair = (float(sum(right)), float(len(right)))
-                    values.setdefault(f"{metric}.probed", Measured({})).units[unit] = pair
+            for name, right in _probed(state, row):
+                pair = (float(sum(right)), float(len(right)))
+                values.setdefault(name, Measured({})).units[unit] = known.setdefault(pair, pair)
             for part in state.row_states(row):
                 at = (row.dialog_id, epoch, 0) if part.of_dialog else unit
                 for share, hits, of in part.units(row):
@@ -245,6 +244,12 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
     return RunValues({FAILED: failed} | measured, reasons)
+
+
+def _probed(state: MetricsState, row: TurnEvalRow) -> list[tuple[str, list[bool]]]:
+    """Return the probes of M1 and M2 in a row; an answer failed or given, they count after any turn."""
+    found = ((state.m1.name, probes_to_know(row)), (state.m2.name, field_probes(row)))
+    return [(f"{metric}.probed", right) for metric, right in found if right]
 
 
 def _questions(runs: Sequence[Path]) -> RunValues:
