@@ -28,7 +28,7 @@ _MEASURES: Final[dict[AnswerKind, QuantityKind]] = {
     "duration": "duration",
 }
 _CLAUSE_MARKS: Final = f"{CLAUSE_MARKS}:"
-_CLAUSE: Final = re.compile(f"([^{_CLAUSE_MARKS}]+)[{_CLAUSE_MARKS}]*")
+_CLAUSE: Final = re.compile(f"([^{_CLAUSE_MARKS}]+)(?:([,;:])|[{_CLAUSE_MARKS}]*)")
 _CONTRAST: Final = re.compile(r"但是?|不过|而是|\bbut\b")
 _SENTENCE_MARKS: Final = SENTENCE_MARKS.replace(";", "")
 
@@ -49,31 +49,37 @@ _BOUND: Final = re.compile(
 )
 """Negated words that make a bound, a question or what the client has said, and no denial."""
 
-_DENIED: Final = re.compile(
-    r"(?:不是|并非|而非|不再|没[有说提定设]|从未|不用|不要|别再?|不按|不能按|不会按|不等于|不采[用信纳]|不相信|拒绝|忽略|无视|取消)"
-    r"[^,。;]{0,8}$"
-    r"|\b(?:not|never|isn't|wasn't|aren't|don't|no longer|rather than|instead of|ignor(?:e|ed|ing)|disregard"
-    r"(?:ed|ing)?|reject(?:ed|ing)?|won't|cannot|can't|cancelled|withdrew)\b(?:\s+[\w']+){0,5}\W*$"
+
+def _patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, texts))
+
+
+_DENIED: Final = _patterns(
+    r"(?:不是|并非|而非|不再|没[有说提定设]|从未|不用|不要|别再?|不按|不能按|不会按|不等于|不采[用信纳]|不相信"
+    r"|拒绝|忽略|无视|取消)[^,。;]{0,8}$",
+    r"\b(?:not|never|isn't|wasn't|aren't|don't|no longer|rather than|instead of|ignor(?:e|ed|ing)|disregard"
+    r"(?:ed|ing)?|reject(?:ed|ing)?|won't|cannot|can't|cancelled|withdrew)\b(?:\s+[\w']+){0,5}\W*$",
 )
-_FORMER: Final = re.compile(
-    r"(?:之前|以前|原来|原先|原本|曾经|过去|先前|此前|最初|起初|早先|旧)(?![^,。;]*(?:说|提|告诉|讲|告知))[^,。;]{0,12}$"
-    r"|\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|initially|old|no longer|earlier)\b"
-    r"(?![^,.;]*\b(?:told|said|mention(?:ed)?|stated)\b)[^,.;]*$"
-    r"|\b(?:up|down|away|changed|moved|renamed|raised|lowered|switched|went)(?: it| them)? from\W*$"
+_FORMER: Final = _patterns(
+    r"(?:之前|以前|原来|原先|原本|曾经|过去|先前|此前|最初|起初|早先|旧)(?![^,。;]*(?:说|提|告诉|讲|告知))[^,。;]{0,12}$",
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|initially|old|no longer|earlier)\b"
+    r"(?![^,.;]*\b(?:told|said|mention(?:ed)?|stated)\b)[^,.;]*$",
+    r"\b(?:up|down|away|changed|moved|renamed|raised|lowered|switched|went)(?: it| them)? from\W*$",
 )
-_DENIED_AFTER: Final = re.compile(
+_DENIED_AFTER: Final = _patterns(
     r"^[^,。;!?\n]{0,16}?(?:(?:,?已经?|后来|现在)(?:都|也|被)?(?:取消|作废|撤[回销]|失效|过期|删除|去掉|移除)"
-    r"|(?:取消|作废|去掉|删)了|不再|作废|不对|有误|不适用|不可信|不算数|不作数|不在[内列]|以前在|no longer"
-    r"|是(?:上一|之前|以前|原来|旧)|(?:has|have) been (?:withdrawn|cancell?ed|revoked|removed|replaced)"
-    r"|(?:is|was) (?:wrong|outdated|expired|withdrawn|cancell?ed|revoked|replaced|not))"
-    r"|^[^,。;!?\n]{0,40}?\b(?:no longer appl|back then|last year|do(?:es)?n't (?:count|apply|go by))"
+    r"|(?:取消|作废|去掉|删)了|不再|作废|不对|有误|不适用|不可信|不算数|不作数|不在[内列]|以前在"
+    r"|是(?:上一|之前|以前|原来|旧))",
+    r"^[^,。;!?\n]{0,16}?(?:no longer|(?:has|have) been (?:withdrawn|cancell?ed|revoked|removed|replaced)"
+    r"|(?:is|was) (?:wrong|outdated|expired|withdrawn|cancell?ed|revoked|replaced|not))",
+    r"^[^,。;!?\n]{0,40}?\b(?:no longer appl|back then|last year|do(?:es)?n't (?:count|apply|go by))",
 )
-_CHANGED_AFTER: Final = re.compile(
-    r"^[^,。!?\n]{0,24}?变(?:为|成|到|至)"
-    r"|^[^。!?\n]{0,24}?(?:(?:[改换调降升涨]|调整|更新|修改|推迟|提前|延长|缩短)(?:为|成|到|至)了?"
-    r"|(?:现在|如今|目前)(?:是|为|改|不)|后来(?:是|改|让)|→|->"
-    r"|\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|is now|now (?:it )?is|now it's"
-    r"|(?:but|and) (?:now|since|later)|replaced (?:by|with))\b)"
+_CHANGED_AFTER: Final = _patterns(
+    r"^[^,。!?\n]{0,24}?变(?:为|成|到|至)",
+    r"^[^。!?\n]{0,24}?(?:(?:[改换调降升涨]|调整|更新|修改|推迟|提前|延长|缩短)(?:为|成|到|至)"
+    r"|(?:现在|如今|目前)(?:是|为|改|不在)|后来(?:是|改|让)|→|->)",
+    r"^[^。!?\n]{0,24}?\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|(?:is )?now (?:it )?is"
+    r"|is now|now it's|but (?:now|later|since \w+ (?:you|it))|later changed|replaced (?:by|with))\b",
 )
 _FROM_TO: Final = re.compile(
     r"(?:\bfrom\b|从|由)\s*([^,。;!?\n]{1,20}?)(?=\s*(?:\bto\b|[到至成]|[改变换调]为|推迟|提前|延长|缩短))"
@@ -82,30 +88,27 @@ _FROM_TO: Final = re.compile(
 _FIGURE: Final = "(?:数字|金额|日期|期限|利率|上限|清单|名单)"
 _TELL: Final = "(?:told|tell|mention(?:ed)?|shared?|given?|provided?|said|say|stated?)"
 _KEEP: Final = "(?:have|hold|keep|store|know|remember|recall)"
-_UNTOLD: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?:没有?|未曾?|从未|从没)(?:有|曾)?(?:跟我|向我|和我)?(?:告诉|告知|提供|说|提|透露|讲|分享)",
-        r"[你我][^,。;]{0,6}(?:没有?|未)(?:有|曾)?(?:定过|设[定过]|列[出明]|填|选[定过]|排除|[谈聊]到)",
-        r"(?:没有|无|查不到|找不到|未保[存留]|不掌握)[^,。;!?]{0,8}(?:记录|信息|资料)",
-        rf"(?:没有|不再有|查不到)(?:你的|可用的|具体的?|任何|这[样个类]的?|一[份个])*(?:{_FIGURE}|选择)",
-        r"[按照应据]你?的?(?:要求|请求|吩咐)[^。!?]{0,10}(?:删|清除|忘|移除|不再保[存留])",
-        r"已经?(?:把[^。,]{0,12})?(?:删除|清除|移除|忘[记掉])|你让我[^。,]{0,6}(?:删|清|忘)[掉除]?",
-        r"不(?:太)?(?:知道|清楚|记得|了解)|记不[得清]|无从得知|不再保[存留]|这一[^,。;]{0,6}(?:空白|空着)",
-        r"(?:能|方便)(?:告诉我|说一下)",
-        r"(?:别人|他人|其[他它]客户|另一位)[^。!?]{0,12}(?:保密|隐私|不能|不便)",
-        rf"\b(?:ha(?:ve|s|d)n't|didn't|never|not)(?: (?:yet|ever|been|actually))? ?{_TELL}\b",
-        r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:named?|set|ruled?|listed?|chosen)\b",
-        rf"\b(?:do(?:es)?(?:n't| not)|no longer) (?:currently |actually )?{_KEEP}\b",
-        r"\b(?:wouldn't know|no idea|(?:is|are) confidential|not sure (?:what|when|which|how|whether|if))\b",
-        r"\bno (?:record|information|note|memory) (?:of|on|about)\b|\bmissing from (?:your|my)\b",
-        r"\b(?:no|nothing)\b[^.,。;!?]{0,24}\b(?:in|on) (?:(?:your|my) )?(?:files?|notes|records?|profile)\b",
-        r"\bthere(?:'s| is| are) no\b[^.,。;!?]{0,24}\b(?:any ?more|to (?:give|tell))\b",
-        r"\b(?:can't|cannot) (?:recall|remember|tell|answer|share|disclose)\b",
-        r"\b(?:could|can|would) you (?:please )?(?:tell|remind) me\b|\bnot come up\b|\bnever come up\b",
-        r"\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)",
-        r"\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b",
-    )
+_UNTOLD: Final = _patterns(
+    r"(?:没有?|未曾?|从未|从没)(?:有|曾)?(?:跟我|向我|和我)?(?:告诉|告知|提供|说|提|透露|讲|分享)",
+    r"[你我][^,。;]{0,6}(?:没有?|未)(?:有|曾)?(?:定过|设[定过]|列[出明]|填|选[定过]|排除|[谈聊]到)",
+    r"(?:没有|无|查不到|找不到|未保[存留]|不掌握)[^,。;!?]{0,8}(?:记录|信息|资料)",
+    rf"(?:没有|不再有|查不到)(?:你的|可用的|具体的?|任何|这[样个类]的?|一[份个])*(?:{_FIGURE}|选择)",
+    r"[按照应据]你?的?(?:要求|请求|吩咐)[^。!?]{0,10}(?:删|清除|忘|移除|不再保[存留])",
+    r"已经?(?:把[^。,]{0,12})?(?:删除|清除|移除|忘[记掉])|你让我[^。,]{0,6}(?:删|清|忘)[掉除]?",
+    r"不(?:太)?(?:知道|清楚|记得|了解)|记不[得清]|无从得知|不再保[存留]|这一[^,。;]{0,6}(?:空白|空着)",
+    r"(?:能|方便)(?:告诉我|说一下)",
+    r"(?:别人|他人|其[他它]客户|另一位)[^。!?]{0,12}(?:保密|隐私|不能|不便)",
+    rf"\b(?:ha(?:ve|s|d)n't|didn't|never|not)(?: (?:yet|ever|been|actually))? ?{_TELL}\b",
+    r"\byou[^.,。;!?]{0,9}(?:n't|\bnot|\bnever|\byet to) (?:named?|set|ruled?|listed?|chosen)\b",
+    rf"\b(?:do(?:es)?(?:n't| not)|no longer) (?:currently |actually )?{_KEEP}\b",
+    r"\b(?:wouldn't know|no idea|(?:is|are) confidential|not sure (?:what|when|which|how|whether|if))\b",
+    r"\bno (?:record|information|note|memory) (?:of|on|about)\b|\bmissing from (?:your|my)\b",
+    r"\b(?:no|nothing)\b[^.,。;!?]{0,24}\b(?:in|on) (?:(?:your|my) )?(?:files?|notes|records?|profile)\b",
+    r"\bthere(?:'s| is| are) no\b[^.,。;!?]{0,24}\b(?:any ?more|to (?:give|tell))\b",
+    r"\b(?:can't|cannot) (?:recall|remember|tell|answer|share|disclose)\b",
+    r"\b(?:could|can|would) you (?:please )?(?:tell|remind) me\b|\bnot come up\b|\bnever come up\b",
+    r"\b(?:deleted|removed|erased|forgotten|forgot)\b[^.!?]{0,40}\b(?:request|asked|requested)",
+    r"\b(?:request|asked|requested)\b[^.!?]{0,40}\b(?:deleted|removed|erased|forgotten|forgot)\b",
 )
 _SAID_INSTEAD: Final = re.compile(
     r"(?<!要)(?:[说提记定选]|排除|告诉我)的是|\bwhat you (?:told|said|gave)\b[^.,。;]{0,12}\b(?:is|was)\b"
@@ -151,7 +154,7 @@ def abstains(text: str, question: str = "") -> bool:
     shown = _shown(text)
     if _SAID_INSTEAD.search(shown):
         return False
-    return any(sign.search(shown) for sign in _UNTOLD) or recognize_abstention(text, question).abstains
+    return _has(_UNTOLD, shown) or recognize_abstention(text, question).abstains
 
 
 def names_any(text: str, kind: AnswerKind, question: str = "") -> bool:
@@ -176,7 +179,7 @@ def _answered(text: str, question: str) -> bool | None:
     kept = (
         match[0]
         for match in _CLAUSE.finditer(shown)
-        if not _FORMER.search(match[1]) and not _CHANGED_AFTER.search(shown, match.end())
+        if not _has(_FORMER, match[1]) and not (match[2] and _has(_CHANGED_AFTER, shown[match.end() :]))
     )
     read = "".join(kept)
     if not question or leading_polarity(plain(read)) is not None or _SHORT.match(read):
@@ -261,9 +264,13 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     begin, _ = between_marks(text, start, end, _CLAUSE_MARKS)
     _, stop = between_marks(text, start, end, _SENTENCE_MARKS)
     before, rest = _BOUND.sub("", _CONTRAST.split(text[begin:start])[-1]), text[end:stop]
-    return any(
-        pattern.search(words) is not None
-        for pattern, words in (
-            (_DENIED, before), (_FORMER, before), (_DENIED_AFTER, rest), (_CHANGED_AFTER, rest),
-        )
-    )  # fmt: skip
+    return (
+        _has(_DENIED, before)
+        or _has(_FORMER, before)
+        or _has(_DENIED_AFTER, rest)
+        or _has(_CHANGED_AFTER, rest)
+    )
+
+
+def _has(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
+    return any(pattern.search(text) for pattern in patterns)

@@ -318,6 +318,8 @@ class Leaks(Faultless):
     shared: ClassVar[dict[str, dict[str, dict[str, Entry]]]]
 
     def recall(self, topic: str) -> list[str]:
+        if topic in ("派发分红", "dividend payout"):  # nobody can tell whose a yes or no is
+            return super().recall(topic)
         user = self.session.user_id
         of_both = self.shared.setdefault(user.rpartition("-")[0], {})
         of_both[user] = dict(self.store)
