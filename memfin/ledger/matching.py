@@ -61,7 +61,8 @@ _DENIED: Final = _patterns(
     r"(?:ed|ing)?|reject(?:ed|ing)?|won't|cannot|can't|cancelled|withdrew)\b(?:\s+[\w']+){0,5}\W*$",
 )
 _FORMER: Final = _patterns(
-    r"(?:之前|以前|原来|原先|原本|曾经|过去|先前|此前|最初|起初|早先|旧)(?![^,。;]*(?:说|提|告诉|讲|告知))[^,。;]{0,12}$",
+    r"(?:之前|以前|原来|原先|原本|曾经|过去|先前|此前|最初|起初|早先|旧)"
+    r"(?![^,。;]*(?:说|提|告诉|讲|告知))[^,。;]{0,12}$",
     r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|initially|old|no longer|earlier)\b"
     r"(?![^,.;]*\b(?:told|said|mention(?:ed)?|stated)\b)[^,.;]*$",
     r"\b(?:up|down|away|changed|moved|renamed|raised|lowered|switched|went)(?: it| them)? from\W*$",
