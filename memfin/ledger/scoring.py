@@ -16,6 +16,7 @@ updated                               that of the new one, see below
 ====================================  ====================================================
 A needed value is not used and is     Stage
 ====================================  ====================================================
+a planted or foreign one is used      ``believed``, ``leaked``
 in the recall                         ``not_used``
 not in the store, an old one is used  ``not_updated``
 told in this turn                     ``not_used``
@@ -58,6 +59,8 @@ _MISUSED: Final[dict[FactState, Stage]] = {
     "withdrawn": "not_forgotten",
     "expired": "not_forgotten",
 }
+
+_Misused = Sequence[tuple[Fact, FactState]]
 
 
 def fact_readings(dialog: Dialog, trace: DialogTrace) -> list[list[FactReading]]:
@@ -148,7 +151,7 @@ class _Turn:
         needed = dict.fromkeys(self._turn.gt_turn_tags.facts_required_gt)
         asked = {fact.id for each in needed for fact in self._ledger.chain(each, self._number)}
         misused = [
-            fact
+            (fact, state)
             for fact, state in self._facts
             if state not in ("active", "untold")
             and not (state == "foreign" and self._ledger.is_told_in(fact.id, self._number))
@@ -156,16 +159,14 @@ class _Turn:
             and self._gives(fact)
             and not self._holds(fact)
         ]
-        stale = {fact.id for fact in misused}
         for required in needed:
             fact = self._ledger.right(required, self._number) or self._last(required)
             if (fact_id := fact.id if fact else required) in seen:
                 continue
             seen.add(fact_id)
-            yield self._needed(fact_id, fact, stale)
-        for fact in misused:
+            yield self._needed(fact_id, fact, misused)
+        for fact, state in misused:
             if fact.id not in seen:
-                state = self._ledger.state(fact.id, self._number)
                 yield self._reading(
                     fact.id, fact, state, needed=False, used=True, stage=self._blame(fact, state)
                 )
@@ -174,11 +175,13 @@ class _Turn:
         chain = self._ledger.chain(required, self._number)
         return chain[-1] if chain else self._ledger.fact(required)
 
-    def _needed(self, fact_id: str, fact: Fact | None, stale: set[str]) -> FactReading:
+    def _needed(self, fact_id: str, fact: Fact | None, misused: _Misused) -> FactReading:
         state = self._ledger.state(fact_id, self._number)
         if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
-            stage = None if used else self._missing(fact, stale)
+            displacing = (state for other, state in misused if other.kind == fact.kind)
+            others = [_MISUSED[state] for state in displacing if state in ("planted", "foreign")]
+            stage = None if used else [*others, self._missing(fact, misused)][0]
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)
@@ -212,11 +215,12 @@ class _Turn:
         new = self._ledger.right(fact.id, self._number)
         if new is None:
             return "not_forgotten"
-        return "not_updated" if self._gives(new) else self._missing(new, {fact.id})
+        return "not_updated" if self._gives(new) else self._missing(new, [(fact, state)])
 
-    def _missing(self, fact: Fact, stale: set[str]) -> Stage:
+    def _missing(self, fact: Fact, misused: _Misused) -> Stage:
         """Return the stage of a needed value that is not used."""
         stored, retrieved = self._stored(fact), self._retrieved(fact)
+        stale = {other.id for other, _ in misused}
         replaced = any(old.id in stale for old in self._ledger.chain(fact.id, self._number))
         if retrieved:
             return "not_used"

@@ -118,8 +118,7 @@ class M1State(RowState[ContextCell]):
     def add_record(self, row: TurnEvalRow) -> None:
         """Count one row, and the probes with an answer to know, whatever became of their turn."""
         super().add_record(row)
-        right = [probe.correct for probe in row.probes or () if probe.known]
-        if right:
+        if right := probes_to_know(row):
             self._put(row.dialog_id, ContextCell(probes=len(right), probes_right=sum(right)))
 
     def _contribution(self, row: TurnEvalRow) -> ContextCell:
@@ -198,6 +197,11 @@ class M1State(RowState[ContextCell]):
             "judge_failed_turns": total(lambda cell: cell.turns - cell.contradiction_of),
             **({"probed_total": probes} if probes else {}),
         }
+
+
+def probes_to_know(row: TurnEvalRow) -> list[bool]:
+    """Return for each probe of a row with an answer to know if it is right."""
+    return [probe.correct for probe in row.probes or () if probe.known]
 
 
 def compute_m1_context_continuity(

@@ -114,8 +114,7 @@ class M2State(MetricState[ProfileCell]):
 
     def add_probes(self, row: TurnEvalRow) -> None:
         """Count the probes of a row with an answer to know that is a field of the profile."""
-        right = [probe.correct for probe in row.probes or () if probe.known and probe.field is not None]
-        if right:
+        if right := field_probes(row):
             self._put(row.dialog_id, ProfileCell(probes=len(right), probes_right=sum(right)))
 
     def add_dialog(
@@ -178,6 +177,11 @@ class M2State(MetricState[ProfileCell]):
         probes = total(lambda cell: cell.probes)
         counts = {"no_snapshot_count": total(lambda cell: cell.without_snapshot)}
         return counts | ({"probed_total": probes} if probes else {})
+
+
+def field_probes(row: TurnEvalRow) -> list[bool]:
+    """Return for each probe of a row that asks for a field of the profile if it is right."""
+    return [probe.correct for probe in row.probes or () if probe.known and probe.field is not None]
 
 
 def compute_m2_profile_accuracy(

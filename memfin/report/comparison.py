@@ -17,6 +17,8 @@ from memfin.errors import UsageError
 from memfin.language import tr
 from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.interval import CONFIDENCE, holm, paired_difference, smallest_difference
+from memfin.metrics.m1_context import probes_to_know
+from memfin.metrics.m2_profile import field_probes
 from memfin.metrics.reliability import all_pass, count_passes
 from memfin.metrics.state import is_failed
 from memfin.report.dialogs import ReplyShapes
@@ -220,6 +222,9 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             lost = (float(is_failed(row)), 1.0)
             failed.units[unit] = known.setdefault(lost, lost)
+            for name, right in _probed(state, row):
+                pair = (float(sum(right)), float(len(right)))
+                values.setdefault(name, Measured({})).units[unit] = known.setdefault(pair, pair)
             for part in state.row_states(row):
                 at = (row.dialog_id, epoch, 0) if part.of_dialog else unit
                 for share, hits, of in part.units(row):
@@ -229,7 +234,7 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
                     pair = (hits, of)
                     values[name].units[at] = known.setdefault(pair, pair)
         if (profile := summary.metrics.get(state.m2.name)) is not None:
-            for name in (share.name for share in state.m2.shares if share.broken_down):
+            for name in (share.name for share in state.m2.shares if share.broken_down and not share.optional):
                 found = {
                     (key, epoch, 0): (each[name], 1.0)
                     for key, each in profile.by_dialog.items()
@@ -239,6 +244,12 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
     return RunValues({FAILED: failed} | measured, reasons)
+
+
+def _probed(state: MetricsState, row: TurnEvalRow) -> list[tuple[str, list[bool]]]:
+    """Return the probes of M1 and M2 in a row; an answer failed or given, they count after any turn."""
+    found = ((state.m1.name, probes_to_know(row)), (state.m2.name, field_probes(row)))
+    return [(f"{metric}.probed", right) for metric, right in found if right]
 
 
 def _questions(runs: Sequence[Path]) -> RunValues:

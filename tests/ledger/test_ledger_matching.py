@@ -1,11 +1,13 @@
 """Values in free text: every form of a value in every frame, in Chinese and English."""
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from memfin.contracts import AnswerKind
 from memfin.ledger.matching import abstains, gives, mentions
+from tests.support import read_jsonl
 
 FORMS: dict[AnswerKind, list[tuple[str, ...]]] = {
     "percent": [
@@ -79,3 +81,17 @@ def test_single_cases(text: str, value: str, kind: AnswerKind, given: bool) -> N
 )
 def test_abstention(text: str, found: bool) -> None:
     assert abstains(text, "我的上限是多少？") is found
+
+
+@pytest.mark.parametrize(("half", "exact"), [("read", 0.95), ("held", 0.82)])
+def test_exactness_on_labelled_replies(half: str, exact: float) -> None:
+    rows = [
+        row for row in read_jsonl(Path(__file__).with_name("matching_labels.jsonl")) if row["half"] == half
+    ]
+    right = 0
+    for row in rows:
+        found = gives(row["reply"], row["value"], row["kind"], (), row["question"])
+        abstained = abstains(row["reply"], row["question"])
+        right += (found, abstained) == (row["label"] == "gives", row["label"] == "abstains")
+    assert len(rows) >= 100
+    assert right / len(rows) >= exact

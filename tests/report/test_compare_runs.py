@@ -340,3 +340,32 @@ async def test_runs_without_a_common_dialogue_are_not_compared(tmp_path: Path) -
     await memfin.evaluate(data, agent=Careful, runs_dir=str(tmp_path / "runs"), run_id="b")
     with pytest.raises(UsageError, match="no dialogue in common"):
         compare_runs(first, tmp_path / "runs" / "b")
+
+
+class Recalling(Careful):
+    """Answers a probe with the client's limit."""
+
+    def reply(self, user_text: str) -> str:
+        return "您的上限是12%。" if "上限" in user_text else super().reply(user_text)
+
+
+async def test_memory_and_probes_are_paired(tmp_path: Path) -> None:
+    fact = {"id": "loss", "value": "12%", "told_at": 1, "kind": "percent", "field": "constraints"}
+    probe = {"id": "p", "after": 2, "question": "我的上限是多少？", "fact": "loss", "kind": "percent"}
+    data = []
+    for number in range(10):
+        one = dialog(f"d{number}", 2, facts=[fact], probes=[probe | {"id": f"p{number}"}])
+        one["turns"][3]["turn_tags"] = {"facts_required_gt": ["loss"]}
+        data.append(one)
+    runs = []
+    for agent in (Careful, Recalling):
+        await memfin.evaluate(data, agent=agent, runs_dir=str(tmp_path), run_id=agent.__name__)
+        runs.append(tmp_path / agent.__name__)
+    values = compare_runs(*runs).values
+    for name in ("m1_context_continuity.probed", "m2_profile_accuracy.probed", "memory.probed"):
+        value = values[name]
+        assert (value.a, value.b, value.units, value.verdict) == (0.0, 1.0, 10, "better"), name
+    assert values["memory.used"].units == 10
+    assert not values["memory.stale_use"].higher_is_better
+    summary = json.loads((runs[1] / "metrics_summary.json").read_text())["metrics"]
+    assert summary["m1_context_continuity"]["micro"]["probed"] == values["m1_context_continuity.probed"].b
