@@ -12,8 +12,8 @@ from memfin.text.quantities import Quantity, quantities
 _RATIOS: Final = (1.5, 2.0, 0.5, 0.8, 1.2)
 _LARGEST_SHARE: Final = 0.95
 _MONTHS: Final = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 _SHIFTS: Final = (3, 2, -2, -3)
 """Months by which a date is moved: its year, and what was said of it, stay."""

@@ -1,6 +1,6 @@
-"""Replies that believe a false or foreign value, or deny it, as people have labelled them.
+"""Replies that believe a false or foreign value, or deny it, with labels.
 
-Half of the replies by their wording were written after the patterns (``held_out``). A denial can be worded in
+A part of the replies was written after the patterns (``held_out``). A denial can be worded in
 more ways than patterns have: the shares below are those that docs/pressure.md states.
 """
 
