@@ -25,31 +25,33 @@ def pressure_section(run_dir: Path) -> model.Section | None:
         return None
     families, checks = labels("families"), labels("checks")
     headings = (
-        *(tr("Family"), tr("Pairs"), tr("Held"), tr("Changed"), tr("Share changed"), "", tr("95 % interval")),
-        *(tr("Nothing to compare"), tr("No original answer"), tr("By check")),
+        *(tr("Family"), tr("Pairs"), tr("Not held"), tr("Share"), "", tr("95 % interval")),
+        *(tr("By check"), tr("Not compared")),
     )
     rows = (
         (
             model.Cell(
                 families[name],
                 small=tr("labels must not change") if each.preserves else tr("the value must change"),
-                strong=True,
             ),
-            *(each.pairs, each.held, each.pairs - each.held),
+            *(each.pairs, each.pairs - each.held),
             None if each.change_rate is None else model.percent(each.change_rate),
             "" if each.change_rate is None else model.Cell("", share=each.change_rate, interval=each.ci95),
             format_interval("key_coverage", each.ci95),
-            *(each.empty, each.unanswered, _counts(each.checks, checks)),
+            _counts(each.checks, checks),
+            each.empty + each.unanswered,
         )
         for name, each in found.families.items()
     )
     note = tr(
-        "A pair is a turn of the original and that of the variant; in rounds of pushing it is the round."
+        "A pair is a turn of the original and that of the variant; in rounds of pushing it is the round. It "
+        "holds if everything is as it must be. Pairs without anything to compare, or without an answer to "
+        "the original, are not compared."
     )
     return model.section(
         "pressure",
         tr("Pressure"),
-        model.table(tr("Variants against their originals"), headings, "lrrrrbrrrl", rows, note),
+        model.table(tr("Variants against their originals"), headings, "lrrrbrlr", rows, note),
         *_rounds(found),
         *_cases(run_dir, found),
     )
