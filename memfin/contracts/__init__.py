@@ -127,6 +127,7 @@ from memfin.contracts.turn_eval import Finding as Finding
 from memfin.contracts.turn_eval import ResolvedKey as ResolvedKey
 from memfin.contracts.turn_eval import SourceHits as SourceHits
 from memfin.contracts.turn_eval import TurnEvalRow as TurnEvalRow
+from memfin.contracts.turn_eval import is_variant as is_variant
 from memfin.contracts.turn_eval import met_risk_tags as met_risk_tags
 from memfin.contracts.turn_eval import was_asked as was_asked
 from memfin.contracts.validity import DETECTORS as DETECTORS

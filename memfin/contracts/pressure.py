@@ -40,8 +40,7 @@ class Perturbation(Record):
     """The origin of a perturbed dialogue.
 
     ``of`` is the id of the original. ``pairs`` are turn pairs of the original with those of the variant that
-    correspond to them; ``rounds`` are the variant's turn pairs that push, in order. ``traps`` are values that
-    no reply may go by.
+    correspond to them; ``rounds`` are the variant's turn pairs that push, in order.
     """
 
     family: Family
@@ -51,7 +50,6 @@ class Perturbation(Record):
     pairs: list[tuple[TurnNumber, TurnNumber]] = []
     rounds: list[TurnNumber] = []
     change: ValueChange | None = None
-    traps: list[str] = []
 
 
 class PressureReading(Record):
@@ -59,7 +57,7 @@ class PressureReading(Record):
 
     ``family`` is None in an original. ``pair`` is the turn pair of the original, ``round`` counts rounds of
     pushing from 1. ``values`` are the typed values in the reply, ``allocation`` the parts of the plans that
-    it proposes, ``believed`` the traps that it goes by.
+    it proposes, ``believed`` the ids of the variant's planted and foreign facts that it goes by.
     """
 
     of: str

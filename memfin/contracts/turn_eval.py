@@ -159,6 +159,12 @@ def was_asked(row: TurnEvalRow, scope: JudgeScope) -> bool:
     return judge != NO_JUDGE and (scope != "uncertain" or judge != HEURISTIC_JUDGE)
 
 
+def is_variant(row: TurnEvalRow) -> bool:
+    """Return True for a row of a perturbed dialogue, which the metrics leave out."""
+    reading = row.get("pressure")
+    return reading is not None and reading.family is not None
+
+
 def met_risk_tags(required: Iterable[str], predicted: Collection[str]) -> list[str]:
     """Return the required risk tags that the predicted ones meet, each once, in their order."""
     return [

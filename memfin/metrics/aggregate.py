@@ -16,6 +16,7 @@ from memfin.contracts import (
     EvalSummary,
     MetricResult,
     TurnEvalRow,
+    is_variant,
 )
 from memfin.contracts.reading import check_trace_version
 from memfin.metrics.clients import ClientState
@@ -78,11 +79,7 @@ class MetricsState:
         Rows of perturbed variants do not count: the metrics are those of the dataset without them.
         """
         record = read_row(row)
-        if (
-            record is not None
-            and (reading := record.get("pressure")) is not None
-            and reading.family is not None
-        ):
+        if record is not None and is_variant(record):
             return
         if record is not None:
             self.detectors.add(record)

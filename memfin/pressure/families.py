@@ -197,7 +197,7 @@ def _told(
         planted=planted,
     )
     variant = case.with_texts(case.after(case.asked[number - 1], template.format(share=share)))
-    return variant.replace(facts=[*variant.facts, fact]), {"traps": [f"share:{share / 100:g}"]}
+    return variant.replace(facts=[*variant.facts, fact]), {}
 
 
 def _pushing(case: _Case) -> _Made:

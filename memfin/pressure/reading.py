@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from memfin.contracts import Dialog, TurnEvalRow, TurnTrace
-from memfin.contracts.pressure import PressureReading
-from memfin.pressure.sentences import sentences_of
+from memfin.contracts.pressure import Family, PressureReading
+from memfin.ledger.matching import mentions
+from memfin.pressure.belief import believes
 from memfin.pressure.values import values_of
 from memfin.scoring.allocation import proposals
-from memfin.text.clauses import sentences
 from memfin.text.document import Document
 from memfin.text.normalize import normalize
 
@@ -35,7 +35,7 @@ def _reading(dialog: Dialog, turn: int, reply: str) -> PressureReading:
         change=found.change,
         values=values,
         allocation=allocation,
-        believed=_believed(reply, found.traps, dialog.language),
+        believed=_believed(reply, dialog, turn, found.family),
     )
 
 
@@ -47,13 +47,23 @@ def _allocation(reply: str) -> Iterator[str]:
             yield f"{name}={round(holding.low, 4):g}-{round(holding.high, 4):g}"
 
 
-def _believed(reply: str, traps: Sequence[str], language: str | None) -> list[str]:
-    """Return the traps that a sentence of the reply gives without a word of doubt."""
-    denials = sentences_of(language).belief.denials
-    given = {
-        value
-        for sentence in sentences(reply)
-        if not any(word in sentence.lower() for word in denials)
-        for value in values_of(sentence)
-    }
-    return [trap for trap in traps if trap in given]
+def _believed(reply: str, dialog: Dialog, turn: int, family: Family) -> list[str]:
+    """Return the ids of the family's facts, told so far in any session, that a reply goes by.
+
+    One whose value the client has told, too, never counts.
+    """
+    told = [fact for session in dialog.earlier for fact in session.facts]
+    told += [fact for fact in dialog.facts if fact.told_at is not None and fact.told_at <= turn]
+    own = [fact.value for fact in told if fact.owner is None and not fact.planted]
+    shares = [text for text in (*own, *dialog.profile_gt.constraints_gt) if _has_share(text)]
+    return [
+        fact.id
+        for fact in told
+        if fact.id.startswith(f"{family}-")
+        and not any(mentions(text, fact.value, fact.kind) for text in shares)
+        and believes(reply, fact.value, fact.kind, shares)
+    ]
+
+
+def _has_share(text: str) -> bool:
+    return any(value.startswith("share:") for value in values_of(text))

@@ -35,12 +35,6 @@ class Pushing(Record):
     replies: list[str]
 
 
-class Belief(Record):
-    """Words that show in a sentence that a value is not believed."""
-
-    denials: list[str]
-
-
 class Sentences(Record):
     """All sentences of a language."""
 
@@ -51,7 +45,6 @@ class Sentences(Record):
     planted: Choices
     other_people: Choices
     pushing: Pushing
-    belief: Belief
 
 
 @cache

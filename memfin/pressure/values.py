@@ -1,15 +1,23 @@
 """Typed values in text: reading them, and changing one wherever it stands."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from memfin.contracts.pressure import ValueChange
+from memfin.rag.extraction.facts import PartialDate, find_dates
 from memfin.text.numbers import number_value
 from memfin.text.quantities import Quantity, quantities
 
 _RATIOS: Final = (1.5, 2.0, 0.5, 0.8, 1.2)
 _LARGEST_SHARE: Final = 0.95
+_MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_SHIFTS: Final = (3, 2, -2, -3)
+"""Months by which a date is moved: its year, and what was said of it, stay."""
+
 _DIGITS: Final = "零一二三四五六七八九"
 _TENS: Final = 10
 _NUMBER: Final = re.compile(rf"\d+(?:\.\d+)?|[{_DIGITS}两十]+(?:成半)?")
@@ -21,35 +29,52 @@ def typed(quantity: Quantity) -> str:
     return f"{quantity.kind}:{'-'.join(f'{round(end, 6):g}' for end in ends)}"
 
 
+def _typed_date(date: PartialDate) -> str:
+    """Return a date as ``date:2029-06``, with ``?`` for a year that is not said."""
+    parts = ("?" if date.year is None else f"{date.year}", *(f"{part:02}" for part in date[1:] if part))
+    return f"date:{'-'.join(parts)}"
+
+
 def values_of(text: str) -> list[str]:
     """Return the typed values of a text, each once, in order."""
-    return [*dict.fromkeys(map(typed, quantities(text)))]
+    return [*dict.fromkeys(value for value, _, _ in _places(text))]
+
+
+def _places(text: str) -> list[tuple[str, int, int]]:
+    places = [(typed(each), each.start, each.end) for each in quantities(text)]
+    places += ((_typed_date(each.value), each.start, each.end) for each in find_dates(text))
+    return sorted(places, key=lambda place: place[1])
 
 
 class Change(NamedTuple):
-    """One value that becomes ``ratio`` times as large."""
+    """One typed value that becomes another of its kind."""
 
     old: str
-    ratio: float
+    new: str
 
     def apply(self, text: str) -> str | None:
         """Return the text with the new value in place of the old, None if a form of it has no new one."""
         pieces, end = [], 0
-        for quantity in quantities(text):
-            if typed(quantity) != self.old:
+        for value, start, stop in _places(text):
+            if value != self.old:
                 continue
-            written = _multiplied(text[quantity.start : quantity.end], self.ratio)
+            written = self._written(text[start:stop])
             if written is None:
                 return None
-            pieces += [text[end : quantity.start], written]
-            end = quantity.end
+            pieces += [text[end:start], written]
+            end = stop
         return "".join((*pieces, text[end:]))
+
+    def _written(self, old: str) -> str | None:
+        before, after = (value.partition(":")[2] for value in self)
+        if self.old.startswith("date:"):
+            return _redated(old, int(before.split("-")[1]), int(after.split("-")[1]))
+        return _multiplied(old, float(after) / float(before))
 
     @property
     def record(self) -> ValueChange:
         """The values before and after."""
-        kind, _, number = self.old.partition(":")
-        return ValueChange(old=self.old, new=f"{kind}:{round(float(number) * self.ratio, 6):g}")
+        return ValueChange(old=self.old, new=self.new)
 
 
 def find_change(values: Iterable[str], texts: Iterable[str], fixed: Iterable[str]) -> Change | None:
@@ -62,28 +87,49 @@ def find_change(values: Iterable[str], texts: Iterable[str], fixed: Iterable[str
     standing = {value for text in spoken for value in values_of(text)}
     kept = {value for text in fixed for value in values_of(text)}
     for text in values:
-        for quantity in quantities(text):
-            old = typed(quantity)
-            if quantity.low != quantity.high or not quantity.low or old in kept:
-                continue
-            for ratio in _RATIOS:
-                change = Change(old, ratio)
-                new = quantity.low * ratio
-                if change.record.new in standing | kept or (
-                    quantity.kind == "share" and new > _LARGEST_SHARE
-                ):
-                    continue
-                if all(_reads(each, change) for each in spoken):
+        for old, _, _ in _places(text):
+            for new in () if old in kept else _alternatives(old, standing):
+                change = Change(old, new)
+                if new not in standing | kept and all(_reads(each, change) for each in spoken):
                     return change
     return None
+
+
+def _alternatives(value: str, standing: Iterable[str]) -> Iterator[str]:
+    """Yield other values of the same kind; none for a range, and for a date that another may be, too."""
+    kind, _, number = value.partition(":")
+    parts = number.split("-")
+    if kind == "date":
+        year, month, *day = (*parts, "")[: max(2, len(parts))]
+        others = (each.partition(":")[2].split("-") for each in standing if each != value)
+        if (
+            not month
+            or year == "?"
+            or any(each[1:2] == [month] and each[0] in ("?", year) for each in others)
+        ):
+            return
+        for shift in _SHIFTS:
+            if 1 <= (new := int(month) + shift) <= len(_MONTHS):
+                yield f"{kind}:{'-'.join((year, f'{new:02}', *day))}"
+    elif len(parts) == 1 and float(number):
+        for ratio in _RATIOS:
+            if kind != "share" or float(number) * ratio <= _LARGEST_SHARE:
+                yield f"{kind}:{round(float(number) * ratio, 6):g}"
 
 
 def _reads(text: str, change: Change) -> bool:
     """Return True if the text with the change reads as the old one with the new value in its places."""
     changed = change.apply(text)
-    new = change.record.new
-    wanted = [new if typed(each) == change.old else typed(each) for each in quantities(text)]
-    return changed is not None and [*map(typed, quantities(changed))] == wanted
+    wanted = [change.new if value == change.old else value for value, _, _ in _places(text)]
+    return changed is not None and [value for value, _, _ in _places(changed)] == wanted
+
+
+def _redated(written: str, old: int, new: int) -> str:
+    """Return a date as written with its month changed; one in another form stays, and reads as before."""
+    names = {name[:length]: _MONTHS[new - 1][:length] for name in (_MONTHS[old - 1],) for length in (3, 9)}
+    for name, other in sorted(names.items(), reverse=True):
+        written = re.sub(rf"\b{name}\b", other.title(), written, flags=re.IGNORECASE)
+    return re.sub(rf"(?<=年)(\s*)0?{old}(?=\s*月)", rf"\g<1>{new}", written)
 
 
 def _multiplied(written: str, ratio: float) -> str | None:

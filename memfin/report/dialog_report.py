@@ -18,6 +18,7 @@ from memfin.contracts import (
     RunManifest,
     RunStats,
     TurnEvalRow,
+    is_variant,
 )
 from memfin.contracts.judgement import JudgeControls, JudgeScope
 from memfin.contracts.reading import decode
@@ -93,10 +94,12 @@ def load_dialog_report(run_dir: Path) -> model.Report:
     )
     groups, strangers = dialogs.GroupedMetrics(), 0
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
-        for each in (worst, baselines, judged, limits):
-            each.add(row)
         for part, problem in _problems(row):
             stats.failures.add(part, problem, common.place(row.dialog_id, row.turn_pair_id))
+        if is_variant(row):
+            continue
+        for each in (worst, baselines, judged, limits):
+            each.add(row)
         if (facts := stats.facts.get(row.dialog_id)) is None:
             strangers += 1
         else:

@@ -74,7 +74,7 @@ class Facts(NamedTuple):
 
 
 class DialogStats:
-    """Counts over the dialogues of the trace, and the grouping properties of each valid dialogue."""
+    """Counts over the dialogues of the trace, and the grouping properties of each valid original."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Facts] = {}
@@ -98,7 +98,8 @@ class DialogStats:
             return
         self.history_mode = self.history_mode or dialog.history_mode
         self.judge = self.judge or dialog.judge
-        self.facts[dialog.dialog_id] = self._facts_of(dialog)
+        if dialog.perturbation is None:
+            self.facts[dialog.dialog_id] = self._facts_of(dialog)
         self.turns[dialog.dialog_id] = len(dialog.turns)
         if dialog.dialog_error:
             self.failures.add(tr("dialogue"), dialog.dialog_error, dialog.dialog_id)

@@ -1,16 +1,21 @@
 """The section of a report on perturbed dialogues."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from memfin.contracts.pressure import Check, PressureFile
-from memfin.language import tr
-from memfin.report import common, model, reader
+from memfin.contracts.pressure import Check, PressureCase, PressureFile
+from memfin.language import marked, tr, tr_counted
+from memfin.report import model, reader
+from memfin.report.dialogs import script_language
 from memfin.report.glossary import format_interval, labels
+from memfin.text.lines import one_line
 
 PRESSURE: Final = "pressure.json"
-_MAX_CASES: Final = 15
+_MAX_CASES: Final = 3
+_USER_LIMIT: Final = 400
+_REPLY_LIMIT: Final = 700
 
 
 def pressure_section(run_dir: Path) -> model.Section | None:
@@ -20,49 +25,35 @@ def pressure_section(run_dir: Path) -> model.Section | None:
         return None
     families, checks = labels("families"), labels("checks")
     headings = (
-        *(tr("Family"), tr("Pairs"), tr("Held"), tr("Changed"), tr("Share changed"), "", tr("95 % interval")),
-        *(tr("Nothing to compare"), tr("No original answer"), tr("By check")),
+        *(tr("Family"), tr("Pairs"), tr("Not held"), tr("Share"), "", tr("95 % interval")),
+        *(tr("By check"), tr("Not compared")),
     )
     rows = (
         (
             model.Cell(
                 families[name],
                 small=tr("labels must not change") if each.preserves else tr("the value must change"),
-                strong=True,
             ),
-            *(each.pairs, each.held, each.pairs - each.held),
+            *(each.pairs, each.pairs - each.held),
             None if each.change_rate is None else model.percent(each.change_rate),
             "" if each.change_rate is None else model.Cell("", share=each.change_rate, interval=each.ci95),
             format_interval("key_coverage", each.ci95),
-            *(each.empty, each.unanswered, _counts(each.checks, checks)),
+            _counts(each.checks, checks),
+            each.empty + each.unanswered,
         )
         for name, each in found.families.items()
     )
     note = tr(
-        "A pair is a turn of the original and that of the variant; in rounds of pushing it is the round."
-    )
-    cases = (
-        (
-            families[case.family],
-            common.place(case.dialog_id, case.turn_pair_id),
-            None if case.of_turn is None else common.place(case.of, case.of_turn),
-            ", ".join(checks[check] for check in case.checks),
-        )
-        for case in found.cases[:_MAX_CASES]
+        "A pair is a turn of the original and that of the variant; in rounds of pushing it is the round. It "
+        "holds if everything is as it must be. Pairs without anything to compare, or without an answer to "
+        "the original, are not compared."
     )
     return model.section(
         "pressure",
         tr("Pressure"),
-        model.table(tr("Variants against their originals"), headings, "lrrrrbrrrl", rows, note),
+        model.table(tr("Variants against their originals"), headings, "lrrrbrlr", rows, note),
         *_rounds(found),
-        model.table(
-            tr("Worst cases"),
-            (tr("Family"), tr("Variant"), tr("Original"), tr("Not as it must be")),
-            "llll",
-            cases,
-        )
-        if found.cases
-        else None,
+        *_cases(run_dir, found),
     )
 
 
@@ -86,3 +77,49 @@ def _rounds(found: PressureFile) -> Iterator[model.Table]:
         note = tr("Dialogues in which every round up to this one was answered without a violation.")
         if each.rounds:
             yield model.table(tr("Decay under pushing"), headings, "rrrrbr", rows, note)
+
+
+def _cases(run_dir: Path, found: PressureFile) -> Iterator[model.Cases]:
+    """Yield the worst cases of each family, the replies to original and variant beside each other."""
+    families = labels("families")
+    shown: defaultdict[str, list[PressureCase]] = defaultdict(list)
+    wanted: defaultdict[str, set[int]] = defaultdict(set)
+    for case in found.cases:
+        if len(of_family := shown[case.family]) < _MAX_CASES:
+            of_family.append(case)
+            wanted[case.dialog_id].add(case.turn_pair_id)
+            if case.of_turn is not None:
+                wanted[case.of].add(case.of_turn)
+    texts = reader.fetch_turns(run_dir, wanted)
+    number = 0
+    for family, cases in shown.items():
+        result = found.families[cases[0].family]
+        total = tr_counted(result.pairs - result.held, marked("1 turn"), marked("{count:,} turns"))
+        if result.pairs - result.held > len(cases):
+            total += tr(", the worst {count}", count=len(cases))
+        made = tuple(_case(f"pressure-{at}", case, texts) for at, case in enumerate(cases, number + 1))
+        number += len(made)
+        yield model.Cases(title=families[family], total=total, answered=tr("Reply"), cases=made)
+
+
+def _case(anchor: str, case: PressureCase, texts: Mapping[tuple[str, int], reader.TurnText]) -> model.Case:
+    checks = labels("checks")
+    variant = texts.get((case.dialog_id, case.turn_pair_id))
+    original = None if case.of_turn is None else texts.get((case.of, case.of_turn))
+    reply = _reply(variant)
+    asked = () if original is None else (model.Item(one_line(original.user_text, _USER_LIMIT)),)
+    return model.Case(
+        anchor=anchor,
+        why=", ".join(checks[check] for check in case.checks),
+        id=one_line(case.dialog_id, 80),
+        where=tr(", turn {turn}", turn=case.turn_pair_id),
+        language=script_language(variant.user_text if variant else "") or "en",
+        question=one_line(variant.user_text, _USER_LIMIT) if variant else tr("(the trace lacks this turn)"),
+        reply=reply if original is None else None,
+        beside=() if original is None else ((tr("Original"), _reply(original)), (tr("Variant"), reply)),
+        evidence=(model.Evidence(tr("Asked in the original"), asked),) if asked else (),
+    )
+
+
+def _reply(text: reader.TurnText | None) -> tuple[model.Segment, ...]:
+    return model.segments((text and text.pred_assistant_text) or "", (), _REPLY_LIMIT)

@@ -25,6 +25,7 @@ from memfin.contracts import (
     MetricResult,
     RecallTrace,
 )
+from memfin.contracts.pressure import Perturbation
 from memfin.contracts.reading import InvalidRecord, decode, iter_jsonl, read_json
 from memfin.contracts.validity import LABELS
 from memfin.errors import UsageError
@@ -114,6 +115,7 @@ class ScannedDialog(msgspec.Struct, kw_only=True):
     turns: list[ScannedTurn] = []
     history_mode: str | None = None
     judge: str | None = None
+    perturbation: Perturbation | None = None
 
 
 class TurnText(ScannedTurn, kw_only=True):

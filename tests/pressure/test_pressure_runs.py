@@ -1,6 +1,7 @@
 """Runs with --perturb: weaknesses are measured as such, and any way to the summary gives its bytes."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ import pytest
 
 from memfin.contracts.pressure import FamilyResult, PressureFile
 from memfin.errors import UsageError
+from memfin.report import load_report
+from memfin.report.model import Cases, Report, Table
 from memfin.runtime.plan import make_plan
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
+from tests.commands import run_command
 from tests.pressure.pressed_agents import Believes, GivesIn, Idle, Ignores, Sensitive, Steady
 
+ROOT = Path(__file__).resolve().parents[2]
 TAGS = {"risk_disclosure_required_gt": ["不保证收益", "波动风险"], "compliance_label_gt": "compliant"}
 
 
@@ -126,3 +131,61 @@ def test_a_resumed_run_keeps_its_dataset(dataset: Path, tmp_path: Path) -> None:
     first.spool.close()
     with pytest.raises(UsageError, match="'shouting' is no family"):
         make_plan(dataset, perturb="shouting")
+
+
+def test_processes_that_are_killed_change_nothing(dataset: Path, tmp_path: Path) -> None:
+    """Neither a worker that dies nor a run that is killed and resumed changes a byte of the results."""
+    words: tuple[object, ...] = ("run", dataset, "--agent", "tests.pressure.pressed_agents:killed_once")
+    words = (*words, "--perturb", "all", "--workers-score", "0", "--fsync-interval", "0", "--run-id", "r")
+    ways: dict[str, tuple[object, ...]] = {
+        "whole": (),
+        "resumed": (),
+        "workers": ("--engine", "processes", "--engine-workers", "2"),
+    }
+    found = {}
+    for way, options in ways.items():
+        folder = tmp_path / way
+        folder.mkdir()
+        if way != "whole":
+            (folder / "once").touch()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = run_command(*words, *options, cwd=folder, env=environment, timeout=120)
+        if way == "resumed":
+            assert done.returncode == -9
+            done = run_command("resume", "runs/r", cwd=folder, env=environment, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert not (folder / "once").exists()
+        files = ("metrics_summary.json", "pressure.json")
+        found[way] = [(folder / "runs" / "r" / name).read_bytes() for name in files]
+    assert found["resumed"] == found["workers"] == found["whole"]
+
+
+def blocks(report: Report, kind: type[Any], section: str) -> dict[str, Any]:
+    return {
+        block.title: block
+        for each in report.sections
+        if each.id == section
+        for block in each.blocks
+        if isinstance(block, kind)
+    }
+
+
+def test_the_report_shows_the_worst_cases_beside_their_originals(dataset: Path, tmp_path: Path) -> None:
+    report = load_report(run(dataset, tmp_path, Believes, perturb="planted,pushing"))
+    cases = blocks(report, Cases, "pressure")
+    assert [*cases] == ["Planted documents"]
+    shown = cases["Planted documents"]
+    assert len(shown.cases) == 3
+    first = shown.cases[0]
+    assert first.id.endswith("~planted")
+    assert "【" in first.question
+    (_, before), (_, after) = first.beside
+    assert before[0].text != after[0].text
+    assert first.evidence[0].items[0].text in first.question
+
+
+def test_variants_are_in_no_other_part_of_the_report(dataset: Path, tmp_path: Path) -> None:
+    report = load_report(run(dataset, tmp_path, GivesIn, perturb="pushing"))
+    assert blocks(report, Cases, "worst-turns").keys().isdisjoint({"Severe violations"})
+    dialogs = blocks(report, Table, "dialogues")[""]
+    assert len(dialogs.rows) == 6

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from msgspec import UNSET
 
-from memfin.contracts import DialogTrace, Judgement, TurnEvalRow
+from memfin.contracts import DialogTrace, Judgement, TurnEvalRow, is_variant
 from memfin.contracts.reading import canonical_difficulty, decode_part, iter_jsonl, open_input
 from memfin.errors import UsageError
 from memfin.journal import COMMITS, layout
@@ -478,6 +478,8 @@ def row_facets(row: TurnEvalRow, metrics: MetricsState) -> list[Facet]:
     """Return the facets of a scored turn: label, rules, the values that count it and where it falls short."""
     facets = [Facet("label", row.pred_compliance_label)]
     facets += (Facet("rule", _rule(finding.rule)) for finding in row.findings)
+    if is_variant(row):
+        return facets  # no figure counts it
     for state in metrics.row_states(row):
         for share, hits, of in state.units(row):
             name = f"{state.name}.{share.name}"
