@@ -270,4 +270,5 @@ class SliceAttributes(Record):
     slices_loaded: list[SliceName]
     slices_skipped_missing: list[SliceName]
     slices_blocked_by_consent: list[SliceName]
+    slices_given_unread: list[SliceName]
     total_memory_tokens_estimated: Count

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
@@ -28,6 +29,9 @@ from memfin.memory.workspace import Clock, Workspace
 
 if TYPE_CHECKING:
     from memfin.memory.telemetry import MemoryTelemetry
+
+# anyio loads this with its first call otherwise, for 30 ms in the thread of the loop.
+import_module("anyio._backends._asyncio")
 
 # Operations of a loop at a time; others wait without a thread. Several threads would take the interpreter
 # from the loop in turn, and are a fifth faster.

@@ -305,12 +305,12 @@ class Reading:
         header: ThreadHeader | None = None
         contexts: Sequence[UserContext] = ()
         threads: Sequence[ThreadHeader] = ()
-        forgotten = False
+        blocked = False
         if "thread" in plan.open and plan.thread_id is not None:
             with suppress(RecordDamaged):
                 header = self._threads.header(user_id, plan.thread_id)
-            forgotten = header is None or header.consent_blocked
-            if not forgotten:
+            blocked = header is None or header.consent_blocked
+            if not blocked:
                 found = load_sound(files, paths.thread_contexts(user_id, plan.thread_id), UserContext)
                 own = (each for each in found if (each.user_id, each.thread_id) == (user_id, plan.thread_id))
                 contexts = by_age(own)
@@ -330,7 +330,7 @@ class Reading:
             threads=threads,
             drift_signals=self._drift_signals(user_id) if "drift" in plan.open else 0,
             items=remembered(items, prompt),
-            thread_forgotten=forgotten,
+            thread_blocked=blocked,
         )
 
     def _drift_signals(self, user_id: str) -> int:

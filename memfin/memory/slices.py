@@ -188,7 +188,7 @@ class Material(Record):
     threads: Sequence[ThreadHeader] = ()
     drift_signals: int = 0
     items: Sequence[MemoryItem] = ()
-    thread_forgotten: bool = False
+    thread_blocked: bool = False
 
 
 def plan_reads(
@@ -210,9 +210,10 @@ def plan_reads(
 def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = None) -> LoadedMemory:
     """Return the block and its attributes from the records read and the fields of the task (§6.4).
 
-    A slice without a value is named as blocked where consent closes one of its sources, else as missing.
+    A slice without a value is named as blocked where consent closes one of its sources, else as missing. One
+    that the task gives and its route does not read is named as unread.
     """
-    closed = plan.closed | (OF_THREAD if material.thread_forgotten else set())
+    closed = plan.closed | (OF_THREAD if material.thread_blocked else set())
     open_ = plan.open - closed
     loaded: list[LoadedSlice] = []
     missing: list[SliceName] = []
@@ -237,6 +238,11 @@ def assemble(plan: ReadPlan, material: Material, task: ContextFields | None = No
             slices_loaded=[each.name for each in loaded],
             slices_skipped_missing=missing,
             slices_blocked_by_consent=blocked,
+            slices_given_unread=[
+                name
+                for name, form in SLICES.items()
+                if getattr(task, form.label, None) and all(each.name != name for each in loaded)
+            ],
             total_memory_tokens_estimated=sum(each.tokens for each in loaded),
         ),
     )

@@ -183,17 +183,21 @@ def _text(file: BinaryIO, path: Path) -> str:
 
 
 _LATEX_WRAPPER: Final = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|(?:math|operatorname)(?:rm|bf|it)?|mbox|emph|underline|uline|boldsymbol)"
-    r"[ \t]*\{([^{}]*)\}"
+    r"\\(?:text(?:bf|it|rm|sf|tt|sc|up|normal)?|(?:math|operatorname)(?:rm|bf|it|sf|tt)?|[mhf]box|boxed|emph"
+    r"|(?:under|over|u)line|boldsymbol|bm|(?:textcolor|color(?:box)?)[ \t]*\{[^{}]*\})[ \t]*\{([^{}]*)\}"
+    r"|(?<![\w}^])\{([^{}\0]*\0[^{}]*)\}"  # braces around words that were found
 )
-_LATEX_TEXT: Final = re.compile(r"(?:\$\$?|\\[(\[])\s*(?=\0)((?:[^$^{}\\]|\\[^a-zA-Z)\]])*)(?:\$\$?|\\[)\]])")
-_LATEX_ESCAPE: Final = re.compile(r"\\([%$&#_{}])|\\[,;:! ]")
+_LATEX_TEXT: Final = re.compile(
+    r"(?:\$\$?|\\[(\[])(?:\s|\\q?quad(?![a-zA-Z]))*(?=\0|[问答][:：])"
+    r"((?:[^$^{}\\]|\\[^a-zA-Z)\]]|\\q?quad(?![a-zA-Z]))*)(?:\$\$?|\\[)\]])"
+)
+_LATEX_ESCAPE: Final = re.compile(r"\\([%$&#_{}])|\\(?:[,;:! ]|q?quad)")
 
 
 def without_latex(text: str) -> str:
     r"""Return a text without LaTeX around words: ``$ \underline{\text{答：是}} $`` is 答：是."""
     for _ in range(8 if "\\" in text else 0):  # one within another
-        text, count = _LATEX_WRAPPER.subn("\0\\1\0", text)
+        text, count = _LATEX_WRAPPER.subn("\0\\1\\2\0", text)
         if not count:
             break
     text = _LATEX_TEXT.sub(lambda words: _LATEX_ESCAPE.sub(lambda mark: mark[1] or " ", words[1]), text)

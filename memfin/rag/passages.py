@@ -133,20 +133,18 @@ class PassageIndex:
         self._texts = [lowered(f"{each.question}\n{each.answer}") for each in passages]
         self._asked = [lowered(each.question) for each in passages]
         self._is_record = any(each.is_pair for each in passages)
-        lengths = list(map(len, self._texts))
-        mean = sum(lengths) / max(1, len(lengths)) or 1.0
-        self._slopes = [K1 * (1.0 - B + B * length / mean) for length in lengths]
+        mean = sum(map(len, self._texts)) / max(1, len(self._texts)) or 1.0
+        self._slopes = [K1 * (1.0 - B + B * len(text) / mean) for text in self._texts]
 
     def units(self, question: str, names: Iterable[str] = ()) -> list[Unit]:
         """Return the parts of a question by rarity; names weigh less in a record, whose speakers say he."""
         known, words = vocabulary(), lowered(question)
-        rest = known.idle.sub(" ", words)
-        content = {*terms(rest), *rest}
+        content = {*terms(rest := known.idle.sub(" ", words)), *rest}
         groups = (each for each in known.synonyms if any(_count(form, words) for form in each))
         units = [self._unit(group, _SYNONYMS) for group in groups]
         for name in map(lowered, names if self._is_record else ()):
             units.append(self._unit((name,), _NAME)._replace(is_content=True))
-            words, rest = words.replace(name, " "), rest.replace(name, " ")
+            words = words.replace(name, " ")
         last = None
         for term in dict.fromkeys((*terms(words), *_HAN.findall(words))):
             scale = _SINGLE if len(term) == 1 and term >= _FIRST_HAN else 1.0

@@ -21,6 +21,7 @@ from memfin.contracts.memory import (
 from memfin.memory import MemoryStore
 from memfin.memory.contexts import KEPT
 from memfin.memory.errors import ConsentRequired
+from memfin.memory.sensitive import find_sensitive
 from memfin.memory.slices import CONSENT, DRIFT_DAYS, SLICES, THREADS_NAMED
 from memfin.web.memory.pages.texts import texts
 from tests.memory.memory_disks import tree
@@ -275,3 +276,29 @@ def test_the_settings_name_how_much_of_a_long_text_is_read() -> None:
     for language in ("en", "zh"):
         words = texts(language)["settings"]["saved_text"]
         assert [int(number) for number in re.findall(r"\d+", words)] == [*bounds, *others]
+
+
+@each_case(
+    ("en", "zh", "example", "is_refused"),
+    [
+        ("phone numbers", "电话", "call me: 13800138000", True),
+        ("e-mail addresses", "电子邮箱", "someone@example.com", True),
+        ("id or card", "证件号", "身份证 11010519491231002X", True),
+        ("card numbers", "银行卡号", "6222021234567890128", True),
+        ("addresses of wallets", "钱包地址", "0x52908400098527886E0F7030069857D2E4169EE7", True),
+        ("keys", "密钥", "sk-proj-Ab3dEf6hIjKl9nOpQr2tUvWx", True),
+        ("passwords", "密码", "密码：hunter22", True),
+        ("my name is", "我叫", "我叫李小明，想买基金", True),
+        ("A name without such words", "没有这类字样的姓名", "李小明想买基金", False),
+        ("a home address", "住址", "家住建国路88号502", False),
+        ("the id of a chat account", "微信号", "我的微信号是 abc12345", False),
+    ],
+)
+def test_the_settings_name_what_is_refused_and_what_is_not(
+    en: str, zh: str, example: str, is_refused: bool
+) -> None:
+    assert bool(find_sensitive(example)) is is_refused
+    languages: dict[Language, str] = {"en": en, "zh": zh}
+    for language, words in languages.items():
+        parts = texts(language)["hints"]["private"].partition({"en": "refused.", "zh": "拒绝。"}[language])
+        assert words in parts[0 if is_refused else 2]

@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +113,23 @@ def test_no_file_is_touched_in_the_thread_of_the_loop(tmp_path: Path) -> None:
     asyncio.run(main())
     assert threading.get_ident() not in files.threads
     assert 0 < len(files.threads) <= MAX_THREADS
+
+
+def test_no_module_is_loaded_in_the_loop(tmp_path: Path) -> None:
+    script = """
+import asyncio, sys
+from memfin.memory.asynchronous import AsyncMemoryStore
+
+async def main():
+    before = {*sys.modules}
+    async with AsyncMemoryStore(sys.argv[1]) as store:
+        await store.consent_state("ann")
+    print(*{*sys.modules} - before)
+
+asyncio.run(main())
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
 def test_fifty_clients_leave_the_loop_its_turns(tmp_path: Path) -> None:

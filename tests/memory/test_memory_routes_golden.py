@@ -44,7 +44,7 @@ STATES: Final[dict[str, tuple[ConsentScopes | None, Material, ContextFields | No
         TASK,
     ),
     "tasks alone": (NOTHING.replace(create_task=True), FULL, TASK),
-    "thread forgotten": (ALL, FULL.replace(thread_forgotten=True), TASK),
+    "thread forgotten": (ALL, FULL.replace(thread_blocked=True), TASK),
     "contexts blocked": (
         ALL,
         FULL.replace(

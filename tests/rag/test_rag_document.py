@@ -61,6 +61,11 @@ def test_the_pages_of_a_text(tmp_path: Path, text: str, expected: list[tuple[int
         (r"**\textbf{答：是}**", "**答：是**"),
         (r"\( \text{答：5\% 的}\ \text{利息} \)", "答：5% 的 利息"),
         (r"费用 $5 和 $6，$\frac{a}{b}$，\$7", r"费用 $5 和 $6，$\frac{a}{b}$，\$7"),
+        (r"$ {\text{答：是}} $", "答：是"),
+        (r"$ \underline{\quad\text{答：是}} $", "答：是"),
+        (r"\textcolor{red}{\boxed{答：是}}", "答：是"),
+        (r"$答：是，5\%$", "答：是，5%"),
+        (r"$x^{\text{max}} \quad y$", r"$x^{max} \quad y$"),
     ],
 )
 def test_latex_around_words_is_not_part_of_them(text: str, expected: str) -> None:

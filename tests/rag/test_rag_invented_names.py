@@ -57,6 +57,7 @@ def test_invented_names_are_found_and_ordinary_words_are_none(part: int) -> None
         ("annual", "Who is it?", "No Fund Keeper is named, nor is a Town or Country.", []),
         ("police", "谁修的？", "是阿强和门卫老葛在聚贤饭店修的。", ["阿强", "老葛", "聚贤饭店"]),
         ("police", "在哪里？", "没有写明，任何路名都没有。", []),
+        ("police", "在哪家店？", "金鼎轩饭庄", ["金鼎轩饭庄"]),
         ("police", "谁签的字？", "签字的人是司马亮工程师。", ["司马亮"]),
         ("annual", "Who is it?", "Martin Ellwood's name is given; see Note 5.", []),
     ],

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientSession, CookieJar
 from yarl import URL
 
-from memfin.contracts.memory import ContextFields, ItemKind, Route, SignalKind
+from memfin.contracts.memory import ContextFields, ItemKind, Route, SignalKind, WatchStatus
 from memfin.memory.consent import SCOPES
 from memfin.memory.drift import load_dictionary
 from memfin.memory.records import REVIEWABLE
@@ -336,6 +336,7 @@ def test_every_rating_and_kind_of_task_has_words() -> None:
         assert {*get_args(Route)} == words["routes"].keys()
         assert {*get_args(SignalKind)} == words["drift"].keys()
         assert {*get_args(ItemKind)} == words["kinds"].keys()
+        assert {*get_args(WatchStatus)} == words["watch"].keys()
         assert {*REVIEWABLE} == words["fields"].keys()
 
 
@@ -519,17 +520,25 @@ async def test_what_people_wrote_is_text_and_never_markup(service: Service, visi
         "save_user_context": True,
         "consent_ack": {"consent_id": consent_id},
     }
-    assert (await service.ask("POST", "/api/snapshots/s/save-as-thread", body)).status == 201
+    thread = await service.ask("POST", "/api/snapshots/s/save-as-thread", body)
+    refresh = {
+        "change_summary": {"changed_inferences": [hostile, {"of": "a record"}]},
+        "watch_question_updates": [{"question_id": "q7", "status": "reopened"}],
+    }
+    refreshed = await service.ask("POST", f"/api/threads/{thread.json['thread_id']}/refresh", refresh)
+    assert refreshed.status == 200
     await service.ask(
         "POST", "/api/feedback", FEEDBACK | {"cognition_object": {"name": hostile}, "comment": hostile}
     )
     await visitor.sign_in()
     escaped = html.escape(hostile).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
-    for page, times in (("settings", 1), ("revoke", 3), ("remembered", 5)):
+    for page, times in (("settings", 1), ("revoke", 3), ("remembered", 6)):
         await visitor.get(page)
         assert "<script" not in visitor.page
         assert "<img" not in visitor.page
         assert visitor.page.count(escaped) == times, page
+    assert "a record" in visitor.page
+    assert EN["remembered"]["question"].format(id="q7", status=EN["watch"]["reopened"]) in visitor.page
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ async def test_a_thread_is_saved_refreshed_blocked_and_closed(service: Service) 
     assert changed.json["consent_blocked"] is True
     assert all(each.consent_blocked for each in service.store.thread_contexts("alice", thread_id))
     back = await service.ask("PATCH", f"/api/threads/{thread_id}", {"consent_blocked": False})
-    assert (back.status, back.code) == (409, "thread_forgotten")
+    assert (back.status, back.code) == (409, "thread_blocked")
     closed = await service.ask("PATCH", f"/api/threads/{thread_id}", {"status": "closed"})
     assert closed.json["status"] == "closed"
     back = await service.ask("PATCH", f"/api/threads/{thread_id}", {"status": "active"})
@@ -252,6 +252,9 @@ async def test_what_a_task_says_of_itself_goes_into_its_context(service: Service
     }
     task = (await service.ask("POST", "/api/tasks", body)).json
     assert {"S7", "S8"} <= set(task["attributes"]["slices_loaded"])
+    assert task["attributes"]["slices_given_unread"] == []
+    elsewhere = (await service.ask("POST", "/api/tasks", body | {"route": "risk_challenge"})).json
+    assert elsewhere["attributes"]["slices_given_unread"] == ["S7", "S8"]  # its prompt has neither
     overridden = body | {"user_context_overrides": {"constraints": ["不做空"]}}
     again = (await service.ask("POST", "/api/tasks", overridden)).json["user_context"]
     assert again == task["user_context"].replace('["不加杠杆"]', '["不加杠杆","不做空"]')

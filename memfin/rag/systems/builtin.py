@@ -24,19 +24,18 @@ _HAS_VALUE: Final = 1.7  # weight of a passage with a value of the asked kind, o
 _ASKED: Final = 0.45  # weight of the words of an interviewer
 _BASE: Final = 0.5  # weight of a clause that meets nothing of the question
 _CLAUSE: Final = re.compile(r"[。;；!！?？\n]+|(?<!\d)[,，]|[,，](?!\d)")
-# Kinds of facts by the kind of answer, and the kinds that are read from sentences and not from clauses.
-_FACTS: Final = {kind: kind for kind in ("amount", "count", "date", "id", "share")} | {
-    "breakdown": "amount", "range": "date", "clock": "time",
-}  # fmt: skip
+_SAME: Final = ("amount", "count", "date", "id", "share")  # kinds of answers that are kinds of facts
+_FACTS: Final = {"breakdown": "amount", "range": "date", "clock": "time"} | {kind: kind for kind in _SAME}
 
 
 class _Question(NamedTuple):
-    """A question with the kind of its answer, its indicator words, and its weighted units."""
+    """A question with the kind of its answer, its indicator words, its weighted units, and its content."""
 
     text: str
     kind: str
     signs: frozenset[str]
-    units: tuple[Unit, ...] = ()
+    units: Sequence[Unit] = ()
+    content: Sequence[Unit] = ()
 
 
 class _Found(NamedTuple):
@@ -79,7 +78,8 @@ class BuiltinRag(KnownSystem):
 
     def _search(self, question: str) -> tuple[_Question, list[Hit]]:
         units = self._index.units(question, self._names.findall(question))
-        asked = read_question(question)._replace(units=tuple(units))
+        content = [unit for unit in units if unit.is_content] or units
+        asked = read_question(question)._replace(units=units, content=content)
         hits = self._index.search(units)
         if asked.kind not in _FACTS:
             return asked, hits
@@ -111,18 +111,24 @@ class BuiltinRag(KnownSystem):
         is_total = asked.kind == "amount" and "total" in asked.signs
         is_whole = is_total or asked.kind in ("breakdown", "range", "text")
         for hit in hits:
+            asks = hit.passage.question if asked.kind == "boolean" else ""
+            if hit.passage.is_pair:  # what its yes or no is about
+                asks = "\n".join(
+                    each for each in _CLAUSE.split(asks) if read_question(each).kind == "boolean"
+                )
             sentences = [(each, 1.0) for each in hit.passage.body]
             if hit.passage.is_pair and asked.kind not in ("text", "boolean"):
                 sentences += [(each, _ASKED) for each in hit.passage.asked]
             for sentence, weight in sentences:
-                context = hit.passage.question if asked.kind == "boolean" else ""
-                base = _BASE + passages.share(f"{context}\n{sentence.text}", asked.units)
+                context = f"{asks}\n{sentence.text}"
+                if asked.kind == "boolean" and not passages.share(context, asked.content):
+                    continue
+                base = _BASE + passages.share(context, asked.units)
                 for part in [sentence.text] if is_whole else filter(None, _CLAUSE.split(sentence.text)):
                     score = weight * hit.score * (base + passages.share(part, asked.units))
                     values = self._values(asked, part, hit.passage)
+                    values = values or [None] * (weight == 1.0 and _is_open(part))
                     yield from (_Found(score, value, sentence, hit) for value in values)
-                    if not values and weight == 1.0 and _is_open(part):
-                        yield _Found(score, None, sentence, hit)
 
     def _values(self, asked: _Question, text: str, passage: Passage) -> list[Any]:
         """Return the values of the asked kind in some words, without those that the question names."""
@@ -178,8 +184,7 @@ class BuiltinRag(KnownSystem):
 
 def _numbers(asked: _Question, text: str) -> list[Any]:
     """Return the sums, counts, dates or periods in some words, without those that the question names."""
-    kind = asked.kind
-    read = answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
+    kind, read = asked.kind, answers.ReadAnswer(text.replace("是不是", "是"), asked.text)
     units = ("", read.unit) if kind == "count" and read.unit else None
     if not any(fact.kind == _FACTS[kind] and (not units or fact.unit in units) for fact in read.facts):
         return []
@@ -192,8 +197,7 @@ def _numbers(asked: _Question, text: str) -> list[Any]:
         return [sum(found)]
     if kind == "date":  # 前一日 is none
         found = [date for date in found if date.year or date.month]
-    known = {fact.value for fact in read.asked}
-    return [value for value in found if value not in known]
+    return [value for value in found if value not in {fact.value for fact in read.asked}]
 
 
 @lru_cache(1024)
@@ -204,15 +208,13 @@ def _bonus(kind: str, passage: Passage) -> float:
 
 def _supports(hit: Hit, asked: _Question) -> bool:
     """Return True if a passage meets two parts of a question's content, a quarter, or one for a value."""
-    content = [unit for unit in asked.units if unit.is_content] or asked.units
-    met = [unit.weight for unit in content if unit.counts[hit.number]]
+    met = [unit.weight for unit in asked.content if unit.counts[hit.number]]
     least = 2 if asked.kind in ("text", "boolean") else 1
-    return len(met) >= least or sum(met) >= MIN_SHARE * sum(unit.weight for unit in content)
+    return len(met) >= least or sum(met) >= MIN_SHARE * sum(unit.weight for unit in asked.content)
 
 
 def _entities(kind: str, words: str) -> list[str]:
-    pattern = vocabulary().patterns["entities"][kind]
-    return ["".join(match.groups("")) for match in pattern.finditer(words)]
+    return ["".join(each.groups("")) for each in vocabulary().patterns["entities"][kind].finditer(words)]
 
 
 def _is_open(text: str) -> bool:

@@ -80,6 +80,6 @@ def change(store: MemoryStore, call: Call, asked: ThreadChange) -> ThreadHeader:
 
 def _not_undone(header: ThreadHeader, asked: ThreadChange) -> None:
     if asked.consent_blocked is False and header.consent_blocked:
-        raise Problem(409, "thread_forgotten", "contexts that are no longer used stay so")
+        raise Problem(409, "thread_blocked", "contexts that are no longer used stay so")
     if asked.status == "active" and header.status == "closed":
         raise Problem(409, "thread_closed", "a closed thread stays closed")
