@@ -1,7 +1,8 @@
 """The plan of a dialogue run: everything it needs, resolved and checked before anything starts."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -239,28 +240,8 @@ def make_plan(
     client_model = make_client_model(config, board.warn)
     starts = start_limiter("agent", config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
-    spool = None
-    path = SAMPLE if config.dataset is None else Path(config.dataset)
-    if config.dataset is None and dataset is not None:
-        config, spool = spooled(dataset, config)
-        path = spool.path
-    else:
-        check_dataset_file(path)
-    try:
-        check_clients(spool or path, config)
-        if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
-            config, spool = _perturbed(spool or path, config)
-            path = spool.path
-        sha256, lines = digest_dataset(spool or path)
-        dialogs = lines if config.limit is None else min(lines, config.limit)
-        if shard is not None:
-            dialogs = shard_lines(spool or path, shard, config.limit)
-    except OSError as problem:
-        raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    except UsageError:
-        if spool is not None:
-            spool.close()
-        raise
+    config, spool, path = _opened(dataset, config)
+    sha256, dialogs = _measured(spool, path, config, shard)
     if scoring_workers(config) == 0:
         prepare_scoring()
     first = shard is None or shard.index == 0
@@ -320,6 +301,49 @@ def make_plan(
         pressure=is_expanded(spool or path),
         client_model=client_model,
     )
+
+
+def _opened(
+    dataset: DatasetLike | SpooledDataset | None, config: RunConfig
+) -> tuple[RunConfig, SpooledDataset | None, Path]:
+    """Return the settings, the spooled dataset if it is spooled, and the path; variants are in it."""
+    spool = None
+    path = SAMPLE if config.dataset is None else Path(config.dataset)
+    if config.dataset is None and dataset is not None:
+        config, spool = spooled(dataset, config)
+        path = spool.path
+    else:
+        check_dataset_file(path)
+    with _usable(spool, path):
+        check_clients(spool or path, config)
+        if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
+            config, spool = _perturbed(spool or path, config)
+            path = spool.path
+    return config, spool, path
+
+
+def _measured(
+    spool: SpooledDataset | None, path: Path, config: RunConfig, shard: Shard | None
+) -> tuple[str, int]:
+    """Return the SHA-256 of a dataset and the number of dialogues to be held."""
+    with _usable(spool, path):
+        sha256, lines = digest_dataset(spool or path)
+        if shard is not None:
+            return sha256, shard_lines(spool or path, shard, config.limit)
+        return sha256, lines if config.limit is None else min(lines, config.limit)
+
+
+@contextmanager
+def _usable(spool: SpooledDataset | None, path: Path) -> Iterator[None]:
+    """Turn errors of the file system into `UsageError`, and close the spooled dataset where there is one."""
+    try:
+        yield
+    except OSError as problem:
+        raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+    except UsageError:
+        if spool is not None:
+            spool.close()
+        raise
 
 
 def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
