@@ -304,7 +304,7 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
         UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script;
             a spooled dataset is closed then.
     """
-    for problem in _unfit(dataset, config):
+    if (problem := next(_unfit(dataset, config), None)) is not None:
         if isinstance(dataset, SpooledDataset):
             dataset.close()
         raise UsageError(f"client {config.client}: {problem}")
