@@ -241,7 +241,7 @@ def make_plan(
     starts = start_limiter("agent", config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
     config, spool, path = _opened(dataset, config)
-    sha256, dialogs = _measured(spool, path, config, shard)
+    sha256, dialogs = _measured(spool or path, config, shard)
     if scoring_workers(config) == 0:
         prepare_scoring()
     first = shard is None or shard.index == 0
@@ -314,7 +314,7 @@ def _opened(
         path = spool.path
     else:
         check_dataset_file(path)
-    with _usable(spool, path):
+    with _readable(path):
         check_clients(spool or path, config)
         if config.perturb is not None and not (path.name == DATASET and spool is None and is_expanded(path)):
             config, spool = _perturbed(spool or path, config)
@@ -322,28 +322,22 @@ def _opened(
     return config, spool, path
 
 
-def _measured(
-    spool: SpooledDataset | None, path: Path, config: RunConfig, shard: Shard | None
-) -> tuple[str, int]:
+def _measured(dataset: SpooledDataset | Path, config: RunConfig, shard: Shard | None) -> tuple[str, int]:
     """Return the SHA-256 of a dataset and the number of dialogues to be held."""
-    with _usable(spool, path):
-        sha256, lines = digest_dataset(spool or path)
+    with _readable(dataset):
+        sha256, lines = digest_dataset(dataset)
         if shard is not None:
-            return sha256, shard_lines(spool or path, shard, config.limit)
+            return sha256, shard_lines(dataset, shard, config.limit)
         return sha256, lines if config.limit is None else min(lines, config.limit)
 
 
 @contextmanager
-def _usable(spool: SpooledDataset | None, path: Path) -> Iterator[None]:
-    """Turn errors of the file system into `UsageError`, and close the spooled dataset where there is one."""
+def _readable(dataset: SpooledDataset | Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
+        path = dataset.path if isinstance(dataset, SpooledDataset) else dataset
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    except UsageError:
-        if spool is not None:
-            spool.close()
-        raise
 
 
 def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
@@ -371,8 +365,17 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
     """Check that the clients of all valid dialogues can say what the setting ``client`` asks for.
 
     Raises:
-        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script.
+        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script;
+            a spooled dataset is closed then.
     """
+    if (problem := next(_unfit(dataset, config), None)) is not None:
+        if isinstance(dataset, SpooledDataset):
+            dataset.close()
+        raise UsageError(f"client {config.client}: {problem}")
+
+
+def _unfit(dataset: Path | SpooledDataset, config: RunConfig) -> Iterator[str]:
+    """Yield why clients can not hold their dialogues as the setting ``client`` asks for."""
     simulated = config.client == "simulated"
     scripts = {
         "--perturb": config.perturb is not None,
@@ -381,7 +384,7 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
     }
     for name, is_set in scripts.items() if simulated else ():
         if is_set:
-            raise UsageError(f"client simulated: not together with {name}, which needs the dataset's turns")
+            yield f"not together with {name}, which needs the dataset's turns"
     with dataset.open("rb") as file:
         for line in islice(iter_lines(file), config.limit):
             if not simulated and b'"client"' not in line.data:
@@ -391,10 +394,7 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
                 continue
             lacks = "no client's sheet" if simulated else "a client's sheet but no turns"
             other = "scripted" if simulated else "simulated"
-            raise UsageError(
-                f"client {config.client}: line {line.number} of the dataset has {lacks}; add it, or use "
-                f"--client {other}"
-            )
+            yield f"line {line.number} of the dataset has {lacks}; add it, or use --client {other}"
 
 
 def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:
