@@ -1,5 +1,6 @@
 """Simulated clients: the sheet with goal, facts and what contents the client, and how a dialogue ended."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -77,15 +78,16 @@ def sheet_problems(sheet: ClientSheet) -> list[str]:
 
 def _problems(sheet: ClientSheet) -> Iterator[str]:
     tells = {each.fact.id: each for each in sheet.tells}
-    texts = [
+    own = [
         sheet.goal,
-        *sheet.answers,
-        *(words for each in sheet.tells for words in (each.name, each.fact.value)),
+        *(words for each in sheet.tells for words in (each.name, each.fact.value, *each.says)),
     ]
+    heard = [*sheet.answers, *sheet.irritated_by, *sheet.leaves_at]
+    heard += (topic for each in sheet.tells for topic in each.topics)
     if len(tells) < len(sheet.tells):
         yield "a fact is there twice"
-    if not all(text.strip() for text in texts):
-        yield "goal, answers, and names and values of facts must not be blank"
+    if not all(text.strip() for text in (*own, *heard)):
+        yield "a text of it is blank"
         return
     for name in sheet.uses:
         told = tells.get(name)
@@ -97,13 +99,19 @@ def _problems(sheet: ClientSheet) -> Iterator[str]:
             or (told.how == "after" and told.after >= sheet.patience)
         ):
             yield f"fact {name} is needed but can not be told in {sheet.patience} turns"
-    own = [_plain(text) for text in texts if text not in sheet.answers]
     for answer in sheet.answers:
-        if any(_plain(answer) in words for words in own):
+        if any(_says(words, answer) for words in own):
             yield f"the client itself says the answer {answer}"
     for told in sheet.tells:
-        if told.how != "at_once" and _plain(told.fact.value) in own[0]:
+        if not all("{value}" in words for words in told.says):
+            yield f"a sentence of fact {told.fact.id} lacks {{value}}"
+        if told.how != "at_once" and told.fact.kind != "yes_no" and _says(sheet.goal, told.fact.value):
             yield f"the goal tells fact {told.fact.id} too early"
+
+
+def _says(text: str, words: str) -> bool:
+    whole = rf"(?<![a-z0-9.]){re.escape(_plain(words))}(?![a-z0-9])"
+    return re.search(whole, _plain(text)) is not None
 
 
 def _plain(text: str) -> str:

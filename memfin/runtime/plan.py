@@ -251,6 +251,10 @@ def make_plan(
         sha256, lines = digest_dataset(spool or path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+    except UsageError:
+        if spool is not None:
+            spool.close()
+        raise
     if scoring_workers(config) == 0:
         prepare_scoring()
     dialogs = lines if config.limit is None else min(lines, config.limit)

@@ -170,7 +170,12 @@ def test_sheets_without_a_way_to_succeed_are_named() -> None:
     sheet = make_sheet("en")
     assert [sheet_problems(each) for each in SHEETS] == [[]] * 40
     assert sheet_problems(sheet.replace(uses=["loss", "debt", "age"], goal="A short bond fund?")) == [
-        "uses names the unknown fact age",
         "fact debt is needed but can not be told in 8 turns",
+        "uses names the unknown fact age",
         "the client itself says the answer short bond fund",
+    ]
+    assert sheet_problems(sheet.replace(goal="What if I lose 3%?")) == ["the goal tells fact loss too early"]
+    assert sheet_problems(sheet.replace(answers=[" "])) == ["a text of it is blank"]
+    assert sheet_problems(sheet.replace(goal="13% or 3 %?", answers=["13% OR 3 %?"])) == [
+        "the client itself says the answer 13% OR 3 %?"
     ]
