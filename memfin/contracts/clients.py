@@ -102,9 +102,12 @@ def _problems(sheet: ClientSheet) -> Iterator[str]:
     for answer in sheet.answers:
         if any(_says(words, answer) for words in own):
             yield f"the client itself says the answer {answer}"
+    yield from (
+        f"a sentence of fact {each.fact.id} lacks {{value}}"
+        for each in sheet.tells
+        if any("{value}" not in words for words in each.says)
+    )
     for told in sheet.tells:
-        if not all("{value}" in words for words in told.says):
-            yield f"a sentence of fact {told.fact.id} lacks {{value}}"
         if told.how != "at_once" and told.fact.kind != "yes_no" and _says(sheet.goal, told.fact.value):
             yield f"the goal tells fact {told.fact.id} too early"
 

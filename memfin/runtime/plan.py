@@ -299,8 +299,7 @@ def make_plan(
             "dataset_sha256": sha256,
             "limit": config.limit,
             **({} if config.perturb is None else {"perturb": config.perturb}),
-            **({} if config.client == "scripted" else {"client": config.client}),
-            **({} if client_model is None else {"client_model": client_model.inputs}),
+            **client_inputs(config, client_model),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -315,6 +314,13 @@ def make_plan(
         pressure=is_expanded(spool or path),
         client_model=client_model,
     )
+
+
+def client_inputs(config: RunConfig, model: "ClientModel | None") -> dict[str, Any]:
+    """Return what the words of simulated clients depend on, nothing for scripted ones."""
+    if config.client == "scripted":
+        return {}
+    return {"client": config.client, **({} if model is None else {"client_model": model.inputs})}
 
 
 def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
