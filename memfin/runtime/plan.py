@@ -1,7 +1,7 @@
 """The plan of a dialogue run: everything it needs, resolved and checked before anything starts."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -251,10 +251,6 @@ def make_plan(
         sha256, lines = digest_dataset(spool or path)
     except OSError as problem:
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-    except UsageError:
-        if spool is not None:
-            spool.close()
-        raise
     if scoring_workers(config) == 0:
         prepare_scoring()
     dialogs = lines if config.limit is None else min(lines, config.limit)
@@ -348,8 +344,17 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
     """Check that the clients of all valid dialogues can say what the setting ``client`` asks for.
 
     Raises:
-        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script.
+        UsageError: a simulated one has no sheet, a scripted one no turns, or another setting needs a script;
+            a spooled dataset is closed then.
     """
+    if (problem := next(_unfit(dataset, config), None)) is not None:
+        if isinstance(dataset, SpooledDataset):
+            dataset.close()
+        raise UsageError(f"client {config.client}: {problem}")
+
+
+def _unfit(dataset: Path | SpooledDataset, config: RunConfig) -> Iterator[str]:
+    """Yield why clients can not hold their dialogues as the setting ``client`` asks for."""
     simulated = config.client == "simulated"
     scripts = {
         "--perturb": config.perturb is not None,
@@ -358,7 +363,7 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
     }
     for name, is_set in scripts.items() if simulated else ():
         if is_set:
-            raise UsageError(f"client simulated: not together with {name}, which needs the dataset's turns")
+            yield f"not together with {name}, which needs the dataset's turns"
     with dataset.open("rb") as file:
         for line in islice(iter_lines(file), config.limit):
             if not simulated and b'"client"' not in line.data:
@@ -368,10 +373,7 @@ def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:
                 continue
             lacks = "no client's sheet" if simulated else "a client's sheet but no turns"
             other = "scripted" if simulated else "simulated"
-            raise UsageError(
-                f"client {config.client}: line {line.number} of the dataset has {lacks}; add it, or use "
-                f"--client {other}"
-            )
+            yield f"line {line.number} of the dataset has {lacks}; add it, or use --client {other}"
 
 
 def _perturbed(dataset: Path | SpooledDataset, config: RunConfig) -> tuple[RunConfig, SpooledDataset]:
