@@ -78,7 +78,10 @@ def sheet_problems(sheet: ClientSheet) -> list[str]:
 
 def _problems(sheet: ClientSheet) -> Iterator[str]:
     tells = {each.fact.id: each for each in sheet.tells}
-    own = [sheet.goal, *(words for each in sheet.tells for words in (each.name, each.fact.value))]
+    own = [
+        sheet.goal,
+        *(words for each in sheet.tells for words in (each.name, each.fact.value, *each.says)),
+    ]
     heard = [*sheet.answers, *sheet.irritated_by, *sheet.leaves_at]
     heard += (topic for each in sheet.tells for topic in each.topics)
     if len(tells) < len(sheet.tells):
@@ -99,6 +102,11 @@ def _problems(sheet: ClientSheet) -> Iterator[str]:
     for answer in sheet.answers:
         if any(_says(words, answer) for words in own):
             yield f"the client itself says the answer {answer}"
+    yield from (
+        f"a sentence of fact {each.fact.id} lacks {{value}}"
+        for each in sheet.tells
+        if any("{value}" not in words for words in each.says)
+    )
     for told in sheet.tells:
         if told.how != "at_once" and told.fact.kind != "yes_no" and _says(sheet.goal, told.fact.value):
             yield f"the goal tells fact {told.fact.id} too early"

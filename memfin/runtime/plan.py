@@ -285,8 +285,7 @@ def make_plan(
             "dataset_sha256": sha256,
             "limit": config.limit,
             **({} if config.perturb is None else {"perturb": config.perturb}),
-            **({} if config.client == "scripted" else {"client": config.client}),
-            **({} if client_model is None else {"client_model": client_model.inputs}),
+            **client_inputs(config, client_model),
             "agent": agents.reference,
             "agent_version": agents.version,
             "model": agents.model_name,
@@ -338,6 +337,13 @@ def _readable(dataset: SpooledDataset | Path) -> Iterator[None]:
     except OSError as problem:
         path = dataset.path if isinstance(dataset, SpooledDataset) else dataset
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
+
+
+def client_inputs(config: RunConfig, model: "ClientModel | None") -> dict[str, Any]:
+    """Return what the words of simulated clients depend on, nothing for scripted ones."""
+    if config.client == "scripted":
+        return {}
+    return {"client": config.client, **({} if model is None else {"client_model": model.inputs})}
 
 
 def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
