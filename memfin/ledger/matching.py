@@ -79,8 +79,8 @@ _CHANGED_AFTER: Final = _patterns(
     r"^[^,。!?\n]{0,24}?变(?:为|成|到|至)",
     r"^[^。!?\n]{0,24}?(?:(?:[改换调降升涨]|调整|更新|修改|推迟|提前|延长|缩短)(?:为|成|到|至)"
     r"|(?:现在|如今|目前)(?:是|为|改|不在)|后来(?:是|改|让)|→|->)",
-    r"^[^。!?\n]{0,24}?\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|(?:is )?now (?:it )?is"
-    r"|is now|now it's|but (?:now|later|since \w+ (?:you|it))|later changed|replaced (?:by|with))\b",
+    r"^[^。!?\n]{0,24}?\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|is now"
+    r"|now (?:it )?is|now it's|but (?:now|later|since \w+ (?:you|it))|later changed|replaced (?:by|with))\b",
 )
 _FROM_TO: Final = re.compile(
     r"(?:\bfrom\b|从|由)\s*([^,。;!?\n]{1,20}?)(?=\s*(?:\bto\b|[到至成]|[改变换调]为|推迟|提前|延长|缩短))"
