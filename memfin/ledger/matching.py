@@ -46,7 +46,6 @@ _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
     r"|有没有|说过?(?:不要|不碰|不买|别买)|\byou (?:said|told me) (?:no|not|never)\b"
     r"|\b(?:not|never|no) (?:be )?(?:to )?(?:only|just|more than|less than|exceed|over|above|below|under)"
-    r"|\b(?:not|never|cannot|can't|don't|won't)(?: [\w']+){1,5} (?:more than|over|beyond|below|under)\b"
 )
 """Negated words that make a bound, a question or what the client has said, and no denial."""
 
@@ -80,9 +79,8 @@ _CHANGED_AFTER: Final = _patterns(
     r"^[^,。!?\n]{0,24}?变(?:为|成|到|至)",
     r"^[^。!?\n]{0,24}?(?:(?:[改换调降升涨]|调整|更新|修改|推迟|提前|延长|缩短)(?:为|成|到|至)"
     r"|(?:现在|如今|目前)(?:是|为|改|不在)|后来(?:是|改|让)|→|->)",
-    r"^[^。!?\n]{0,24}?\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to"
-    r"|(?:is )?now (?:it )?is"
-    r"|is now|now it's|but (?:now|later|since \w+ (?:you|it))|later changed|replaced (?:by|with))\b",
+    r"^[^。!?\n]{0,24}?\b(?:(?:changed|updated|moved|revised|lowered|raised|cut) (?:it )?to|is now"
+    r"|now (?:it )?is|now it's|but (?:now|later|since \w+ (?:you|it))|later changed|replaced (?:by|with))\b",
 )
 _FROM_TO: Final = re.compile(
     r"(?:\bfrom\b|从|由)\s*([^,。;!?\n]{1,20}?)(?=\s*(?:\bto\b|[到至成]|[改变换调]为|推迟|提前|延长|缩短))"
