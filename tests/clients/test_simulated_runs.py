@@ -11,13 +11,14 @@ from memfin.actors.dialogs import traces_of_run
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.clients.wording import Brief, SimulatedClient
 from memfin.contracts import DialogTrace, TurnDone
-from memfin.dataset import DatasetIndex, normalize_dialog
+from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
 from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.scale.merge import merge_shards
 from memfin.scoring.rows import score_dialog
+from memfin.sessions import DatasetIndex
 from memfin.validation import validate_path, validate_run
 from tests.clients.test_simulated_clients import make_sheet
 from tests.support import dialog, each_case, read_jsonl, write_jsonl
