@@ -1,6 +1,5 @@
 """A model behind a chat endpoint that words a client's acts, ``--client-model openai:MODEL``."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -10,11 +9,7 @@ from memfin.client.endpoint import Endpoint
 from memfin.client.limiter import CallLimiter
 from memfin.client.messages import CUT, FILTERED, ChatRequest
 from memfin.clients.wording import Brief
-from memfin.errors import UsageError
 
-MAX_ATTEMPTS: Final = 3
-MAX_DOWN: Final = 30.0  # seconds that words wait for an endpoint that is down; then templates take over
-_OPENAI: Final = "openai:"
 _THOUGHT: Final = "</think>"
 _REDO: Final = {
     "zh": "\n\n你上一次写的话不能用，原因（系统检查，英文）：{}。请重新写一遍。",
@@ -29,7 +24,6 @@ class ClientModel:
     """
 
     def __init__(self, model: str, endpoint: Endpoint, gate: CallLimiter, *, seed: int, limit: float) -> None:
-        self.reference = f"{_OPENAI}{model}"
         self._model = model
         self._gate = gate
         self._seed = seed
@@ -39,7 +33,7 @@ class ClientModel:
     @property
     def inputs(self) -> dict[str, Any]:
         """Return what the words depend on, for the fingerprint."""
-        return {"model": self.reference, "prompt_sha256": self._prompt.hashes()}
+        return {"model": self._model, "prompt_sha256": self._prompt.hashes()}
 
     async def __call__(self, brief: Brief) -> str:
         """Return the model's words, empty where it refuses or its answer is incomplete.
@@ -67,24 +61,3 @@ class ClientModel:
         """Close the connections."""
         await self._gate.close()
         await self._client.close()
-
-
-def resolve_client_model(
-    reference: str, *, workers: int, seed: int, limit: float, warn: Callable[[str], None]
-) -> ClientModel:
-    """Return the model of a reference ``openai:MODEL`` at the endpoint that the environment names.
-
-    Raises:
-        UsageError: the reference has another form, or the endpoint is unusable.
-    """
-    model = reference.removeprefix(_OPENAI)
-    if model == reference or not model.strip() or not model.isprintable():
-        raise UsageError(f"client model {reference!r}: name the model, as in openai:qwen3")
-    gate = CallLimiter(
-        workers=workers,
-        max_attempts=MAX_ATTEMPTS,
-        max_down=MAX_DOWN,
-        on_warning=warn,
-        name="the client model's endpoint",
-    )
-    return ClientModel(model, Endpoint.from_environment("client"), gate, seed=seed, limit=limit)

@@ -17,6 +17,7 @@ from memfin.agents.observer import TurnObserver
 from memfin.agents.protocol import AgentSettings
 from memfin.agents.registry import AgentLike, check_observer_factory, resolve_agent
 from memfin.agents.replay import ReplayOptions
+from memfin.clients.registry import client_inputs, resolve_client_model
 from memfin.clients.wording import SimulatedClient
 from memfin.contracts import BenchConfig, Dialog, EvalSummary, RunConfig, RunStats
 from memfin.contracts.reading import iter_lines
@@ -237,7 +238,7 @@ def make_plan(
     config = config.replace(agent=agents.reference)
     board = WarningBoard()
     resolved_judge = make_judge(judge, config, board.warn)
-    client_model = make_client_model(config, board.warn)
+    client_model = resolve_client_model(config, board.warn)
     starts = start_limiter("agent", config, board.warn)
     config = config.replace(judge=judge_name(resolved_judge))
     config, spool, path = _opened(dataset, config)
@@ -337,34 +338,6 @@ def _readable(dataset: SpooledDataset | Path) -> Iterator[None]:
     except OSError as problem:
         path = dataset.path if isinstance(dataset, SpooledDataset) else dataset
         raise UsageError(f"dataset {path}: {problem.strerror or problem}") from problem
-
-
-def client_inputs(config: RunConfig, model: "ClientModel | None") -> dict[str, Any]:
-    """Return what the words of simulated clients depend on, nothing for scripted ones."""
-    if config.client == "scripted":
-        return {}
-    return {"client": config.client, **({} if model is None else {"client_model": model.inputs})}
-
-
-def make_client_model(config: RunConfig, warn: Callable[[str], None]) -> "ClientModel | None":
-    """Return the model that words simulated clients, None where templates do.
-
-    Raises:
-        UsageError: the setting has another form, there are no simulated clients, or no endpoint is set.
-    """
-    if config.client_model is None:
-        return None
-    if config.client != "simulated":
-        raise UsageError("setting client_model: words simulated clients alone; add --client simulated")
-    from memfin.clients.model import resolve_client_model  # noqa: PLC0415 - the client for HTTP loads slowly
-
-    return resolve_client_model(
-        config.client_model,
-        workers=config.workers_dialog,
-        seed=config.seed,
-        limit=config.turn_timeout,
-        warn=warn,
-    )
 
 
 def check_clients(dataset: Path | SpooledDataset, config: RunConfig) -> None:

@@ -10,12 +10,12 @@ import pytest
 import memfin
 from memfin.client.endpoint import Endpoint
 from memfin.client.limiter import CallLimiter
-from memfin.clients.model import ClientModel, resolve_client_model
+from memfin.clients.model import ClientModel
+from memfin.clients.registry import resolve_client_model
 from memfin.clients.wording import SimulatedClient
-from memfin.contracts import TurnTrace
+from memfin.contracts import RunConfig, TurnTrace
 from memfin.dataset import GOALS
 from memfin.errors import UsageError
-from memfin.runtime.plan import make_plan
 from tests.client.faulty_server import FaultyServer
 from tests.clients.test_simulated_clients import good_agent, make_sheet, talk
 from tests.support import read_jsonl
@@ -120,7 +120,7 @@ async def test_a_server_that_is_not_there_costs_the_words_and_not_the_agent() ->
 async def test_a_run_records_who_is_charged(
     fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memfin.clients.model.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("memfin.clients.registry.MAX_ATTEMPTS", 1)
     settings: dict[str, Any] = {"client": "simulated", "runs_dir": tmp_path, "workers_score": 0, "limit": 1}
     plain = await memfin.evaluate(GOALS, agent="echo", run_id="plain", **settings)
     async with FaultyServer(
@@ -141,19 +141,19 @@ async def test_a_run_records_who_is_charged(
     assert ("simulator_errors" in first) is (fault is not None)
 
 
-def test_a_model_without_simulated_clients_is_refused() -> None:
-    with pytest.raises(UsageError, match="add --client simulated"):
-        make_plan(GOALS, client_model="openai:small")
-
-
-@pytest.mark.parametrize("reference", ["qwen3", "openai:", "openai: ", "builtin"])
-def test_a_reference_that_names_no_model_is_refused(reference: str) -> None:
-    with pytest.raises(UsageError, match="name the model"):
-        resolve_client_model(reference, workers=1, seed=0, limit=1.0, warn=print)
-
-
-def test_a_model_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"client_model": "openai:small"}, "add --client simulated"),
+        ({"client": "simulated", "client_model": "small"}, "name the model"),
+        ({"client": "simulated", "client_model": "openai: "}, "name the model"),
+        ({"client": "simulated", "client_model": "openai:small"}, "MEMFIN_CLIENT_BASE_URL"),
+    ],
+)
+def test_an_unusable_model_is_refused(
+    settings: dict[str, Any], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("MEMFIN_CLIENT_BASE_URL", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="MEMFIN_CLIENT_BASE_URL"):
-        resolve_client_model("openai:qwen3", workers=1, seed=0, limit=1.0, warn=print)
+    with pytest.raises(UsageError, match=problem):
+        resolve_client_model(RunConfig(**settings), print)

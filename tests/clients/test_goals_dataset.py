@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import anyio
 import msgspec
 import pytest
 
-from memfin.clients.machine import begin
+from memfin.clients.machine import advance, begin
 from memfin.clients.wording import SimulatedClient, faults, from_templates
 from memfin.contracts import TurnTrace
 from memfin.contracts.clients import ClientSheet, Told
@@ -18,6 +19,7 @@ from memfin.dataset import GOALS, named_dataset, normalize_dialog
 from tests.clients.test_simulated_clients import talk
 from tests.support import each_case
 
+WORDS = GOALS.parents[1] / "prompts" / "client-words.toml"
 CHINESE = re.compile(r"[一-鿿]")
 QUESTIONS = {
     "zh": "请告诉我：期限多久？能承受多大亏损？有哪些负债？利率、每月预算、年龄、开销、应急储备、"
@@ -101,10 +103,15 @@ def test_a_sheet_keeps_to_its_language_and_its_facts_apart(name: str) -> None:
 
 @each_sheet
 def test_every_fact_is_told_to_who_asks_and_no_secret_to_anybody(name: str) -> None:
-    for told in SHEETS[name].tells:
-        for topic in told.topics or [""]:
-            words = heard(name, lambda _, topic=topic: f"{topic}?")  # type: ignore[misc]
-            assert says(words, told.fact.value) is (told.how != "never"), topic
+    sheet = SHEETS[name]
+    unasked = heard(name, lambda _: "")
+    for told in sheet.tells:
+        assert says(unasked, told.fact.value) is (told.how in ("at_once", "after"))
+        for topic in told.topics:
+            state = advance(sheet, begin(sheet), f"{topic}?")
+            assert (told.fact.id in state.told) is (told.how != "never"), topic
+            if told.fact.id in state.act.facts:
+                assert says(from_templates(sheet, state, "k"), told.fact.value)
 
 
 @each_sheet
@@ -136,9 +143,6 @@ def test_the_goal_is_out_of_reach_without_the_facts_or_without_an_answer(name: s
         lambda _: "",
         lambda text: text,
         lambda _: "抱歉，我不能提供投资建议。 I am sorry, I can not give financial advice.",
-        lambda _: QUESTIONS[sheet.language],
-        lambda _: answers,
-        lambda text: f"{text} {QUESTIONS[sheet.language]}",
         parrot,
         lambda _: f"{answers} 1% 2个月 3年 $1,000 4 years",
     ]
@@ -170,5 +174,6 @@ def test_words_vary_by_seed_and_pass_the_check(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["zh-goal-drawdown", "en-goal-drawdown"])
 def test_a_client_that_is_kept_waiting_says_so(name: str) -> None:
-    said = [turn.user_text for turn in outcome(name, lambda _: "")[1]]
-    assert len(said[-1]) > len(said[1])
+    curt = tuple(tomllib.loads(WORDS.read_text("utf-8"))[SHEETS[name].language]["curt"])
+    said = [turn.user_text.endswith(curt) for turn in outcome(name, lambda _: "")[1]]
+    assert said == [False] * 4 + [True] * 4

@@ -11,7 +11,7 @@ import memfin
 from memfin.actors.dialogs import traces_of_run
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.clients.wording import Brief, SimulatedClient
-from memfin.contracts import DialogTrace, TurnDone
+from memfin.contracts import DialogTrace
 from memfin.dataset import normalize_dialog
 from memfin.errors import UsageError
 from memfin.metrics.aggregate import MetricsState
