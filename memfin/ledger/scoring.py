@@ -175,7 +175,7 @@ class _Turn:
             used = self._gives(fact)
             displacing = (state for other, state in misused if other.kind == fact.kind)
             others = (_MISUSED[state] for state in displacing if state in ("planted", "foreign"))
-            stage = None if used else next(others, None) or self._missing(fact, misused)
+            stage = None if used else next(others, self._missing(fact, misused))
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)
