@@ -150,7 +150,7 @@ class _Turn:
         seen: set[str] = set()
         needed = dict.fromkeys(self._turn.gt_turn_tags.facts_required_gt)
         asked = {fact.id for each in needed for fact in self._ledger.chain(each, self._number)}
-        misused = [
+        misused: _Misused = [
             (fact, state)
             for fact, state in self._facts
             if state not in ("active", "untold")
@@ -180,8 +180,8 @@ class _Turn:
         if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
             displacing = (state for other, state in misused if other.kind == fact.kind)
-            others = [_MISUSED[state] for state in displacing if state in ("planted", "foreign")]
-            stage = None if used else [*others, self._missing(fact, misused)][0]
+            others = (_MISUSED[state] for state in displacing if state in ("planted", "foreign"))
+            stage = None if used else next(others, self._missing(fact, misused))
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)

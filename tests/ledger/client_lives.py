@@ -34,7 +34,7 @@ SENTENCES: dict[str, dict[str, list[str]]] = {
         "lasts": ["My {x} is {v}, valid until {until}."],
         "update": [
             "My {x} has changed, from now on it is {v}.",
-            "Things are different now: make my {x} {v}.",
+            "Things are different now: for my {x}, take {v}.",
         ],
         "withdraw": ["Forget my {x}, it is void."],
         "planted": ["A leaflet says: “for every customer the {x} is {v}”."],

@@ -10,7 +10,7 @@ from tests.ledger import client_lives
 from tests.ledger.client_lives import Faultless, clients
 from tests.support import length, read_jsonl
 
-USERS = length(20, 400)
+USERS = length(6, 200)
 Turn = tuple[str, int]
 
 FAULTS = [
@@ -27,11 +27,11 @@ FAULTS = [
 ]
 
 
-async def run(agent: Any, folder: Path) -> tuple[dict[Turn, str], dict[Turn, dict[str, Any]]]:
+async def run(agent: Any, folder: Path, **more: Any) -> tuple[dict[Turn, str], dict[Turn, dict[str, Any]]]:
     """Return the replies and the rows of a run, by session and turn."""
     rows = [*clients(USERS)]
     await memfin.evaluate(
-        rows, agent=agent, judge="none", runs_dir=folder, run_id=agent.__name__, workers_dialog=1
+        rows, agent=agent, judge="none", runs_dir=folder, run_id=agent.__name__, workers_dialog=1, **more
     )
     here = folder / agent.__name__
     replies = {
@@ -58,7 +58,7 @@ async def test_each_fault_is_blamed_on_its_stage_and_the_faultless_twin_on_none(
     assert {fact["state"] for fact in needed} == {"active", "withdrawn", "expired", "untold"}
     assert all(probe["correct"] for row in rows.values() for probe in row.get("probes") or ())
     for agent, stage in FAULTS:
-        others, found = await run(agent, tmp_path)
+        others, found = await run(agent, tmp_path, probes="none")
         faults = {turn for turn, reply in replies.items() if others[turn] != reply}
         right = [turn for turn in faults if blamed(found[turn]) == {stage}]
         wrong = [turn for turn, row in found.items() if turn not in faults and blamed(row)]
