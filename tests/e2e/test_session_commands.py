@@ -153,7 +153,7 @@ def test_each_epoch_of_a_soak_begins_without_memory(place: Path, limit: tuple[st
     found = json.loads((place / "runs" / name / "soak_summary.json").read_bytes())
     probed = found["metrics"]["memory.probed"]
     assert (probed["min"], probed["max"]) == (1.0, 1.0)
-    assert "memory.probed" in (place / "runs" / name / "report.md").read_text("utf-8")
+    assert "### Memory Facts across sessions" in (place / "runs" / name / "report.md").read_text("utf-8")
 
 
 async def test_pages_show_what_probes_were_asked_and_how_they_were_read(place: Path, tmp_path: Path) -> None:
