@@ -12,6 +12,7 @@ from memfin.language import marked, tr, tr_counted
 from memfin.metrics.reliability import spread
 from memfin.report import model, reader
 from memfin.report.glossary import (
+    ALL_METRICS,
     METRICS,
     TYPES,
     format_interval,
@@ -49,7 +50,10 @@ _UNITS: Final[Mapping[Unit, tuple[float, str, str, float | None]]] = {
 """Scale and form of a value, form of its changes, and the top of its charts."""
 
 _HEADLINES: Final = {f"{metric.name}.{metric.headline.key}": metric.code for metric in METRICS}
-_WATCHED: Final = _HEADLINES | {f"{_RAG}.overall_percentage": "RAG"}
+_WATCHED: Final = {
+    **{f"{metric.name}.{metric.headline.key}": metric.code for metric in ALL_METRICS},
+    f"{_RAG}.overall_percentage": "RAG",
+}
 """Values whose drift is worth a warning, with their names there."""
 
 _WATCHED_OPERATION: Final = ("error_rate", "turn_latency_p50_ms", "turn_latency_p99_ms")
@@ -78,7 +82,7 @@ def _scores() -> dict[str, str]:
 def _labels() -> dict[str, str]:
     """Return the labels of values, in the order of tables."""
     return (
-        {f"{metric.name}.{item.key}": item.label for metric in METRICS for item in metric.values}
+        {f"{metric.name}.{item.key}": item.label for metric in ALL_METRICS for item in metric.values}
         | {f"{_RAG}.overall_percentage": tr("Score"), f"{_RAG}.pass_rate": tr("Questions that passed")}
         | {f"{_RAG}.{kind.name}.percentage": tr("{type}: score", type=kind.title) for kind in TYPES}
         | {f"{_RAG}.{kind.name}.pass_rate": tr("{type}: passed", type=kind.title) for kind in TYPES}
@@ -239,7 +243,8 @@ def change_in_unit(unit: Unit, value: float, *, bare: bool = False) -> str:
 def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Drift]]]]:
     """Yield values by metric, those of the glossary first, without macro means, and those of operation."""
     metrics, words, texts = summary.metrics, _words(summary), _labels()
-    titles = {metric.name: f"{metric.code} {metric.title}" for metric in METRICS} | {_RAG: tr("Benchmark")}
+    titles = {metric.name: f"{metric.code} {metric.title}" for metric in ALL_METRICS}
+    titles[_RAG] = tr("Benchmark")
     rows: dict[str, list[tuple[str, Unit, Drift]]] = {}
     for name in (*(name for name in texts if name in metrics), *sorted(metrics.keys() - texts.keys())):
         metric, _, value = name.partition(".")
@@ -258,7 +263,7 @@ def trends(summary: SoakSummary) -> Iterator[tuple[str, list[tuple[str, Unit, Dr
 
 def unmeasured_lines(summary: SoakSummary) -> Iterator[str]:
     """Yield a line per metric and reason why headline values were not measured in the last epoch."""
-    codes, texts, found = {metric.name: metric.code for metric in METRICS}, _labels(), summary.not_measured
+    codes, texts, found = {each.name: each.code for each in ALL_METRICS}, _labels(), summary.not_measured
     reasons: dict[tuple[str, str], list[str]] = {}
     for name in (*(name for name in texts if name in found), *sorted(filter(is_custom, found))):
         metric, _, value = name.partition(".")

@@ -22,17 +22,19 @@ import re
 
 class Remembering:
     def __init__(self, session, observer):
-        self.slow = pathlib.Path("slow").exists() and session.user_id.startswith("eval")
+        self.slow = pathlib.Path("slow").exists() and session.dialog_id == "u0s1"
         self.observer = observer
+        self.turns = 0
         self.heard = json.loads(session.carried or b"[]")
 
     async def reply(self, text):
-        if self.slow:
-            await asyncio.sleep(0.3)
+        self.turns += 1
+        if self.slow and self.turns == 2 and "问题" in text:
+            await asyncio.sleep(float(pathlib.Path("slow").read_text()))
         self.heard.append(text)
         self.observer.memory(items=[{"content": each} for each in self.heard])
         known = re.findall(r"最多能亏(\\d+%)", "".join(self.heard))
-        return f"您说过最多能亏{known[-1]}。" if known else "这个您没有告诉过我。"
+        return f"您说过最多能亏{known[-1]}。" if known and "女儿" not in text else "这个您没有告诉过我。"
 
     def carry(self):
         return json.dumps(self.heard).encode()
@@ -92,11 +94,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_a_run_that_is_stopped_in_a_client_goes_on_there(place: Path, tmp_path: Path, signals: int) -> None:
+@pytest.mark.parametrize(("signals", "seconds"), [(1, 1), (2, 60)])
+def test_a_run_that_is_stopped_in_a_client_goes_on_there(
+    place: Path, tmp_path: Path, signals: int, seconds: int
+) -> None:
     for name in ("session_agents.py", "data.jsonl"):
         (tmp_path / name).write_bytes((place / name).read_bytes())
-    (tmp_path / "slow").touch()
+    (tmp_path / "slow").write_text(str(seconds))
     log = tmp_path / "runs/logs/progress_r.jsonl"
     command = Command("run", *options("Remembering", "r"), cwd=tmp_path)
     deadline = time.monotonic() + 60
@@ -139,7 +143,7 @@ def test_scoring_again_gives_the_same_memory(place: Path) -> None:
 def test_runs_are_compared_by_what_they_remember(place: Path) -> None:
     done = memfin(place, "compare", "runs/r", "runs/f", "--json")
     probed = json.loads(done.stdout)["values"]["memory.probed"]
-    assert (probed["a"], probed["b"]) == (1.0, 0.0)
+    assert (probed["a"], probed["b"]) == (1.0, 0.5)
 
 
 @pytest.mark.parametrize("limit", [("--epochs", 2), ("--duration", "1s")])
@@ -149,7 +153,7 @@ def test_each_epoch_of_a_soak_begins_without_memory(place: Path, limit: tuple[st
     found = json.loads((place / "runs" / name / "soak_summary.json").read_bytes())
     probed = found["metrics"]["memory.probed"]
     assert (probed["min"], probed["max"]) == (1.0, 1.0)
-    assert "memory.probed" in (place / "runs" / name / "report.md").read_text("utf-8")
+    assert "### Memory Facts across sessions" in (place / "runs" / name / "report.md").read_text("utf-8")
 
 
 async def test_pages_show_what_probes_were_asked_and_how_they_were_read(place: Path, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def _read(name: str, files: Mapping[str, Path]) -> Summary:
         soak = read_json(files[SOAK_SUMMARY], SoakSummary)
         values = tuple(
             Value(key, metric.code, value.label, soak.metrics[key].last)
-            for metric in glossary.METRICS
+            for metric in glossary.ALL_METRICS
             for value in metric.values
             if (key := f"{metric.name}.{value.key}") in soak.metrics
         )

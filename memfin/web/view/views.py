@@ -11,7 +11,7 @@ from urllib.parse import quote
 from memfin.contracts.reading import read_json
 from memfin.journal import layout
 from memfin.language import tr
-from memfin.report.glossary import METRICS, format_corrected, labels, word
+from memfin.report.glossary import ALL_METRICS, format_corrected, labels, word
 from memfin.report.model import moment
 from memfin.report.reader import SUMMARY, SummaryFile, by_dialog
 from memfin.text.lines import one_line
@@ -193,7 +193,7 @@ def _head(summary: Summary) -> dict[str, Any]:
         "run": summary,
         "facts": shown,
         "cards": cards,
-        "titles": {metric.code: metric.title for metric in METRICS},
+        "titles": {metric.code: metric.title for metric in ALL_METRICS},
         "addresses": addresses,
     }
 
