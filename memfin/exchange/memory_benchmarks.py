@@ -263,7 +263,7 @@ class _Import:
 
 def _place(conversation: Conversation, session: str | None, names: Mapping[str, str]) -> str:
     """Return the session that a question comes after: its own, the last with words before it, or the last."""
-    found = next(reversed(names))
+    found = [*names][-1]
     if session is not None:
         for each in conversation.sessions:
             found = each.key if each.key in names else found

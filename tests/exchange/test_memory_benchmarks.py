@@ -23,7 +23,7 @@ from tests.commands import run_command
 from tests.judges.scripted_judge import fences
 from tests.support import read_jsonl
 
-LOCOMO = {
+LOCOMO: dict[str, Any] = {
     "sample_id": "conv-1",
     "conversation": {
         "speaker_a": "Ada",
@@ -227,7 +227,7 @@ def test_the_command_says_what_was_imported_and_what_was_not(tmp_path: Path) -> 
     done = run_command(*words, "0" * 64, "--out", tmp_path / "other.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        f"memfin: error: {file}: its SHA-256 is {sha256}, not the expected {'0' * 64}; fetch the file again"
+        f"memfin: {file}: its SHA-256 is {sha256}, not the expected {'0' * 64}; fetch the file again"
     ]
 
 
@@ -336,11 +336,11 @@ def summary_of(run: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fork", ["snapshot", "replay"])
-def test_an_import_runs_and_its_evidence_is_looked_for_in_the_recall(tmp_path: Path, fork: str) -> None:
+async def test_an_import_runs_and_its_evidence_is_looked_for_in_the_recall(tmp_path: Path, fork: str) -> None:
     data = tmp_path / "locomo.jsonl"
     import_benchmark("locomo", written(tmp_path / "in.json", [LOCOMO]), data)
     config: Any = {"judge": "none", "probe_fork": fork, "runs_dir": tmp_path, "workers_score": 0}
-    memfin.run_eval_parallel(str(data), "r", agent_factory=Recalling, **config)
+    await memfin.evaluate(str(data), agent=Recalling, run_id="r", **config)
     memory = summary_of(tmp_path / "r")
     assert memory["counts"]["evidence_any_total"] == 3
     # "kayak" finds the first session, "Lisbon" the second; the third question finds neither.
