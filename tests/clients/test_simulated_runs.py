@@ -95,7 +95,7 @@ def held(run: Path) -> list[dict[str, Any]]:
     """Return the traces without what a clock or the order of dialogues decides."""
     traces = sorted(read_jsonl(run / "dialog_trace.jsonl"), key=lambda trace: trace["dataset_index"])
     for trace in traces:
-        del trace["worker_id"]
+        del trace["worker_id"], trace["session_id"], trace["user_id"]  # sessions may be held again
         for turn in trace["turns"]:
             del turn["latency_ms"]
     return traces
