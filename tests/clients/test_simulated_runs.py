@@ -146,9 +146,10 @@ async def test_an_interrupted_run_goes_on_as_if_it_never_had(
     hung = anyio.Event()
     monkeypatch.setattr(Adviser, "hung", hung, raising=False)
     monkeypatch.setattr(Adviser, "answers", [None] * after)
-    async with memfin.Evaluation(data, agent=agent, **whole | {"runs_dir": tmp_path / "parted"}) as parted:
+    halved = settings(tmp_path / "parted", workers_dialog=1, fsync_interval=0)
+    async with memfin.Evaluation(data, agent=agent, **halved) as parted:
         await hung.wait()
-        await parted.stop(within=0.05)
+        await parted.stop(within=0.5)
     answers = [None] * 1000
     monkeypatch.setattr(Adviser, "answers", answers)
     await memfin.Evaluation.resume(tmp_path / "parted/r", agent=agent).complete()
