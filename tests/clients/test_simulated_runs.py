@@ -96,7 +96,7 @@ def held(run: Path) -> list[dict[str, Any]]:
     """Return the traces without what a clock or the order of dialogues decides."""
     traces = sorted(read_jsonl(run / "dialog_trace.jsonl"), key=lambda trace: trace["dataset_index"])
     for trace in traces:
-        del trace["worker_id"]
+        del trace["worker_id"], trace["session_id"], trace["user_id"]  # sessions may be held again
         for turn in trace["turns"]:
             del turn["latency_ms"]
     return traces
@@ -147,9 +147,10 @@ async def test_an_interrupted_run_goes_on_as_if_it_never_had(
     hung = anyio.Event()
     monkeypatch.setattr(Adviser, "hung", hung, raising=False)
     monkeypatch.setattr(Adviser, "answers", [None] * after)
-    async with memfin.Evaluation(data, agent=agent, **whole | {"runs_dir": tmp_path / "parted"}) as parted:
+    halved = settings(tmp_path / "parted", workers_dialog=1, fsync_interval=0)
+    async with memfin.Evaluation(data, agent=agent, **halved) as parted:
         await hung.wait()
-        await parted.stop(within=0.05)
+        await parted.stop(within=0.5)
     answers = [None] * 1000
     monkeypatch.setattr(Adviser, "answers", answers)
     await memfin.Evaluation.resume(tmp_path / "parted/r", agent=agent).complete()
