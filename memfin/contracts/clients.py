@@ -41,8 +41,8 @@ class ClientSheet(Record):
     language: Literal["zh", "en"]
     goal: str
     tells: list[Told]
-    uses: Annotated[list[str], msgspec.Meta(min_length=1)]
-    answers: Annotated[list[str], msgspec.Meta(min_length=1)]
+    uses: list[str]
+    answers: list[str]
     patience: Annotated[int, msgspec.Meta(ge=2)] = 8
     irritated_by: list[str] = []
     leaves_at: list[str] = []
@@ -86,8 +86,8 @@ def _problems(sheet: ClientSheet) -> Iterator[str]:
     heard += (topic for each in sheet.tells for topic in each.topics)
     if len(tells) < len(sheet.tells):
         yield "a fact is there twice"
-    if not all(text.strip() for text in (*own, *heard)):
-        yield "a text of it is blank"
+    if not (sheet.uses and sheet.answers and all(text.strip() for text in (*own, *heard))):
+        yield "uses or answers are empty, or a text is blank"
         return
     for name in sheet.uses:
         told = tells.get(name)

@@ -175,7 +175,8 @@ def test_sheets_without_a_way_to_succeed_are_named() -> None:
         "the client itself says the answer short bond fund",
     ]
     assert sheet_problems(sheet.replace(goal="What if I lose 3%?")) == ["the goal tells fact loss too early"]
-    assert sheet_problems(sheet.replace(answers=[" "])) == ["a text of it is blank"]
+    for bad in (sheet.replace(answers=[" "]), sheet.replace(uses=[])):
+        assert sheet_problems(bad) == ["uses or answers are empty, or a text is blank"]
     assert sheet_problems(sheet.replace(goal="13% or 3 %?", answers=["13% OR 3 %?"])) == [
         "the client itself says the answer 13% OR 3 %?"
     ]
