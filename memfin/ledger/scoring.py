@@ -174,10 +174,8 @@ class _Turn:
         if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
             displacing = (state for other, state in misused if other.kind == fact.kind)
-            others: Iterator[Stage] = (
-                _MISUSED[state] for state in displacing if state in ("planted", "foreign")
-            )
-            stage = None if used else next(others, self._missing(fact, misused))
+            others = [_MISUSED[state] for state in displacing if state in ("planted", "foreign")]
+            stage = None if used else others[0] if others else self._missing(fact, misused)
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)
