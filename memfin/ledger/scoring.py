@@ -179,9 +179,7 @@ class _Turn:
         state = self._ledger.state(fact_id, self._number)
         if fact is not None and self._ledger.right(fact_id, self._number) is fact:
             used = self._gives(fact)
-            displacing = (state for other, state in misused if other.kind == fact.kind)
-            others = (_MISUSED[state] for state in displacing if state in ("planted", "foreign"))
-            stage = None if used else next(others, self._missing(fact, misused))
+            stage = None if used else _displaced(fact, misused) or self._missing(fact, misused)
             return self._reading(fact_id, fact, state, needed=True, used=used, stage=stage)
         used = fact is not None and not self._holds(fact) and self._gives(fact)
         abstained = not used and matching.abstains(self._reply, self._turn.user_text)
@@ -248,6 +246,14 @@ class _Turn:
 
     def _retrieved(self, fact: Fact) -> bool | None:
         return None if self._recall is None else _mentions(self._recall, fact)
+
+
+def _displaced(fact: Fact, misused: _Misused) -> Stage | None:
+    """Return the stage of a planted or foreign value of the kind of a needed one."""
+    for other, state in misused:
+        if other.kind == fact.kind and state in ("planted", "foreign"):
+            return _MISUSED[state]
+    return None
 
 
 def _probe_reading(ledger: Ledger, probe: Probe, asked: ProbeTrace, trace: DialogTrace) -> ProbeReading:
