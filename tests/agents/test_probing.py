@@ -16,7 +16,7 @@ from memfin.agents.openai import OpenAIAgents
 from memfin.agents.protocol import AgentSettings, Session
 from memfin.agents.replay import ReplayOptions, replay_dialog
 from memfin.client.endpoint import Endpoint
-from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe
+from memfin.contracts import Dialog, DialogCheckpoint, DialogTrace, ForkKind, Probe, ProbeFork
 from memfin.contracts.reading import Line
 from memfin.dataset import normalize_dialog
 from memfin.ledger.scoring import with_memory
@@ -147,7 +147,7 @@ async def test_a_replayed_copy_hears_the_sessions_before_as_another_user() -> No
     ("fork", "counts", "probed", "users"), [("replay", "1234", "24", 3), ("session", "1346", "25", 1)]
 )
 async def test_probes_of_sessions_with_an_agent_server(
-    fork: str, counts: str, probed: str, users: int, tmp_path: Path
+    fork: ProbeFork, counts: str, probed: str, users: int, tmp_path: Path
 ) -> None:
     memory: dict[str, list[str]] = {}
 
