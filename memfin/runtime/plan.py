@@ -17,6 +17,7 @@ from memfin.agents.registry import AgentLike, check_observer_factory, resolve_ag
 from memfin.agents.replay import ReplayOptions
 from memfin.contracts import BenchConfig, EvalSummary, RunConfig, RunStats
 from memfin.dataset import (
+    CLIENTS,
     SAMPLE,
     DatasetLike,
     SpooledDataset,
@@ -255,7 +256,7 @@ def make_plan(
     return RunPlan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
-        dataset_path=config.dataset or "builtin:sample.jsonl",
+        dataset_path=f"builtin:{path.name}" if path in (SAMPLE, CLIENTS) else config.dataset or path.name,
         dialogs=dialogs if shard is None else shard.lines(dialogs),
         model_name=agents.model_name,
         judge=resolved_judge,
