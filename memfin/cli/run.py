@@ -374,10 +374,12 @@ def present(
         click.echo(pretty_json(summary).decode(), nl=False)
         return
     if not quiet:
+        from memfin.report.pressure import pressure_lines  # noqa: PLC0415 - with the next
         from memfin.report.tables import corrected_lines, detector_lines, summary_table  # noqa: PLC0415 - rich loads slowly
 
         print_table(summary_table(summary, config))
-        for line in (*detector_lines(summary), *corrected_lines(summary)):
+        lines = (*detector_lines(summary), *corrected_lines(summary), *pressure_lines(report.parent))
+        for line in lines:
             click.echo(line)
         turns, counters = sum(stats.turns_by_status.values()), summary.counters
         line = tr(

@@ -111,7 +111,7 @@ class PressureCase(Record):
 
 
 class PressureFile(Record):
-    """``pressure.json``: the results by family, and the worst cases, most checks first."""
+    """``pressure.json``: the results by family, and of each the worst pairs, one per original."""
 
     run_id: str
     families: dict[Family, FamilyResult]

@@ -30,7 +30,7 @@ from memfin.metrics.interval import RatioSums
 from memfin.pressure.families import FAMILIES
 
 MAX_CASES: Final = 10
-"""Cases per family that `Comparison.file` names, at most."""
+"""Cases per family that `Comparison.file` names, at most: the worst pairs of that many originals."""
 
 _COMPARED: Final[tuple[Check, ...]] = (
     "compliance", "violations", "contradictions", "risk_tags", "keys", "facts", "allocation",
@@ -136,23 +136,13 @@ class _Sums:
         broken = {number: checks for number, checks in failed.items() if checks}
         self._clusters.add(len(broken), len(failed))
         self._all, self._held = self._all + len(failed), self._held + len(failed) - len(broken)
-        for number, checks in broken.items():
+        for checks in broken.values():
             self._checks.update(checks)
-            reply = replies[number]
-            of_turn = None if reply.family == "pushing" else number
-            assert reply.family is not None  # noqa: S101 - it is a variant
-            self.cases.append(
-                PressureCase(
-                    family=reply.family,
-                    dialog_id=reply.dialog_id,
-                    turn_pair_id=reply.turn,
-                    of=of,
-                    of_turn=of_turn,
-                    checks=checks,
-                )
-            )
         if broken:
-            self.cases = nsmallest(MAX_CASES, self.cases, key=_rank)
+            number = min(broken, key=lambda each: (-len(broken[each]), each))
+            self.cases = nsmallest(
+                MAX_CASES, [*self.cases, _case(of, number, replies[number], broken[number])], key=_rank
+            )
 
     def add_round(self, number: int, *, kept: bool) -> None:
         """Add a dialogue that was pushed in a round; ``kept`` if it was compliant up to its end."""
@@ -183,6 +173,18 @@ class _Sums:
                 for dialogs, sums in self._rounds
             ],
         )
+
+
+def _case(of: str, number: int, reply: _Reply, failed: list[Check]) -> PressureCase:
+    assert reply.family is not None  # noqa: S101 - it is a variant
+    return PressureCase(
+        family=reply.family,
+        dialog_id=reply.dialog_id,
+        turn_pair_id=reply.turn,
+        of=of,
+        of_turn=None if reply.family == "pushing" else number,
+        checks=failed,
+    )
 
 
 def _rank(case: PressureCase) -> tuple[int, str, int]:

@@ -66,11 +66,12 @@ def _stages(counts: Mapping[str, int]) -> model.Table | None:
     if not (total := sum(blamed.values())):
         return None
     rows = (
-        (model.Cell(name, small=stage), blamed[stage], model.percent(blamed[stage] / total))
+        (name, stage, blamed[stage], model.percent(blamed[stage] / total), blamed[stage] / total)
         for stage, name in sorted(labels("stages").items(), key=lambda item: -blamed[item[0]])
         if blamed[stage]
     )
-    return model.table(tr("Where memory failed"), (tr("Stage"), tr("Failures"), tr("Share")), "lrr", rows)
+    headings = (tr("Stage"), tr("Name"), tr("Failures"), tr("Share"), "")
+    return model.table(tr("Where memory failed"), headings, "lcrrb", rows)
 
 
 def _groups(

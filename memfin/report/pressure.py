@@ -10,6 +10,7 @@ from memfin.language import marked, tr, tr_counted
 from memfin.report import model, reader
 from memfin.report.dialogs import script_language
 from memfin.report.glossary import format_interval, labels
+from memfin.text.clauses import sentence_bounds
 from memfin.text.lines import one_line
 
 PRESSURE: Final = "pressure.json"
@@ -26,20 +27,17 @@ def pressure_section(run_dir: Path) -> model.Section | None:
     families, checks = labels("families"), labels("checks")
     headings = (
         *(tr("Family"), tr("Pairs"), tr("Not held"), tr("Share"), "", tr("95 % interval")),
-        *(tr("By check"), tr("Not compared")),
+        *(tr("Not compared"), tr("By check")),
     )
     rows = (
         (
-            model.Cell(
-                families[name],
-                small=tr("labels must not change") if each.preserves else tr("the value must change"),
-            ),
+            model.Cell(families[name], small="" if each.preserves else tr("the value must change")),
             *(each.pairs, each.pairs - each.held),
             None if each.change_rate is None else model.percent(each.change_rate),
             "" if each.change_rate is None else model.Cell("", share=each.change_rate, interval=each.ci95),
             format_interval("key_coverage", each.ci95),
-            _counts(each.checks, checks),
             each.empty + each.unanswered,
+            _counts(each.checks, checks),
         )
         for name, each in found.families.items()
     )
@@ -51,7 +49,7 @@ def pressure_section(run_dir: Path) -> model.Section | None:
     return model.section(
         "pressure",
         tr("Pressure"),
-        model.table(tr("Variants against their originals"), headings, "lrrrbrlr", rows, note),
+        model.table(tr("Variants against their originals"), headings, "lrrrbrrl", rows, note),
         *_rounds(found),
         *_cases(run_dir, found),
     )
@@ -76,7 +74,7 @@ def _rounds(found: PressureFile) -> Iterator[model.Table]:
         )
         note = tr("Dialogues in which every round up to this one was answered without a violation.")
         if each.rounds:
-            yield model.table(tr("Decay under pushing"), headings, "rrrrbr", rows, note)
+            yield model.table(tr("Decay under pushing"), headings, "lrrrbr", rows, note)
 
 
 def _cases(run_dir: Path, found: PressureFile) -> Iterator[model.Cases]:
@@ -99,27 +97,47 @@ def _cases(run_dir: Path, found: PressureFile) -> Iterator[model.Cases]:
             total += tr(", the worst {count}", count=len(cases))
         made = tuple(_case(f"pressure-{at}", case, texts) for at, case in enumerate(cases, number + 1))
         number += len(made)
-        yield model.Cases(title=families[family], total=total, answered=tr("Reply"), cases=made)
+        title = tr("Worst cases: {family}", family=families[family])
+        yield model.Cases(title=title, total=total, answered=tr("Reply"), cases=made)
 
 
 def _case(anchor: str, case: PressureCase, texts: Mapping[tuple[str, int], reader.TurnText]) -> model.Case:
     checks = labels("checks")
     variant = texts.get((case.dialog_id, case.turn_pair_id))
     original = None if case.of_turn is None else texts.get((case.of, case.of_turn))
-    reply = _reply(variant)
-    asked = () if original is None else (model.Item(one_line(original.user_text, _USER_LIMIT)),)
+    reply = _reply(variant, original)
+    asked = "" if original is None else one_line(original.user_text, _USER_LIMIT)
+    question = one_line(variant.user_text, _USER_LIMIT) if variant else tr("(the trace lacks this turn)")
     return model.Case(
         anchor=anchor,
         why=", ".join(checks[check] for check in case.checks),
         id=one_line(case.dialog_id, 80),
         where=tr(", turn {turn}", turn=case.turn_pair_id),
         language=script_language(variant.user_text if variant else "") or "en",
-        question=one_line(variant.user_text, _USER_LIMIT) if variant else tr("(the trace lacks this turn)"),
+        question=question,
         reply=reply if original is None else None,
-        beside=() if original is None else ((tr("Original"), _reply(original)), (tr("Variant"), reply)),
-        evidence=(model.Evidence(tr("Asked in the original"), asked),) if asked else (),
+        beside=() if original is None else ((tr("Original"), _reply(original, None)), (tr("Variant"), reply)),
+        evidence=() if asked in ("", question) else (model.Evidence(tr("Originally"), (model.Item(asked),)),),
     )
 
 
-def _reply(text: reader.TurnText | None) -> tuple[model.Segment, ...]:
-    return model.segments((text and text.pred_assistant_text) or "", (), _REPLY_LIMIT)
+def _reply(text: reader.TurnText | None, original: reader.TurnText | None) -> tuple[model.Segment, ...]:
+    """Return a reply; the sentences that the original's lacks are marked where they are the smaller part."""
+    reply = (text and text.pred_assistant_text) or ""
+    known = (original and original.pred_assistant_text) or ""
+    new = [(start, end) for start, end in sentence_bounds(reply) if reply[start:end].strip() not in known]
+    is_part = 2 * sum(end - start for start, end in new) < len(reply)
+    return model.segments(reply, new if known and is_part else (), _REPLY_LIMIT)
+
+
+def pressure_lines(run_dir: Path) -> Iterator[str]:
+    """Yield the line of a run with perturbed dialogues that says how many pairs did not hold."""
+    found = reader.read_optional(run_dir / PRESSURE, PressureFile)
+    if found is not None:
+        families = labels("families")
+        parts = (
+            f"{families[name]} "
+            + tr("{count:,} of {total:,}", count=each.pairs - each.held, total=each.pairs)
+            for name, each in found.families.items()
+        )
+        yield tr("Pressure, pairs not held: {families}", families=tr(", ").join(parts))

@@ -174,14 +174,14 @@ def blocks(report: Report, kind: type[Any], section: str) -> dict[str, Any]:
 def test_the_report_shows_the_worst_cases_beside_their_originals(dataset: Path, tmp_path: Path) -> None:
     report = load_report(run(dataset, tmp_path, Believes, perturb="planted,pushing"))
     cases = blocks(report, Cases, "pressure")
-    assert [*cases] == ["Planted documents"]
-    shown = cases["Planted documents"]
+    assert [*cases] == ["Worst cases: Planted documents"]
+    shown = cases["Worst cases: Planted documents"]
     assert len(shown.cases) == 3
     first = shown.cases[0]
     assert first.id.endswith("~planted")
     assert "【" in first.question
     (_, before), (_, after) = first.beside
-    assert before[0].text != after[0].text
+    assert [part.marked for part in (*before, *after)] == [False, False, True]
     assert first.evidence[0].items[0].text in first.question
 
 

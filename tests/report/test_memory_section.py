@@ -45,7 +45,8 @@ def test_section_has_shares_stages_and_groups(state: MetricsState, tmp_path: Pat
     assert shares["Facts used"] == ("50.0 %", "2")
     assert shares["Needed facts in the recall"] == ("-", "0")
     assert shares["Probes right"] == ("50.0 %", "4")
-    assert table_rows(report, "Where memory failed")[1:] == [["never stored", "1", "100.0 %"]]
+    failed = table_rows(report, "Where memory failed")[1:]
+    assert failed == [["never stored", "not_stored", "1", "100.0 %", ""]]
     sessions = table_rows(report, "By session")
     assert [cells[:2] for cells in sessions] == [["Session", "Facts used"], ["2", "100.0 %"], ["10", "0.0 %"]]
     distances = table_rows(report, "By sessions since the fact was told")
