@@ -55,6 +55,9 @@ CLIENTS: Final = SAMPLE.with_name("clients.jsonl")
 GOALS: Final = SAMPLE.with_name("goals.jsonl")
 """Sheets of simulated clients, each with a scripted dialogue; the dataset's name is ``goals``."""
 
+SHIPPED: Final = {f"builtin:{path.name}": path for path in (SAMPLE, CLIENTS, GOALS)}
+"""The datasets that ship with MemFin, by the path that a run of one records."""
+
 D = TypeVar("D")
 
 _FORMS: Final = "path of an existing JSONL file, pkg.module:name"

@@ -22,8 +22,8 @@ from memfin.clients.wording import SimulatedClient
 from memfin.contracts import BenchConfig, Dialog, EvalSummary, RunConfig, RunStats
 from memfin.contracts.reading import iter_lines
 from memfin.dataset import (
-    CLIENTS,
     SAMPLE,
+    SHIPPED,
     DatasetLike,
     SpooledDataset,
     check_dataset_file,
@@ -273,13 +273,8 @@ def make_plan(
     return RunPlan(
         config=config,
         source=f"dataset {path}" if spool is None else "dataset",
-<<<<<<< HEAD
-        dataset_path=config.dataset or "builtin:sample.jsonl",
+        dataset_path=next((name for name, own in SHIPPED.items() if own == path), str(config.dataset)),
         dialogs=dialogs,
-=======
-        dataset_path=f"builtin:{path.name}" if path in (SAMPLE, CLIENTS) else config.dataset or path.name,
-        dialogs=dialogs if shard is None else shard.lines(dialogs),
->>>>>>> t-press3
         model_name=agents.model_name,
         judge=resolved_judge,
         **rules,

@@ -19,7 +19,7 @@ from memfin.contracts import (
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
 from memfin.contracts.run import CorrectedDifference
 from memfin.contracts.validity import ADJUDICATED, LABELS
-from memfin.dataset import SAMPLE
+from memfin.dataset import SHIPPED
 from memfin.errors import UsageError
 from memfin.journal.layout import DATASET
 from memfin.metrics.aggregate import MetricsState, encode_summary
@@ -273,8 +273,8 @@ def _as_labelled(row: TurnEvalRow, label: Answers, dataset: DatasetIndex | None)
 
 def dataset_of(run_dir: Path, recorded: str, *, confined: bool = False) -> Path | None:
     """Return the file of a run's dataset, recorded under that path; None if it is no longer at its place."""
-    own = SAMPLE if recorded.startswith("builtin:") else Path(recorded)
-    places = [run_dir / DATASET, own] if own is SAMPLE or not confined else [run_dir / DATASET]
+    own = SHIPPED.get(recorded, Path(recorded))
+    places = [run_dir / DATASET, own] if recorded in SHIPPED or not confined else [run_dir / DATASET]
     return next((path for path in places if path.is_file()), None)
 
 
