@@ -92,6 +92,7 @@ def run(agent: str, clients: Path, directory: Path, url: str) -> list[str]:
     settings = {
         "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
         "MEMFIN_AGENT_BASE_URL": url,
+        "MEM0_TELEMETRY": "False",
         "OPENROUTER_API_KEY": "",  # mem0 would send everything there
         "MEM0_DIR": str(directory / "mem0"),
     }

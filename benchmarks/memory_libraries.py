@@ -22,7 +22,9 @@ def _reached(name: str) -> dict[str, Any]:
 
 @cache
 def _shared_mem0() -> Any:
-    from memfin.agents.adapters.mem0 import AsyncMemory, shared_mem0  # noqa: PLC0415 - an extra
+    from mem0 import AsyncMemory  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
+
+    from memfin.agents.adapters.mem0 import shared_mem0  # noqa: PLC0415
 
     model = {"provider": "openai", "config": _reached("openai_base_url")}
     path = os.environ["MEM0_DIR"] + "/store"
