@@ -32,6 +32,7 @@ class CommonSettings(TypedDict, total=False):
     history: HistoryMode
     probes: ProbeMode
     probe_fork: ProbeFork
+    grade_probes: bool
     perturb: str | None
     limit: int | None
     shard: str | None
