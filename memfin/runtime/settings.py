@@ -42,6 +42,7 @@ class CommonSettings(TypedDict, total=False):
     client_model: str | None
     probes: ProbeMode
     probe_fork: ProbeFork
+    grade_probes: bool
     perturb: str | None
     limit: int | None
     shard: str | None

@@ -129,6 +129,7 @@ def test_every_flag_has_its_variable() -> None:
         "probes": "none",
         "probe_fork": "replay",
         "perturb": "flattery,pushing",
+        "grade_probes": "True",
         "fsync_interval": "0.5",
         "fsync_turns": "33",
         "trace_version": "v1.1",

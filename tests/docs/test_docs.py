@@ -133,7 +133,7 @@ def test_options_named_in_the_text_exist(page: Path) -> None:
     known = {"--help", "--version", *flags_of(memfin)}
     if "adr" in page.parts or page.name == "CONTRIBUTING.md":
         return  # decisions and chores speak of other programs' options, too
-    for flag in re.findall(r"`(--[a-z-]+)", prose(page)):
+    for flag in re.findall(r"`(--[a-z0-9-]+)", prose(page)):
         assert flag in known, f"{page_id(page)}: {flag}"
 
 
