@@ -136,7 +136,8 @@ class Life:
         over = self.days[2] + timedelta(3)
         current: dict[str, str] = {}
         for index, day in enumerate(self.days):
-            facts, turns = self.canaries() if not index else [], []
+            facts: list[Row] = [] if index else self.canaries()
+            turns: list[Row] = []
             for act, topic in self.rng.sample(self.acts[index], len(self.acts[index])):
                 fact = self.fact(act, topic, len(turns) // 2 + 1, current.get(topic), over.isoformat())
                 facts.append(fact)
