@@ -136,7 +136,8 @@ class Life:
         over = self.days[2] + timedelta(3)
         current: dict[str, str] = {}
         for index, day in enumerate(self.days):
-            facts, turns = self.canaries() if not index else [], []
+            facts: list[Row] = [] if index else self.canaries()
+            turns: list[Row] = []
             for act, topic in self.rng.sample(self.acts[index], len(self.acts[index])):
                 fact = self.fact(act, topic, len(turns) // 2 + 1, current.get(topic), over.isoformat())
                 facts.append(fact)
@@ -182,20 +183,16 @@ class Life:
     def fact(self, act: str, topic: str, turn: int, replaces: str | None, over: str) -> Row:
         place = {"tell": 0, "lasts": 0, "update": 1, "planted": 2, "other": 3}.get(act)
         suffix = "" if act in ("tell", "lasts") else f".{act}"
-        more = {
+        more: dict[str, Row] = {
             "lasts": {"until": over},
             "update": {"replaces": replaces},
             "withdraw": {"replaces": replaces},
             "planted": {"planted": True},
             "other": {"owner": "brother"},
-        }.get(act, {})
+        }
         value = "" if place is None else self.own[topic][place]
-        return {
-            "id": f"{self.user}.{topic}{suffix}",
-            "value": value,
-            "told_at": turn,
-            "kind": self.kind(topic),
-        } | more
+        plain: Row = {"id": f"{self.user}.{topic}{suffix}", "value": value, "told_at": turn}
+        return plain | {"kind": self.kind(topic)} | more.get(act, {})
 
     def turn(self, act: str, topic: str, value: str = "", over: str = "", needs: str = "") -> list[Row]:
         words = self.rng.choice(SENTENCES[self.language][act]).format(x=topic, v=value, until=over)

@@ -361,7 +361,7 @@ async def test_memory_and_probes_are_paired(tmp_path: Path) -> None:
     for agent in (Careful, Recalling):
         await memfin.evaluate(data, agent=agent, runs_dir=str(tmp_path), run_id=agent.__name__)
         runs.append(tmp_path / agent.__name__)
-    values = compare_runs(*runs).values
+    values = compare_runs(runs[0], runs[1]).values
     for name in ("m1_context_continuity.probed", "m2_profile_accuracy.probed", "memory.probed"):
         value = values[name]
         assert (value.a, value.b, value.units, value.verdict) == (0.0, 1.0, 10, "better"), name
