@@ -131,7 +131,10 @@ class SimulatedClient:
 
     def outcome(self, turns: Sequence[TurnTrace]) -> ClientOutcome:
         """Return how the dialogue of these turns has ended."""
-        return outcome(self._after(turns))
+        states = self._after(turns)
+        said = zip(turns, states, strict=False)  # the last state has no words
+        misspoken = [turn.turn_pair_id for turn, state in said if faults(self._sheet, state, turn.user_text)]
+        return outcome(states).replace(misspoken=misspoken)
 
     def _after(self, turns: Sequence[TurnTrace]) -> list[State]:
         """Return the states of a dialogue, that of its goal first; a reply is read once."""

@@ -52,23 +52,26 @@ class ClientOutcome(Record):
     """The end of a simulated dialogue.
 
     ``success`` is True where a reply has contented the client, else it ``left``. ``told`` are the turn pairs
-    in which it told its facts, by their ids.
+    in which it told its facts, by their ids; ``misspoken`` those whose words do not fit the sheet.
     """
 
     success: bool
     ended: Literal["accepted", "left"]
     told: dict[str, TurnNumber] = {}
+    misspoken: list[TurnNumber] = []
 
 
 class ClientReading(Record):
     """The outcome of a simulated dialogue in the row of its last turn.
 
-    ``simulator_errors`` counts the turns that are charged to the simulator; such a dialogue counts neither
-    for nor against the agent.
+    ``simulator_errors`` counts the turns that are charged to the simulator, ``misspoken`` those in which the
+    agent heard words that do not fit the sheet. A dialogue with one of these counts neither for nor against
+    the agent.
     """
 
     success: bool
     simulator_errors: Count = 0
+    misspoken: Count = 0
 
 
 def sheet_problems(sheet: ClientSheet) -> list[str]:

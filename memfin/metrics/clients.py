@@ -9,10 +9,11 @@ from memfin.metrics.state import BadRow, Cell, RowState, Share
 
 
 class ClientCell(Cell, frozen=True, gc=False):
-    """Sums of one dialogue; ``of`` is 0 if it is charged to the simulator."""
+    """Sums of one dialogue; ``of`` is 0 if the agent heard other words than those of the sheet."""
 
     hits: int = 0
     of: int = 0
+    charged: int = 0
 
 
 class ClientState(RowState[ClientCell]):
@@ -25,11 +26,11 @@ class ClientState(RowState[ClientCell]):
             "success",
             lambda cell: cell.hits,
             lambda cell: cell.of,
-            empty=marked("the simulator made an error in every dialogue"),
+            empty=marked("the simulator spoiled every dialogue"),
         ),
         Share(
             "simulator_errors",
-            lambda cell: cell.turns - cell.of,
+            lambda cell: cell.charged,
             lambda cell: cell.turns,
             lower_is_better=True,
         ),
@@ -49,8 +50,13 @@ class ClientState(RowState[ClientCell]):
         reading = row.get("client")
         if reading is None:
             raise BadRow("client", "missing")
-        counts = not reading.simulator_errors
-        return ClientCell(turns=1, hits=int(counts and reading.success), of=int(counts))
+        counts = not reading.misspoken
+        return ClientCell(
+            turns=1,
+            hits=int(counts and reading.success),
+            of=int(counts),
+            charged=int(reading.simulator_errors > 0),
+        )
 
     def _counts(self, total: Callable[[Callable[[ClientCell], int]], int]) -> dict[str, int]:
         return {

@@ -42,12 +42,12 @@ def _passed(run: Path) -> dict[str, bool]:
     if (run / RAG_SUMMARY).is_file():
         return {one.id: one.passed for one in iter_individual_results(run / RAG_SUMMARY)}
     found: dict[str, bool] = {}
-    charged: set[str] = set()
+    spoiled: set[str] = set()
     for _, row in iter_jsonl(run / "turn_eval.jsonl", TurnEvalRow):
         found[row.dialog_id] = found.get(row.dialog_id, True) and turn_passes(row)
-        if row.client is not UNSET and row.client.simulator_errors:
-            charged.add(row.dialog_id)
-    return {name: passed for name, passed in found.items() if name not in charged}
+        if row.client is not UNSET and row.client.misspoken:
+            spoiled.add(row.dialog_id)
+    return {name: passed for name, passed in found.items() if name not in spoiled}
 
 
 def all_pass(passes: int, repeats: int, k: int) -> float:

@@ -267,7 +267,9 @@ def complete_rows(dialog: Dialog, trace: DialogTrace, rows: Iterable[TurnEvalRow
     ]
     if completed and (client := trace.get("client")) is not None:
         errors = sum(turn.simulator_errors is not msgspec.UNSET for turn in trace.turns)
-        reading = ClientReading(success=client.success, simulator_errors=errors)
+        reading = ClientReading(
+            success=client.success, simulator_errors=errors, misspoken=len(client.misspoken)
+        )
         completed[-1] = completed[-1].replace(client=reading)
     return completed
 

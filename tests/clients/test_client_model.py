@@ -132,7 +132,7 @@ async def test_a_run_records_who_is_charged(
         )
     assert results.summary.config_fingerprint != plain.summary.config_fingerprint
     counts = results.summary.metrics["client"].counts
-    assert (counts["success_total"], counts["simulator_errors_total"]) == (int(fault is None), 1)
+    assert (counts["success_total"], counts["simulator_errors_total"]) == (1, 1)
     (trace,), (other,) = (read_jsonl(tmp_path / name / "dialog_trace.jsonl") for name in ("r", "plain"))
     assert {turn["turn_status"] for turn in trace["turns"]} == {"ok"}
     end = "!" if fault is None else ""

@@ -191,7 +191,21 @@ async def test_what_the_simulator_invents_is_charged_to_it() -> None:
         state.add_rows(score_dialog(held_by, trace))
     result = state.results()["client"]
     assert result.micro == {"success": 1.0, "simulator_errors": 0.5}
-    assert (result.counts["success_total"], result.counts["simulator_errors_total"]) == (1, 2)
+    assert (result.counts["success_total"], result.counts["simulator_errors_total"]) == (2, 2)
+
+
+async def test_a_dialogue_with_words_that_do_not_fit_the_sheet_does_not_count() -> None:
+    held_by = normalize_dialog(LINES[0])
+    assert held_by.client is not None
+    client = SimulatedClient(held_by.client, "en0", 0)
+    replay = await replay_dialog(held_by, 1, Adviser, ReplayOptions(run_id="r"), client=client)
+    first, *others = replay.trace.turns
+    heard = [first.replace(user_text=f"{first.user_text} I also own 45%."), *others]
+    outcome = client.outcome(heard)
+    assert (client.outcome(replay.trace.turns).misspoken, outcome.misspoken) == ([], [1])
+    state = MetricsState()
+    state.add_rows(score_dialog(held_by, replay.trace.replace(turns=heard, client=outcome)))
+    assert state.results()["client"].counts["success_total"] == 0
 
 
 async def test_probes_are_asked_as_far_as_the_dialogue_goes(tmp_path: Path) -> None:

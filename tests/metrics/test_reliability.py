@@ -86,9 +86,10 @@ def test_a_turn_fails_only_by_what_is_found(changes: dict[str, Any], passes: boo
 def test_dialogues_that_are_not_in_every_repeat_are_left_out(tmp_path: Path) -> None:
     bad = {"turn_status": "error"}
     charged = {"client": ClientReading(success=True, simulator_errors=1)}
+    spoiled = {"client": ClientReading(success=True, simulator_errors=1, misspoken=1)}
     repeats = [
-        [row("a"), row("a"), row("b"), row("d")],
-        [row("a"), row("a", **bad), row("b"), row("c"), row("d", **charged)],
+        [row("a"), row("a"), row("b", **charged), row("d")],
+        [row("a"), row("a", **bad), row("b"), row("c"), row("d", **spoiled)],
     ]
     runs = [tmp_path / "1", tmp_path / "2"]
     for run, rows in zip(runs, repeats, strict=True):
