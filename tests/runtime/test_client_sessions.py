@@ -56,6 +56,7 @@ class Carrying:
 @pytest.fixture(autouse=True)
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Carrying, "held", defaultdict(list), raising=False)
+    Storing.store.clear()
 
 
 def sessions(users: int, each: int, turns: int = 2) -> list[dict[str, Any]]:
