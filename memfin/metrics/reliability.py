@@ -16,7 +16,7 @@ from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import iter_individual_results
 from memfin.contracts.reading import iter_jsonl
 from memfin.contracts.soak import PassK, Reliability
-from memfin.contracts.turn_eval import TurnEvalRow
+from memfin.contracts.turn_eval import TurnEvalRow, is_variant
 from memfin.metrics.interval import ratio_interval
 from memfin.metrics.state import is_failed, is_read
 
@@ -44,6 +44,8 @@ def _passed(run: Path) -> dict[str, bool]:
     found: dict[str, bool] = {}
     spoiled: set[str] = set()
     for _, row in iter_jsonl(run / "turn_eval.jsonl", TurnEvalRow):
+        if is_variant(row):
+            continue
         found[row.dialog_id] = found.get(row.dialog_id, True) and turn_passes(row)
         if row.client is not UNSET and row.client.misspoken:
             spoiled.add(row.dialog_id)

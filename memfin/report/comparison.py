@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from memfin.contracts import DialogTrace, EvalSummary, SoakSummary, TurnEvalRow, many_failed
+from memfin.contracts import DialogTrace, EvalSummary, SoakSummary, TurnEvalRow, is_variant, many_failed
 from memfin.contracts.base import Record
 from memfin.contracts.rag import SUMMARY as RAG_SUMMARY
 from memfin.contracts.rag import iter_individual_results
@@ -218,7 +219,8 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
             for metric, result in summary.metrics.items()
             for name, reason in result.not_measured.items()
         }
-        for _, row in iter_jsonl(path / ROWS, TurnEvalRow):
+        rows = (row for _, row in iter_jsonl(path / ROWS, TurnEvalRow))
+        for row in filterfalse(is_variant, rows):
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             lost = (float(is_failed(row)), 1.0)
             failed.units[unit] = known.setdefault(lost, lost)

@@ -14,6 +14,7 @@ from memfin.contracts import (
     EvalSummary,
     LabelledReply,
     TurnEvalRow,
+    is_variant,
     met_risk_tags,
 )
 from memfin.contracts.reading import MAX_LINE_BYTES, iter_jsonl
@@ -151,6 +152,8 @@ def read_run(
     # The rows, each once as it is and once with what the label of its turn says.
     metrics, turns = MetricsState(), []
     for row in reader.scan(run_dir / reader.ROWS, TurnEvalRow):
+        if is_variant(row):  # the rates are of the dataset without them
+            continue
         turn = row.dialog_id, row.turn_pair_id
         if readings := _readings(metrics, row, merged.get(turn, {}), source):
             flagged = bool(row.constraint_contradiction or row.forbidden_hits)

@@ -20,7 +20,7 @@ from memfin.runtime.rescore import make_rescore_plan
 from memfin.runtime.run import Run
 from memfin.runtime.soak import Soak
 from memfin.runtime.soak_plan import make_soak_plan
-from tests.support import dialog, write_jsonl
+from tests.support import dialog, read_jsonl, write_jsonl
 
 COVERAGE = "m3_risk_coverage.risk_coverage"
 
@@ -369,3 +369,11 @@ async def test_memory_and_probes_are_paired(tmp_path: Path) -> None:
     assert not values["memory.stale_use"].higher_is_better
     summary = json.loads((runs[1] / "metrics_summary.json").read_text())["metrics"]
     assert summary["m1_context_continuity"]["micro"]["probed"] == values["m1_context_continuity.probed"].b
+
+
+async def test_variants_under_pressure_are_not_compared(tmp_path: Path) -> None:
+    await memfin.evaluate(None, runs_dir=str(tmp_path), run_id="r", limit=3, perturb="distractors")
+    turns = sum(
+        not each.get("pressure", {}).get("family") for each in read_jsonl(tmp_path / "r/turn_eval.jsonl")
+    )
+    assert compare_runs(tmp_path / "r", tmp_path / "r").values["failed"].units == turns
