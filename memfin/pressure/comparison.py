@@ -103,7 +103,7 @@ class Comparison:
                 rows = self._replies.execute("SELECT original, reply FROM replies ORDER BY original")
                 for original, group in groupby(rows, itemgetter(0)):
                     _add_group(sums, original, [_DECODER.decode(reply) for _, reply in group])
-        present = [family for family in FAMILIES if family in sums]
+        present: list[Family] = [family for family in FAMILIES if family in sums]
         return PressureFile(
             run_id=run_id,
             families={family: sums[family].result(family) for family in present},
