@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 import click
+import msgspec
 
 from memfin.cli.ci import Case, CiOutput, Outcome, with_ci
 from memfin.cli.engine import engine_settings, run_engine
@@ -40,6 +41,7 @@ from memfin.contracts import (
     ConfigFile,
     EvalSummary,
     JudgeScope,
+    MetricResult,
     Record,
     RunConfig,
     RunStats,
@@ -264,9 +266,12 @@ def show_results(
     shown = shown or directory
     config = read_json(directory / "config.json", ConfigFile).settings
     stats = read_json(directory / "run_stats.json", RunStats)
-    summary = corrected_summary(directory) or read_json(directory / "metrics_summary.json", EvalSummary)
+    corrected = corrected_summary(directory)
     warning, no_agent = _failures(directory, stats)
     report = write_reports(directory) and shown / "report.html"
+    # Read after the reports are written: values by dialogue and reports are what is large in a large run.
+    kind = EvalSummary if as_json else _Headline
+    summary = corrected or read_json(directory / "metrics_summary.json", kind)
     present(summary, stats, report, config, as_json=as_json, quiet=quiet)
     gates: list[str] = []
     if config.shard is None:
@@ -283,6 +288,16 @@ def show_results(
     finish_upload(shown, upload, gates, quiet=quiet)
     if gates:
         raise GateFailed("; ".join(gates))
+
+
+class _HeadlineMetric(MetricResult, kw_only=True):
+    by_dialog: dict[str, dict[str, float]] = msgspec.field(default_factory=dict, name="(not read)")
+
+
+class _Headline(EvalSummary, kw_only=True):
+    """A summary whose values by dialogue are not read: only JSON shows them."""
+
+    metrics: dict[str, _HeadlineMetric]  # type: ignore[assignment]
 
 
 def _failures(directory: Path, stats: RunStats) -> tuple[str | None, str | None]:
