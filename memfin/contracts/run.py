@@ -57,11 +57,12 @@ class RunManifest(Record):
 class MetricResult(Record):
     """One metric's values; every value is finite and a zero denominator gives 0.0.
 
-    ``ci95`` maps a headline value to the bounds of its 95 % confidence interval, clustered by
-    dialogue; a value that too few dialogues carry has no interval. In ``by_dialog`` dialogues with equal
-    values may share one dictionary. ``not_measured`` gives the reason of each value whose 0.0 says nothing
-    about the agent. Custom metrics have ``lower_is_better`` and ``description``. ``groups`` of the metric
-    ``memory`` are the hits and the denominator of a value by group, such as ``days:8-30``.
+    ``ci95`` maps a headline value to the bounds of its 95 % confidence interval, clustered by dialogue,
+    or by client where dialogues are sessions; a value that too few dialogues carry has no interval. In
+    ``by_dialog`` dialogues with equal values may share one dictionary. ``not_measured`` gives the reason
+    of each value whose 0.0 says nothing about the agent. Custom metrics have ``lower_is_better`` and
+    ``description``. ``groups`` of the metric ``memory`` are the hits and the denominator of a value by
+    group, such as ``days:8-30``.
     """
 
     metric_name: str

@@ -143,6 +143,7 @@ class TurnEvalRow(Record):
     recall_reported: bool | msgspec.UnsetType = msgspec.UNSET
     custom: dict[str, CustomValue] | msgspec.UnsetType = msgspec.UNSET
     detector_errors: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    client_id: str | msgspec.UnsetType = msgspec.UNSET
     session_index: int | msgspec.UnsetType = msgspec.UNSET
     facts: list[FactReading] | msgspec.UnsetType = msgspec.UNSET
     probes: list[ProbeReading] | msgspec.UnsetType = msgspec.UNSET

@@ -46,6 +46,7 @@ _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
     r"|有没有|说过?(?:不要|不碰|不买|别买)|\byou (?:said|told me) (?:no|not|never)\b"
     r"|\b(?:not|never|no) (?:be )?(?:to )?(?:only|just|more than|less than|exceed|over|above|below|under)"
+    r"|\b(?:not|never|cannot|can't|don't|won't)(?: [\w']+){1,5} (?:more than|over|beyond|below|under)\b"
 )
 """Negated words that make a bound, a question or what the client has said, and no denial."""
 

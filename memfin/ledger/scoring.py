@@ -91,7 +91,8 @@ def with_memory(dialog: Dialog, trace: DialogTrace, rows: Sequence[TurnEvalRow])
     A probe is in the row of the turn after which it was asked, or was to be asked if the session went on.
     """
     if dialog.session_index is not None:
-        rows = [row.replace(session_index=dialog.session_index) for row in rows]
+        of_client = {"client_id": dialog.user_id or msgspec.UNSET, "session_index": dialog.session_index}
+        rows = [row.replace(**of_client) for row in rows]
     if dialog.facts or any(session.facts for session in dialog.earlier):
         facts = fact_readings(dialog, trace)
         rows = [row.replace(facts=facts[row.turn_pair_id - 1]) for row in rows]

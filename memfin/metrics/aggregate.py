@@ -48,6 +48,7 @@ class MetricsState:
             name: CustomState(name, metric.blank(), metric.description()) for name, metric in metrics.items()
         }
         self.memory = MemoryState()
+        self.clients: dict[str, str] = {}
         self.client = ClientState()
         self.detectors = DetectorStats()
 
@@ -88,6 +89,8 @@ class MetricsState:
                 state.count_bad()
         else:
             self.m2.add_probes(record)
+            if record.client_id is not msgspec.UNSET:
+                self.clients[record.dialog_id] = record.client_id
             for counting in self.row_states(record):
                 counting.add_record(record)
 
@@ -112,6 +115,7 @@ class MetricsState:
         self.m4.merge(other.m4)
         self.m5.merge(other.m5)
         self.memory.merge(other.memory)
+        self.clients |= other.clients
         self.client.merge(other.client)
         for name, state in other.custom.items():
             self.custom.setdefault(name, state.new()).merge(state)
@@ -119,7 +123,7 @@ class MetricsState:
 
     def results(self) -> dict[str, MetricResult]:
         """Return the result of each metric by its name, in order."""
-        return {state.name: state.result() for state in self.states}
+        return {state.name: state.result(self.clients) for state in self.states}
 
     def summary(
         self,

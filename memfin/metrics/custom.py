@@ -1,7 +1,8 @@
 """Custom metrics: base classes of a user's own metrics, and the state of their values in rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -118,10 +119,10 @@ class CustomState(RowState[CustomCell]):
         failed = self._entry(row).error is not msgspec.UNSET
         return failed or (is_failed(row) and not self.of_dialog)
 
-    def result(self) -> MetricResult:
+    def result(self, clients: Mapping[str, str] = MappingProxyType({})) -> MetricResult:
         """Return the result with the direction and the description of the metric."""
         described = self._description or msgspec.UNSET
-        result = super().result().replace(lower_is_better=self.lower_is_better, description=described)
+        result = super().result(clients).replace(lower_is_better=self.lower_is_better, description=described)
         if self._failed and not result.counts["eligible_count"] + self._skipped:
             return result.replace(not_measured={self.blank.value: ALL_FAILED})
         return result

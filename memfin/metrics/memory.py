@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Self, get_args
 
 import msgspec
@@ -129,14 +130,14 @@ class MemoryState(RowState[MemoryCell]):
         for key, count in other._groups.items():
             self._groups[key] += count
 
-    def result(self) -> MetricResult:
+    def result(self, clients: Mapping[str, str] = MappingProxyType({})) -> MetricResult:
         """Return the result with its groups."""
         groups: dict[str, dict[str, tuple[int, int]]] = {}
         for group, name, part in sorted(self._groups):
             if part:
                 hits = self._groups[group, name, 0]
                 groups.setdefault(group, {})[name] = (hits, self._groups[group, name, 1])
-        return super().result().replace(groups=groups)
+        return super().result(clients).replace(groups=groups)
 
     def _contribution(self, row: TurnEvalRow) -> MemoryCell:
         units = [*_units(row)]

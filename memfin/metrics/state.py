@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from operator import add
+from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 import msgspec
@@ -130,11 +131,12 @@ class MetricState(ABC, Generic[CellT]):
         self._failed += other._failed
         self._bad += other._bad
 
-    def result(self) -> MetricResult:
+    def result(self, clients: Mapping[str, str] = MappingProxyType({})) -> MetricResult:
         """Compute the values of everything counted so far.
 
         A value with denominator 0 is 0.0; a dialogue has an entry in ``by_dialog`` only for values
-        whose denominator it carries, and ``macro`` is the mean over those dialogues.
+        whose denominator it carries, and ``macro`` is the mean over those dialogues. ``clients`` maps the
+        dialogues that are sessions of clients to these, which are the sampling units of the intervals.
         """
         cells = sorted(self._cells.items())
 
@@ -146,10 +148,14 @@ class MetricState(ABC, Generic[CellT]):
         macro: dict[str, float] = {}
         ci95: dict[str, tuple[float, float]] = {}
         for share in shares:
-            carrying = [(float(share.hits(cell)), float(of)) for _, cell in cells if (of := share.of(cell))]
+            sums = {
+                key: (float(share.hits(cell)), float(of)) for key, cell in cells if (of := share.of(cell))
+            }
+            carrying = [*sums.values()]
             denominator = math.fsum(of for _, of in carrying)
             micro[share.name] = math.fsum(hits for hits, _ in carrying) / denominator if carrying else 0.0
-            bounds = ratio_interval(carrying, share.low, share.high, graded=share.graded)
+            units = by_client(sums, clients) if clients else carrying
+            bounds = ratio_interval(units, share.low, share.high, graded=share.graded)
             if bounds is not None:
                 ci95[share.name] = bounds
             if share.broken_down:
@@ -267,6 +273,18 @@ class RowState(MetricState[CellT]):
         for row in each_of(turn_rows):
             state.add(row)
         return state.result()
+
+
+def by_client(
+    sums: Mapping[str, tuple[float, float]], clients: Mapping[str, str]
+) -> list[tuple[float, float]]:
+    """Return the sums of dialogues with those of a client's sessions added up."""
+    found: dict[tuple[bool, str], tuple[float, float]] = {}
+    for dialog_id, (hits, of) in sums.items():
+        unit = dialog_id in clients, clients.get(dialog_id, dialog_id)  # a client may have a dialogue's name
+        before = found.get(unit, (0.0, 0.0))
+        found[unit] = before[0] + hits, before[1] + of
+    return [*found.values()]
 
 
 def each_of(units: object) -> Iterator[Any]:

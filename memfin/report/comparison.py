@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import filterfalse
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from memfin.contracts import DialogTrace, EvalSummary, SoakSummary, TurnEvalRow, is_variant, many_failed
 from memfin.contracts.base import Record
@@ -151,7 +152,7 @@ def paired_values(
 ) -> tuple[dict[str, PairedValue], dict[str, str]]:
     """Compare the values of two runs; also return those that one did not measure, with the reasons."""
     shared = [name for name in a.values if name in b.values]  # in the order of metrics, and of types
-    values = {name: paired_value(a.values[name], b.values[name]) for name in shared}
+    values = {name: paired_value(a.values[name], b.values[name], a.clients) for name in shared}
     sides: dict[str, list[str]] = {}
     for side, one in (("a", a), ("b", b)):
         for name, reason in one.not_measured.items():
@@ -196,13 +197,17 @@ def suite_of(path: Path) -> Suite:
 
 
 class RunValues(NamedTuple):
-    """The values of a run, or of the epochs of a soak; ``not_measured`` gives the reasons of others."""
+    """The values of a run, or of the epochs of a soak; ``not_measured`` gives the reasons of others.
+
+    ``clients`` maps dialogues that are sessions to their clients.
+    """
 
     values: dict[str, Measured]
     not_measured: dict[str, str] = {}
     warnings: Sequence[str] = ()
     inputs_changed: list[str] = []
     name: str = ""
+    clients: Mapping[str, str] = MappingProxyType({})
 
 
 def dialog_values(runs: Sequence[Path]) -> RunValues:
@@ -211,6 +216,7 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
     failed = Measured({}, higher_is_better=False)
     values: dict[str, Measured] = {}
     reasons: dict[str, str] = {}
+    clients: dict[str, str] = {}
     known: dict[tuple[float, float], tuple[float, float]] = {}  # most units have one of a few values
     for epoch, path in enumerate(runs, 1):
         summary = read_json(path / SUMMARY, EvalSummary)
@@ -219,8 +225,7 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
             for metric, result in summary.metrics.items()
             for name, reason in result.not_measured.items()
         }
-        rows = (row for _, row in iter_jsonl(path / ROWS, TurnEvalRow))
-        for row in filterfalse(is_variant, rows):
+        for row in _originals(path, clients):
             unit = (row.dialog_id, epoch, row.turn_pair_id)
             lost = (float(is_failed(row)), 1.0)
             failed.units[unit] = known.setdefault(lost, lost)
@@ -245,7 +250,16 @@ def dialog_values(runs: Sequence[Path]) -> RunValues:
                 if found:
                     values.setdefault(f"{state.m2.name}.{name}", Measured({})).units.update(found)
     measured = {name: values[name] for name in sorted(values) if name not in reasons}
-    return RunValues({FAILED: failed} | measured, reasons)
+    return RunValues({FAILED: failed} | measured, reasons, clients=clients)
+
+
+def _originals(run: Path, clients: dict[str, str]) -> Iterator[TurnEvalRow]:
+    """Yield the rows of a run but those of variants, and note whose sessions the dialogues are."""
+    for _, row in iter_jsonl(run / ROWS, TurnEvalRow):
+        if row.client_id is not UNSET:
+            clients[row.dialog_id] = row.client_id
+        if not is_variant(row):
+            yield row
 
 
 def _probed(state: MetricsState, row: TurnEvalRow) -> list[tuple[str, list[bool]]]:
@@ -351,22 +365,24 @@ def inputs_changed(run_a: Path, run_b: Path) -> list[str]:
     return [_INPUT_NAMES.get(name, name) for name in changed if name not in _COMPARED]
 
 
-def paired_value(a: Measured, b: Measured) -> PairedValue:
+def paired_value(a: Measured, b: Measured, clients: Mapping[str, str] = MappingProxyType({})) -> PairedValue:
     """Compare a value over the units that carry it, with the same denominator, in both runs.
 
-    The verdict is that of this value alone; see `judge_together`.
+    The sampling unit is the dialogue, and the client where dialogues are sessions. The verdict is that of
+    this value alone; see `judge_together`.
     """
-    dialogs: dict[str, tuple[float, float, float]] = {}
+    clusters: dict[tuple[bool, str], tuple[float, float, float]] = {}
     better, worse = 0, 0
     shared = shared_units(a, b)
     for unit in shared:
         (before, of), (after, _) = a.units[unit], b.units[unit]
         gain, loss = max(0.0, after - before), max(0.0, before - after)
-        gained, lost, total = dialogs.get(unit[0], (0.0, 0.0, 0.0))
-        dialogs[unit[0]] = (gained + gain, lost + loss, total + of)
+        cluster = unit[0] in clients, clients.get(unit[0], unit[0])
+        gained, lost, total = clusters.get(cluster, (0.0, 0.0, 0.0))
+        clusters[cluster] = (gained + gain, lost + loss, total + of)
         better += after > before if a.higher_is_better else after < before
         worse += after < before if a.higher_is_better else after > before
-    found = paired_difference(dialogs.values(), a.span)
+    found = paired_difference(clusters.values(), a.span)
     first, second = (
         math.fsum(run.units[unit][0] for unit in shared)
         / (math.fsum(run.units[unit][1] for unit in shared) or 1.0)
@@ -378,7 +394,7 @@ def paired_value(a: Measured, b: Measured) -> PairedValue:
         difference=found.difference,
         ci95=found.interval,
         verdict="unknown",
-        pairs=len(dialogs),
+        pairs=len({unit[0] for unit in shared}),
         higher_is_better=a.higher_is_better,
         units=len(shared),
         improved=better,

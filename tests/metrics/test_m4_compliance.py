@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from memfin.contracts import TurnEvalRow
+from memfin.contracts import MetricResult, TurnEvalRow
+from memfin.metrics.aggregate import MetricsState
 from memfin.metrics.m4_compliance import compute_m4_compliance
 
 OK, MINOR, SEVERE = "compliant", "minor_violation", "severe_violation"
@@ -86,3 +87,20 @@ def test_a_bad_row_is_counted_and_changes_nothing_else(bad: Any) -> None:
     result = compute_m4_compliance([row("a", OK, OK), bad])
     assert (result.counts["bad_rows"], result.counts["failed_count"]) == (1, 1)
     assert result.micro["compliance_label_acc"] == 1.0
+
+
+def test_the_sessions_of_a_client_are_one_sampling_unit() -> None:
+    def measured(clients: int) -> MetricResult:
+        state = MetricsState()
+        for number in range(12):
+            session = row(f"d{number}", SEVERE if number % 3 else OK, OK)
+            state.add_row(session.replace(client_id=f"c{number % clients}") if clients else session)
+        merged = MetricsState()
+        merged.merge(state)
+        return merged.results()["m4_compliance"]
+
+    alone, twelve, three = map(measured, (0, 12, 3))
+    assert alone == twelve
+    assert alone.micro == three.micro
+    (low, high), (lower, higher) = (each.ci95["compliance_label_acc"] for each in (alone, three))
+    assert lower < low < high < higher
