@@ -132,7 +132,8 @@ class Prober:
             return await self._started(own, own.session.replace(session_id=name), copies)
         carried: bytes | None = None
         for number, each in enumerate((*self._earlier, own)):
-            heard_by = each.session.replace(user_id=name, session_id=f"{name}_{number}", carried=carried)
+            copied = f"{name}_of_{each.session.session_id}"
+            heard_by = each.session.replace(user_id=name, session_id=copied, carried=carried)
             copy = await self._started(each, heard_by, copies)
             last = number == len(self._earlier)
             for pair in map(_pair_of, turns) if last else each.pairs:

@@ -337,7 +337,7 @@ def _evidence(probe: Probe, asked: ProbeTrace, trace: DialogTrace) -> tuple[bool
 def _dialog_id(session_id: str, run_id: str) -> str:
     """Return the dialogue of a session's id, also of one that was held again or is a probe's copy."""
     found = re.fullmatch(
-        rf"session_{re.escape(run_id)}_(.*?)(?:_again_[0-9a-f]{{8}})?(?:_probe\d+)?", session_id
+        rf"(?:probe\d+_(?:.*_of_)?)?session_{re.escape(run_id)}_(.*?)(?:_again_[0-9a-f]{{8}})?", session_id
     )
     return found[1] if found else session_id
 

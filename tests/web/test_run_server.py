@@ -130,7 +130,7 @@ async def test_runs_are_listed_and_summed_up(runs: Path) -> None:
         )
         assert not {"outside", "empty", "linked"} & states.keys()
         a = next(run for run in listed["runs"] if run["run_id"] == "a")
-        assert (a["agent"], a["dataset"]) == ("builtin", str(SAMPLE))
+        assert (a["agent"], a["dataset"]) == ("builtin", "builtin:sample.jsonl")
         assert KEYS in [value["name"] for value in a["values"]]
         only = await ask(connected, "list_runs", agent="oracle")
         assert [run["run_id"] for run in only["runs"]] == ["b"]
