@@ -9,7 +9,7 @@ from tests.support import length
 
 def test_kills_inside_a_client_change_nothing() -> None:
     script = str(Path(__file__).with_name("session_kills.py"))
-    command = [sys.executable, script, "--step", str(12 // length(1, 12))]
+    command = [sys.executable, script, "--step", str(24 // length(1, 24))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.endswith(" kills, 0 differences\n")

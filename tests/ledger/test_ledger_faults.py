@@ -10,7 +10,7 @@ from tests.ledger import client_lives
 from tests.ledger.client_lives import Faultless, clients
 from tests.support import length, read_jsonl
 
-USERS = length(6, 200)
+USERS = length(4, 200)
 Turn = tuple[str, int]
 
 FAULTS = [
