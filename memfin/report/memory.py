@@ -38,7 +38,7 @@ def client_section(metrics: Mapping[str, Figures]) -> model.Section | None:
     if figures is None:
         return None
     title = tr("Simulated clients")
-    return model.section(CLIENT, title, _shares(title, figures.micro, figures))
+    return model.section(CLIENT, title, _shares("", figures.micro, figures))
 
 
 def _shares(title: str, names: Collection[str], figures: Figures) -> model.Table:
