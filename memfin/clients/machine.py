@@ -16,7 +16,7 @@ ActKind = Literal[
 
 
 class Act(Record):
-    """What the client does next; ``facts`` are the ids of those that it tells with it."""
+    """The next move of the client; ``facts`` are the ids of those that it tells with it."""
 
     kind: ActKind
     facts: list[str] = []

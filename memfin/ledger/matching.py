@@ -44,7 +44,10 @@ _DOTTED_MONTH: Final = re.compile(r"(?<![\d.])((?:19|20)\d\d)\.(?=(?:0?[1-9]|1[0
 
 _BOUND: Final = re.compile(
     r"(?:不|没有?|别)(?:能|要|可以?|得|会|应|应该)?(?:再)?(?:超过?|高于|低于|少于|突破|大于|小于)"
-    r"|有没有|说过?(?:不要|不碰|不买|别买)|\byou (?:said|told me) (?:no|not|never)\b"
+    r"|有没有|说过?(?:不要|不碰|不买|别买)"
+)
+_BOUND_EN: Final = re.compile(
+    r"\byou (?:said|told me) (?:no|not|never)\b"
     r"|\b(?:not|never|no) (?:be )?(?:to )?(?:only|just|more than|less than|exceed|over|above|below|under)"
     r"|\b(?:not|never|cannot|can't|don't|won't)(?: [\w']+){1,5} (?:more than|over|beyond|below|under)\b"
 )
@@ -265,7 +268,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     """Return True if the words around a place deny it or call it former."""
     begin, _ = between_marks(text, start, end, _CLAUSE_MARKS)
     _, stop = between_marks(text, start, end, _SENTENCE_MARKS)
-    before, rest = _BOUND.sub("", _CONTRAST.split(text[begin:start])[-1]), text[end:stop]
+    before, rest = _BOUND_EN.sub("", _BOUND.sub("", _CONTRAST.split(text[begin:start])[-1])), text[end:stop]
     return (
         _has(_DENIED, before)
         or _has(_FORMER, before)

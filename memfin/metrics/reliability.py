@@ -2,8 +2,8 @@
 
 A dialogue passes a repeat when every turn was answered and scored, and none is a severe violation or
 contradicts a constraint of the client. Turns without labels neither pass nor fail: only what is found fails.
-A simulated client must have been contented, too; a dialogue that is charged to the simulator in any repeat is
-left out. A question of a benchmark passes as its score says.
+A simulated client must have been contented, too; a dialogue in which its words did not fit the sheet in any
+repeat is left out. A question of a benchmark passes as its score says.
 """
 
 import math
